@@ -1,0 +1,245 @@
+"""One game between two moves: turn data out, an output in, events out. No clock, no chance, no I/O.
+
+Whoever drives it (bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`.
+An illegal output raises and changes nothing (R13).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dubito.errors import IllegalOutput
+from dubito.game_data import (
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    PlayerData,
+    PlayerWonEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.hand import Hand
+from dubito.rules import Rules, check_players, is_honest, why_illegal
+
+
+class Result(StrEnum):
+    """What a game was for one player (R10, R12); the values are the buckets of a run's results (R30)."""
+
+    HARD_WIN = "hard_wins"
+    SOFT_WIN = "soft_wins"
+    LOSS = "losses"
+    UNFINISHED = "unfinished"
+
+
+@dataclass(slots=True)
+class SeatCounts:
+    """What the game counts for one seat beside its public PlayerData (R31)."""
+
+    play_turns: int = 0
+    cards_played: int = 0
+    bluffs: int = 0
+    successful_doubts: int = 0
+
+
+# The engine keeps the numbers of each seat's PlayerData as a plain list in the order of its fields:
+# a copy for a turn is then one call. These are its places.
+_N_CARDS, _TURNS, _NOT_FIRST_TURNS, _DOUBTS, _HONEST_TIMES, _DISHONEST_TIMES = range(1, 7)
+
+
+class Game:
+    """The state of one game. Read its attributes freely; change it only through `apply`."""
+
+    def __init__(self, rules: Rules, hands: list[Hand]) -> None:
+        """A game that seat 0 opens; the hands become the game's own, and none may hold a set (R2)."""
+        n = len(hands)
+        check_players(n)
+        self.rules = rules
+        self.hands = hands
+        self.counts = [SeatCounts() for _ in hands]
+        self._public = [[seat, len(hand.cards), 0, 0, 0, 0, 0] for seat, hand in enumerate(hands)]
+        self.places: list[int | None] = [None] * n  # 1, 2, ... for who has won (R10)
+        self.n_players = n  # still seated
+        self.seat = 0  # whose turn it is
+        self.board: list[int] = []
+        self.number = 0  # the round's; 0 on an empty board
+        self.n_cards_played = 0
+        self.last_player: int | None = None
+        self.streak = 0
+        self.can_doubt = False
+        self.playing_cards = NUMBERS
+        self.turns = 0  # finished ones, free turns not counted (R12, R32)
+        self.free_turns = 0
+        self.over = False
+        self.capped = False  # over because of the cap: who is still seated is unfinished
+        self._before = [seat - 1 for seat in range(n)]
+        self._before[0] = n - 1
+        self._after = [*range(1, n), 0]
+        self._free = False  # this turn is a free one (R7)
+        self._pending: int | None = None  # contested: who played his last card (R9)
+        self._events: list[Event] | None = None
+
+    def turn_data(self) -> TurnData:
+        """What the seat to move sees, made afresh at each call."""
+        seat, public = self.seat, self._public
+        me = public[seat]
+        return TurnData(
+            len(self.board),
+            self.playing_cards,
+            self.number,
+            self.n_cards_played,
+            self.streak,
+            self.n_players,
+            me[_N_CARDS],
+            PlayerData(*me),
+            PlayerData(*public[self._before[seat]]),
+            PlayerData(*public[self._after[seat]]),
+            self.can_doubt,
+            self.last_player,
+        )
+
+    def player_data(self, seat: int) -> PlayerData:
+        """What the table knows of one seat now."""
+        return PlayerData(*self._public[seat])
+
+    def result(self, seat: int) -> Result:
+        """What the finished game was for this seat."""
+        place = self.places[seat]
+        if place is not None:
+            return Result.HARD_WIN if place == 1 else Result.SOFT_WIN
+        return Result.UNFINISHED if self.capped else Result.LOSS
+
+    def apply(self, output: TurnOutput, announce: bool = True) -> list[Event]:
+        """Make the move of the seat to move and return what the table observes of it, in order (R26).
+
+        With `announce` off no event is built. Raises IllegalOutput, the game untouched, if the rules
+        refuse the output.
+        """
+        if self.over:
+            raise IllegalOutput("the game is over")
+        seat = self.seat
+        reason = why_illegal(output, self.hands[seat].counts, self.number, self.can_doubt)
+        if reason is not None:
+            raise IllegalOutput(reason)
+        events: list[Event] = []
+        self._events = events if announce else None
+        public = self._public[seat]
+        public[_TURNS] += 1
+        if self.number:
+            public[_NOT_FIRST_TURNS] += 1
+        earned = False
+        if output.doubt:
+            earned = self._doubt(seat)
+        else:
+            assert output.cards is not None  # why_illegal saw to it
+            self._play(seat, output.cards, output.number or self.number)
+        self._end_turn(seat, earned)
+        return events
+
+    def _play(self, seat: int, cards: Sequence[int], number: int) -> None:
+        n = len(cards)
+        self.hands[seat].remove(cards)
+        self.board += cards
+        self.number = number
+        self.n_cards_played = n
+        self.last_player = seat
+        self.streak += 1
+        self.can_doubt = True
+        counts = self.counts[seat]
+        counts.play_turns += 1
+        counts.cards_played += n
+        if not is_honest(cards, number):
+            counts.bluffs += 1
+        public = self._public[seat]
+        public[_N_CARDS] -= n
+        if self._events is not None:
+            self._events.append(CardsPlayedEvent(seat, number, n))
+        if self._pending is not None:
+            self._place_pending()
+        if public[_N_CARDS] == 0 and not self.over:
+            if self.rules.win_rule == "contested":
+                self._pending = seat
+            else:
+                self._win(seat)
+                self.can_doubt = False
+
+    def _doubt(self, seat: int) -> bool:
+        """Resolve the doubt and say whether it caught a bluff."""
+        target = self.last_player
+        assert target is not None  # why_illegal saw to it
+        latest = self.board[-self.n_cards_played :]
+        bluff = not is_honest(latest, self.number)
+        self._public[seat][_DOUBTS] += 1
+        if bluff:
+            self.counts[seat].successful_doubts += 1
+            self._public[target][_DISHONEST_TIMES] += 1
+            loser, picked_up = target, self.board
+            if self._pending == target:
+                self._pending = None
+        else:
+            self._public[target][_HONEST_TIMES] += 1
+            older = self.board[: -self.n_cards_played]
+            loser, picked_up = seat, older + [card for card in latest if card != JOKER]
+        self.hands[loser].add(picked_up)
+        if self._events is not None:
+            jokers = len(self.board) - len(picked_up)
+            self._events.append(
+                DoubtResolvedEvent(seat, target, bluff, tuple(latest), tuple(picked_up), self.number, jokers)
+            )
+        self._clear_board()
+        self._discard_sets(loser)
+        if self._pending is not None:
+            self._place_pending()
+        if self._public[loser][_N_CARDS] == 0 and not self.over:
+            self._win(loser)
+        return bluff
+
+    def _clear_board(self) -> None:
+        self.board = []
+        self.number = self.n_cards_played = self.streak = 0
+        self.last_player = None
+        self.can_doubt = False
+
+    def _discard_sets(self, seat: int) -> None:
+        """Only the hand that just grew can hold a set (R8)."""
+        hand = self.hands[seat]
+        sets = hand.discard_sets()
+        self._public[seat][_N_CARDS] = len(hand.cards)
+        if sets:
+            self.playing_cards = tuple(number for number in self.playing_cards if number not in sets)
+            if self._events is not None:
+                self._events.extend(DiscardEvent(seat, number) for number in sets)
+
+    def _place_pending(self) -> None:
+        """A pending winner whom nobody caught has won, before anybody else is placed (R9)."""
+        assert self._pending is not None
+        self._win(self._pending)
+        self._pending = None
+
+    def _win(self, seat: int) -> None:
+        """Give the next place; with two players left the game is over (R10)."""
+        place = len(self.places) - self.n_players + 1
+        self.places[seat] = place
+        self.n_players -= 1
+        before, after = self._before[seat], self._after[seat]
+        self._after[before] = after
+        self._before[after] = before
+        if self._events is not None:
+            self._events.append(PlayerWonEvent(seat, place))
+        if self.n_players == 2:
+            self.over = True
+
+    def _end_turn(self, seat: int, earned: bool) -> None:
+        """Pass the turn, or stop at the cap; a free turn that was earned is still played (R7, R12)."""
+        if self._free:
+            self.free_turns += 1
+        else:
+            self.turns += 1
+        self._free = earned
+        if earned:
+            return
+        self.seat = self._after[seat]
+        if self.turns >= self.rules.max_turns and not self.over:
+            self.over = self.capped = True

@@ -1,0 +1,61 @@
+"""Everything this project raises on purpose: whose fault it is, and what to do next.
+
+DubitoError
+├── UsageError     the user's mistake, found before anything started (exit code 2)
+├── IllegalOutput  what a bot gave back breaks the rules: the engine's word, before it has a name
+├── BotError       the same, or an exception in a bot's method, with bot, game, deal and turn (R13)
+└── RunStopped     a run that could not go on after its start: disk, a bot error (exit code 3)
+
+Anything else that is raised is a bug in this project.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DubitoError(Exception):
+    """The root of the tree; its text is one sentence for the user."""
+
+
+class UsageError(DubitoError):
+    """The user's mistake: the text says what is wrong, where, and what to do next."""
+
+
+class IllegalOutput(DubitoError):
+    """An output or an answer that the rules refuse; the text is the reason."""
+
+
+class RunStopped(DubitoError):
+    """A run had to stop after its start; the text says why, and what was kept."""
+
+
+class BotError(DubitoError):
+    """A bot broke the rules or raised (R13). All fields travel between processes."""
+
+    def __init__(self, bot: str, seat: int, game: int, deal: int, turn: int, reason: str) -> None:
+        super().__init__(bot, seat, game, deal, turn, reason)
+        self.bot, self.seat, self.game = bot, seat, game
+        self.deal, self.turn, self.reason = deal, turn, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{one_line(self.bot)} (seat {self.seat}) failed in game {self.game}, deal {self.deal}, "
+            f"turn {self.turn}: {self.reason}"
+        )
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """The text on one printable line: foreign words may not move the user's cursor."""
+    line = " ".join(text.split())
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
+    names = sorted(known)
+    folded = {other.casefold(): other for other in names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean '{one_line(folded[near[0]])}'?"
+    return f"choose from {', '.join(map(one_line, names))}"

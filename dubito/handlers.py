@@ -1,0 +1,168 @@
+"""A game with players at the table. `step` is the only place that calls players, and it trusts none.
+
+Whatever a bot does wrong (R13) becomes a BotError with its name. Without a fallback it is raised; with
+one, the whole turn is played by the fallback's rules on the fallback's stream, and the error is kept.
+"""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dubito.core_game import Game
+from dubito.errors import BotError, IllegalOutput, RunStopped, one_line
+from dubito.game_data import Event, GameStartEvent, PlayerWonEvent, TurnOutput
+from dubito.hand import HandView
+from dubito.player import PlayerAI, Seating, make_player
+from dubito.rules import Rules, deal_hands
+from dubito.streams import DealStreams, SeatStreams
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A bot with its settings, under the name it plays by."""
+
+    name: str
+    bot: type[PlayerAI]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Table:
+    """One game and who sits at it, seat by seat."""
+
+    def __init__(
+        self,
+        game: Game,
+        entrants: Sequence[Entrant],
+        streams: DealStreams,
+        *,
+        deal: int = 0,
+        number: int = 0,
+        fallback: type[PlayerAI] | None = None,
+    ) -> None:
+        """Seat the players and tell those who observe that the game starts.
+
+        `number` is the game's in its run. Raises BotError if one fails and there is no `fallback`.
+        """
+        self.game = game
+        self.deal, self.number = deal, number
+        self.entrants = entrants
+        self.errors: list[BotError] = []
+        self.fallback_turns = [0] * len(entrants)
+        self._streams = streams
+        self._fallback = fallback
+        self._substitutes: dict[int, PlayerAI] = {}
+        self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
+        self.watchers = [
+            seat
+            for seat, player in enumerate(self.players)
+            if player is not None and type(player).observe is not PlayerAI.observe
+        ]
+        if self.watchers:
+            counts = tuple(len(hand.cards) for hand in game.hands)
+            self.tell([GameStartEvent(tuple(range(len(counts))), counts)])
+
+    def _seat(self, seat: int, entrant: Entrant) -> PlayerAI | None:
+        seating = self._seating(seat, self._streams.seat(seat))
+        try:
+            return make_player(entrant.bot, seating, entrant.settings)
+        except BaseException as error:  # see _blame
+            self.failed(seat, _blame("__init__", error))
+            return None
+
+    def _seating(self, seat: int, streams: SeatStreams) -> Seating:
+        return Seating(seat, self.number, self.deal, streams, HandView(self.game.hands[seat], streams))
+
+    def substitute(self, seat: int) -> PlayerAI:
+        """Who plays this seat's turn when its bot failed; all his draws come from the fallback's stream."""
+        if seat not in self._substitutes:
+            assert self._fallback is not None  # failed() raised otherwise
+            streams = self._streams.seat(seat)
+            streams.bot = streams.framework = streams.fallback
+            self._substitutes[seat] = make_player(self._fallback, self._seating(seat, streams), {})
+        return self._substitutes[seat]
+
+    def failed(self, seat: int, reason: str) -> None:
+        """Name the bot's error: raise it, or keep it if there is a fallback."""
+        turn = self.game.turns + self.game.free_turns + 1
+        error = BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
+        if self._fallback is None:
+            raise error
+        self.errors.append(error)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Let everyone observe who is in the game at that moment; a winner sees his win, then no more (R26)."""
+        for event in events:
+            for seat in self.watchers:
+                player = self.players[seat]
+                assert player is not None
+                try:
+                    player.observe(event)
+                except BaseException as error:  # see _blame
+                    self.failed(seat, _blame("observe", error))
+            if isinstance(event, PlayerWonEvent) and event.player_id in self.watchers:
+                self.watchers.remove(event.player_id)
+
+
+def deal_table(
+    entrants: Sequence[Entrant],
+    rules: Rules,
+    streams: DealStreams,
+    *,
+    deal: int = 0,
+    number: int = 0,
+    fallback: type[PlayerAI] | None = None,
+) -> Table:
+    """Deal a game from the deck's stream and seat these entrants at it."""
+    game = Game(rules, deal_hands(streams.deck(), len(entrants), rules))
+    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback)
+
+
+def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]:
+    """Play one turn: ask the player, apply his output, tell the table.
+
+    Returns the output that was played and the events, which are built only if `announce` is set or
+    somebody observes. Raises BotError if the player fails and the table has no fallback.
+    """
+    game = table.game
+    seat = game.seat
+    announce = announce or bool(table.watchers)
+    player = table.players[seat]
+    if player is not None:
+        try:
+            output = player.play(game.turn_data())
+            events = game.apply(output, announce)
+        except BaseException as error:  # see _blame
+            table.failed(seat, _blame("play", error))
+        else:
+            if events:
+                table.tell(events)
+            return output, events
+    table.fallback_turns[seat] += 1
+    output = table.substitute(seat).play(game.turn_data())
+    events = game.apply(output, announce)
+    table.tell(events)
+    return output, events
+
+
+def play_game(table: Table) -> Game:
+    """Step the game to its end and return it."""
+    game = table.game
+    while not game.over:
+        step(table)
+    return game
+
+
+def _blame(method: str, error: BaseException) -> str:
+    """The bot's fault in words, whatever it raised, sys.exit() included; what is not its fault goes on up."""
+    if isinstance(error, (KeyboardInterrupt, RunStopped)):
+        raise error
+    if isinstance(error, IllegalOutput):
+        return one_line(str(error))
+    try:
+        text = str(error)
+    except Exception:  # the exception is the bot's, and so is its __str__
+        text = "(its text cannot be read)"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}, line {frames[-1].lineno})" if frames else ""
+    return one_line(f"{method} raised {type(error).__name__}: {text}") + where

@@ -1,0 +1,182 @@
+"""What a player is: the two methods the game calls, the helpers a bot may use, the walk through nodes A-E."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any, ClassVar, Final, Protocol
+
+from dubito.errors import IllegalOutput
+from dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
+from dubito.hand import HandView
+from dubito.streams import SeatStreams
+
+
+@dataclass(slots=True)
+class Seating:
+    """Where an instance sits: attached before its `__init__`, one per seat and game."""
+
+    id: int  # the seat
+    game: int
+    deal: int
+    streams: SeatStreams
+    cards: HandView
+
+
+class Player(Protocol):
+    """Whoever sits at a table."""
+
+    def play(self, p: TurnData) -> TurnOutput: ...
+
+    def observe(self, event: Event) -> None: ...
+
+
+class PlayerAI:
+    """The base of every bot: answers a turn with a `TurnOutput` (R28).
+
+    `self.id` is the seat, `self.cards` the read-only view of the own hand, `self.rng` the bot's own
+    random stream; all three are there already in `__init__`.
+    """
+
+    uncertainty_value: ClassVar[float] = 0.05  # R22
+
+    _seating: Seating
+    cards: HandView
+    id: int
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    @cached_property
+    def rng(self) -> Random:
+        """The bot's own random stream (R27)."""
+        return self._seating.streams.bot
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """Decide this turn. Override it, or subclass `bots.base.BotBase` and answer A-E."""
+        raise NotImplementedError(f"{type(self).__name__} has no play()")
+
+    def observe(self, event: Event) -> None:
+        """Called after every action with what the table saw (R26); does nothing by default."""
+
+    def is_first_turn(self, p: TurnData) -> bool:
+        """Whether the board is empty, so that this turn opens a round."""
+        return p.board_cards == 0
+
+    def can_play_truthfully(self, p: TurnData) -> bool:
+        """Whether the hand holds the current number; jokers do not count (R22)."""
+        return p.board_cards > 0 and self.cards.has(p.current_number)
+
+    def prev_player_started_turn(self, p: TurnData) -> bool:
+        """Whether prev placed the last cards and they are the whole board (R22)."""
+        return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
+
+    def doubt(self, p: TurnData) -> TurnOutput:
+        """The output that doubts the last play."""
+        return TurnOutput(True)
+
+    def bluff(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+        """Random cards: three if `maximize`, else a random 1-3; an opening draws its number (R24)."""
+        n = MOST if maximize else self._draw(MOST)
+        cards = self.cards.pick_random(n)
+        return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
+
+    def play_truthfully(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+        """Honest cards (R24, R25).
+
+        Opening: all of the most common value, or one random card; declares its value. Regular: all
+        matching cards, or a random number of them. Raises IllegalOutput without the number in hand.
+        """
+        if p.board_cards == 0:
+            cards = self.cards.pick_most() if maximize else self.cards.pick_random(1)
+            return TurnOutput(False, self._draw_number(p) if cards[0] == JOKER else cards[0], cards)
+        matching = self.cards.count(p.current_number)
+        if matching == 0:
+            raise IllegalOutput(f"play_truthfully needs a card {p.current_number} in the hand")
+        k = MOST if maximize else self._draw(min(MOST, matching))
+        return TurnOutput(False, None, self.cards.pick(p.current_number, k))
+
+    def _draw(self, most: int) -> int:
+        """1 to `most`, all alike, from the framework's stream."""
+        return 1 + int(self._seating.streams.framework.random() * most)
+
+    def _draw_number(self, p: TurnData) -> int:
+        return p.playing_cards[self._draw(len(p.playing_cards)) - 1]
+
+
+def make_player(cls: type[PlayerAI], seating: Seating, settings: Mapping[str, Any]) -> PlayerAI:
+    """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
+    player = cls.__new__(cls)
+    player._seating = seating
+    player.cards = seating.cards
+    player.id = seating.id
+    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))  # type: ignore[misc]
+    return player
+
+
+NODES: Final = {
+    "A": "bluff_first_hand",
+    "B": "maximize_first_hand",
+    "C": "should_doubt",
+    "D": "bluff_regular",
+    "E": "maximize_regular",
+}
+
+
+class FiveNodes(PlayerAI):
+    """A player whose turn is the walk through the nodes A-E; `bots.base.BotBase` is its public face."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """A then B; or C, D if the number is held, E (R24). An answer that is no bool is refused (R13).
+
+        An override brings its own state up to date and ends in `return super().play(p)`.
+        """
+        if p.board_cards == 0:
+            if (bluff := self.bluff_first_hand(p)) is not True and bluff is not False:
+                raise _not_a_bool("A", bluff)
+            if (maximize := self.maximize_first_hand(p)) is not True and maximize is not False:
+                raise _not_a_bool("B", maximize)
+        else:
+            if p.can_doubt:
+                if (doubt := self.should_doubt(p)) is True:
+                    return self.doubt(p)
+                if doubt is not False:
+                    raise _not_a_bool("C", doubt)
+            bluff = True  # forced without the number: D is skipped (R25)
+            if self.can_play_truthfully(p) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
+                raise _not_a_bool("D", bluff)
+            if (maximize := self.maximize_regular(p)) is not True and maximize is not False:
+                raise _not_a_bool("E", maximize)
+        if bluff:
+            return self.bluff(p, maximize=maximize)
+        return self.play_truthfully(p, maximize=maximize)
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        """A, opening: True declares a random number over random cards, False is honest."""
+        raise _not_written("A", self)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        """B, opening: True plays as many cards as possible."""
+        raise _not_written("B", self)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        """C, regular turn: True doubts the last play, False plays."""
+        raise _not_written("C", self)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        """D, regular turn with the number in hand: True bluffs all the same."""
+        raise _not_written("D", self)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        """E, regular turn: True plays as many cards as possible."""
+        raise _not_written("E", self)
+
+
+def _not_a_bool(node: str, answer: object) -> IllegalOutput:
+    kind = "None" if answer is None else f"a value of type {type(answer).__name__}"
+    return IllegalOutput(f"node {node} ({NODES[node]}) answered {kind}, not True or False")
+
+
+def _not_written(node: str, player: PlayerAI) -> IllegalOutput:
+    return IllegalOutput(f"node {node} ({NODES[node]}) of {type(player).__name__} is not written yet")

@@ -1,0 +1,190 @@
+"""A game as its deal plus the outputs: enough to play it again exactly, and to tell it in words.
+
+The `story` is what the engine made of it when it was recorded, an event a line; replay compares
+against it and names the first turn that differs.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Final, Literal, assert_never
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from dubito.core_game import Game
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game_data import (
+    COPIES,
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+    TurnOutput,
+)
+from dubito.hand import Hand
+from dubito.rules import Rules, check_players
+
+Label = Callable[[int], str]
+
+_NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
+Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOutput:
+    """A `TurnOutput` as it is kept."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    doubt: bool
+    number: int | None
+    cards: list[Card] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """One game, complete."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    players: list[str]
+    hands: list[list[Card]]
+    outputs: list[RecordedOutput]
+    story: list[str]
+    rules: Rules = field(default_factory=Rules)
+    seed: int | None = None
+    deal: int | None = None
+    format: Literal["dubito game 1"] = "dubito game 1"
+
+
+def card_name(card: int, plural: bool = False) -> str:
+    """What a card player calls it: ace, 2, ..., king, joker."""
+    name = _NAMES[card]
+    if not plural:
+        return name
+    return "sixes" if name == "6" else f"{name}s"
+
+
+def cards_in_words(cards: Iterable[int]) -> str:
+    """The cards, sorted, jokers last: "7 7 king joker"."""
+    return " ".join(card_name(card) for card in sorted(cards, key=lambda card: card or NUMBERS[-1] + 1))
+
+
+def seat_label(seat: int) -> str:
+    """The label that a story uses: names may change, seats do not."""
+    return f"seat {seat}"
+
+
+def sentence(event: Event, label: Label = seat_label) -> str:
+    """One event in words; the same for the terminal, for stories and for golden files."""
+    match event:
+        case GameStartEvent():
+            dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
+            return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
+        case CardsPlayedEvent():
+            count = _count(event.n_cards, "card")
+            return f"{label(event.player_id)} puts down {count} as {card_name(event.declared_number, plural=True)}."
+        case DoubtResolvedEvent():
+            return _doubt_in_words(event, label)
+        case DiscardEvent():
+            return f"{label(event.player_id)} discards the four {card_name(event.card_number, plural=True)}."
+        case PlayerWonEvent():
+            kind = "a hard win" if event.position == 1 else "a soft win"
+            return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."
+        case _:
+            assert_never(event)
+
+
+def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
+    shown = cards_in_words(event.latest_cards)
+    verdict = "a bluff" if event.correct else "honest"
+    text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
+    if event.jokers_discarded:
+        text += f" {_count(event.jokers_discarded, 'joker')} out of the game."
+    return f"{text} {label(event.loser_id)} picks up {_count(len(event.board_cards), 'card')}."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def ending(game: Game, label: Label = seat_label) -> str:
+    """How a finished game ended for those who did not win."""
+    left = " and ".join(label(seat) for seat, place in enumerate(game.places) if place is None)
+    if game.capped:
+        return f"The game stops after {game.turns} turns, unfinished for {left}."
+    return f"The game is over; {left} lose."
+
+
+def dump(record: GameRecord) -> str:
+    """The record as JSON, an output a line."""
+    lists = {"hands", "outputs", "story"}
+    lines = []
+    for key, value in sorted(asdict(record).items(), key=lambda item: (item[0] in lists, item[0])):
+        if key in lists:
+            items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
+            lines.append(f'"{key}": [\n  {items}\n ]')
+        else:
+            lines.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def load(text: str) -> GameRecord:
+    """The inverse of `dump`; raises UsageError that names what is wrong."""
+    try:
+        record = TypeAdapter(GameRecord).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise UsageError(f"this is no game record: {where}: {first['msg']}") from None
+    check_players(len(record.hands))
+    if len(record.players) != len(record.hands):
+        raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")
+    dealt = Counter(card for hand in record.hands for card in hand)
+    if any(dealt[number] > COPIES for number in NUMBERS) or dealt[JOKER] > record.rules.jokers:
+        raise UsageError("the record deals more cards of a value than a deck has")
+    return record
+
+
+class Recorder:
+    """Collects the outputs and the story of a game while it is played."""
+
+    def __init__(self, game: Game) -> None:
+        self.hands = [list(hand.cards) for hand in game.hands]
+        self.outputs: list[RecordedOutput] = []
+        self.story: list[str] = []
+
+    def add(self, turn: int, output: TurnOutput, events: Sequence[Event]) -> None:
+        """Keep one turn, numbered from 1."""
+        cards = None if output.cards is None else list(output.cards)
+        self.outputs.append(RecordedOutput(output.doubt, output.number, cards))
+        self.story.extend(_lines(turn, events))
+
+    def record(self, game: Game, players: Sequence[str], seed: int, deal: int) -> GameRecord:
+        """The finished game."""
+        story = [*self.story, ending(game)]
+        return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal)
+
+
+def replay(record: GameRecord) -> Iterator[str]:
+    """Play the outputs again from the deal and tell the story anew, line by line.
+
+    An output that the rules refuse ends the story with a line that says so.
+    """
+    game = Game(record.rules, [Hand(cards) for cards in record.hands])
+    for turn, output in enumerate(record.outputs, start=1):
+        try:
+            yield from _lines(turn, game.apply(TurnOutput(output.doubt, output.number, output.cards)))
+        except IllegalOutput as error:
+            yield f"turn {turn}: refused: {error}"
+            return
+    yield ending(game) if game.over else "The outputs end before the game does."
+
+
+def _lines(turn: int, events: Sequence[Event]) -> list[str]:
+    return [f"turn {turn}: {sentence(event)}" for event in events]

@@ -1,0 +1,211 @@
+"""Bots by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
+
+The class of a file is the one whose name equals the file's, case and underscores ignored, a trailing
+`Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project and
+those of the working directory. A file that cannot be used is kept as broken, with what to do, and
+stops no other bot.
+"""
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Final, Literal
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.player import PlayerAI
+
+Kind = Literal["manual", "llms"]
+KINDS: Final[tuple[Kind, ...]] = ("manual", "llms")
+FALLBACK: Final = "RandomBoi"  # whose rules play a failed turn: deliberately the weakest (R13)
+_UNSEEDED: Final = {"random", "secrets", "numpy"}  # modules whose draws no seed of ours reaches
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """A bot that can be played."""
+
+    name: str
+    cls: type[PlayerAI]
+    file: Path
+    kind: Kind
+    digest: str  # sha256 of the file
+    repeatable: bool  # False: it draws from randomness that no seed reaches
+
+    @property
+    def summary(self) -> str:
+        """The first line of the class's docstring."""
+        doc = (self.cls.__dict__.get("__doc__") or "").strip()
+        return one_line(doc.splitlines()[0]) if doc else "(no docstring)"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenBot:
+    """A bot file that cannot be used, and why."""
+
+    file: Path
+    reason: str
+    name: str | None = None  # of a clash
+
+    def __str__(self) -> str:
+        return f"{_short(self.file)}: {self.reason}"
+
+    def is_called(self, name: str) -> bool:
+        """Whether whoever asks for this name means this file."""
+        return name == self.name or _same_name(self.file.stem, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All bots found, by name, and the files that could not be used."""
+
+    bots: dict[str, Bot]
+    broken: list[BrokenBot]
+
+    def find(self, name: str) -> Bot:
+        """The bot of that name; raises UsageError with the nearest one, or with what is broken."""
+        if name in self.bots:
+            return self.bots[name]
+        for broken in self.broken:
+            if broken.is_called(name):
+                raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
+        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}")
+
+    def hand_written(self) -> list[Bot]:
+        """All bots of `bots/manual`, by name; raises UsageError if a file there is broken."""
+        for broken in self.broken:
+            if broken.file.parent.name == "manual":
+                raise UsageError(f"{broken}; or name the bots to play with --bots")
+        return [bot for _, bot in sorted(self.bots.items()) if bot.kind == "manual"]
+
+
+def find_bots(working_directory: Path) -> Registry:
+    """Load every bot file of the project and of the working directory."""
+    own = _pin_own_package()
+    found: dict[str, list[Bot]] = {}
+    broken = []
+    for kind, file in _files([own, working_directory / "bots"]):
+        try:
+            bot = _load(kind, file, own)
+        except _UnusableError as error:
+            broken.append(BrokenBot(file, str(error)))
+            continue
+        twins = found.setdefault(bot.name, [])
+        if all(bot.digest != twin.digest for twin in twins):  # the same bytes are one bot
+            twins.append(bot)
+    for name, twins in found.items():
+        if len(twins) > 1:
+            files = " and ".join(_short(bot.file) for bot in twins)
+            reason = f"the name {name} is used by {files}: rename one class and its file"
+            broken.append(BrokenBot(twins[-1].file, reason, name))
+    bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
+    return Registry(bots, broken)
+
+
+class _UnusableError(Exception):
+    """Why a file gives no bot."""
+
+
+def _files(roots: list[Path]) -> Iterator[tuple[Kind, Path]]:
+    seen = set()
+    for root in roots:
+        for kind in KINDS:
+            for file in sorted((root / kind).glob("*.py")):
+                if not file.name.startswith("_") and file.resolve() not in seen:
+                    seen.add(file.resolve())
+                    yield kind, file
+
+
+def _load(kind: Kind, file: Path, own: Path) -> Bot:
+    try:
+        source = file.read_bytes()
+        tree = ast.parse(source, str(file))
+        module = _import(kind, file, own)
+    except SyntaxError as error:
+        raise _UnusableError(f"syntax error in line {error.lineno}: {error.msg}: correct it") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a bot file is foreign code: its import may raise anything
+        text = one_line(f"{type(error).__name__}: {error}")
+        raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
+    cls = _bot_class(module, file)
+    return Bot(cls.__name__, cls, file, kind, sha256(source).hexdigest(), _imports(tree).isdisjoint(_UNSEEDED))
+
+
+def _import(kind: Kind, file: Path, own: Path) -> ModuleType:
+    """Import by path, so that no foreign package of the same name stands in the way."""
+    if file.parent.parent == own:
+        name = f"bots.{kind}.{file.stem}"
+    else:
+        name = f"bots_{sha256(str(file.resolve()).encode()).hexdigest()[:12]}.{file.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    return _import_as(name, file)
+
+
+def _import_as(name: str, file: Path, package: Path | None = None) -> ModuleType:
+    folders = None if package is None else [str(package)]
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    assert spec is not None  # a .py file always has one, with a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _pin_own_package() -> Path:
+    """Make `import bots` mean the package that came with this project, and return its folder."""
+    own = Path(__file__).resolve().parent.parent / "bots"
+    loaded = sys.modules.get("bots")
+    if loaded is None or [Path(folder).resolve() for folder in loaded.__path__] != [own]:
+        for name in [name for name in sys.modules if name == "bots" or name.startswith("bots.")]:
+            del sys.modules[name]
+        _import_as("bots", own / "__init__.py", own)
+    return own
+
+
+def _bot_class(module: ModuleType, file: Path) -> type[PlayerAI]:
+    classes = [
+        value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    named = [cls for cls in classes if _same_name(cls.__name__, file.stem)]
+    exact = [cls for cls in named if _folded(cls.__name__) == _folded(file.stem)]
+    for cls in exact or named:
+        if issubclass(cls, PlayerAI):
+            return cls
+        raise _UnusableError(f"class {cls.__name__} is no bot: make it a subclass of bots.base.BotBase")
+    others = ", ".join(cls.__name__ for cls in classes) or "none"
+    raise _UnusableError(f"no class has the name of the file (classes found: {others}): rename the class or the file")
+
+
+def _folded(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _same_name(one: str, other: str) -> bool:
+    return _folded(one).removesuffix("bot") == _folded(other).removesuffix("bot")
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """The top-level names of all modules that the file imports, wherever it does."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def _short(file: Path) -> str:
+    """The last three parts of a path: bots/manual/name.py."""
+    return one_line("/".join(file.parts[-3:]))

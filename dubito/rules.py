@@ -1,0 +1,110 @@
+"""The rules as data and as one predicate: what may be varied, how cards are dealt, why a move is refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Literal, get_args
+
+from dubito.errors import UsageError
+from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
+from dubito.hand import Hand
+
+WinRule = Literal["immediate", "contested"]
+
+MIN_PLAYERS: Final = 3
+MAX_PLAYERS: Final = 8
+MAX_JOKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns)."""
+
+    jokers: int = 2
+    win_rule: WinRule = "immediate"
+    max_turns: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jokers <= MAX_JOKERS:
+            raise UsageError(f"jokers: {self.jokers} is not between 0 and {MAX_JOKERS}")
+        if self.win_rule not in get_args(WinRule):
+            raise UsageError(f"win_rule: {self.win_rule!r} is neither 'immediate' nor 'contested'")
+        if self.max_turns < 1:
+            raise UsageError(f"max_turns: {self.max_turns} is not at least 1")
+
+
+def check_players(n: int) -> None:
+    """Refuse a table that Dubito cannot be played at (R1)."""
+    if not MIN_PLAYERS <= n <= MAX_PLAYERS:
+        raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}")
+
+
+def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
+    """Shuffle and deal card by card from seat 0, again and again until no hand holds a set (R1, R2)."""
+    check_players(n_players)
+    deck = [*NUMBERS] * COPIES + [JOKER] * rules.jokers
+    while True:
+        rng.shuffle(deck)
+        hands = [Hand(deck[seat::n_players]) for seat in range(n_players)]
+        if not any(COPIES in hand.counts for hand in hands):
+            return hands
+
+
+def is_honest(cards: Sequence[int], number: int) -> bool:
+    """Whether each card is the declared number or a joker (R5)."""
+    return cards.count(number) + cards.count(JOKER) == len(cards)
+
+
+def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: bool) -> str | None:
+    """Why the seat to move may not do this, or None if it may (R3, R4, R13).
+
+    `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board). Runs no
+    code of the bot's: types are compared exactly, and only their names are quoted.
+    """
+    if type(output) is not TurnOutput:
+        return f"the output is {_kind(output)}, not a TurnOutput"
+    cards = output.cards
+    if output.doubt is True:
+        if cards is not None and not _is_empty(cards):
+            return "a doubt comes without cards"
+        if can_doubt:
+            return None
+        return "there is no doubting on an empty board" if number == 0 else "whom to doubt has left the game (R4)"
+    if output.doubt is not False:
+        return f"doubt is {_kind(output.doubt)}, not True or False"
+    if type(cards) is not list and type(cards) is not tuple:
+        return f"cards is {_kind(cards)}, not a list of 1 to {MOST} cards"
+    if not 1 <= len(cards) <= MOST:
+        return f"{len(cards)} cards were played; play 1 to {MOST}"
+    for card in cards:
+        if type(card) is not int or not 0 <= card <= 13:
+            return f"there is no card {_shown(card)}"
+        if held[card] < cards.count(card):
+            return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
+    if number == 0 or output.number is not None:
+        return _why_number_illegal(output.number, number)
+    return None
+
+
+def _why_number_illegal(declared: object, number: int) -> str | None:
+    if number == 0:
+        if type(declared) is int and declared in NUMBERS:
+            return None
+        return f"an opening declares a number from 1 to {NUMBERS[-1]}, not {_shown(declared)}"
+    if type(declared) is int and declared == number:
+        return None
+    return f"the number of this round is {number}; declare it or None"
+
+
+def _is_empty(cards: object) -> bool:
+    return (type(cards) is list or type(cards) is tuple) and not cards
+
+
+def _shown(value: object) -> str:
+    """A whole number of everyday size as itself, anything else by its type."""
+    return str(value) if type(value) is int and abs(value) < 10**6 else _kind(value)
+
+
+def _kind(value: object) -> str:
+    """The value's type in words: its own text could be anything."""
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,0 +1,61 @@
+"""Named random streams. Nothing is global, nothing goes through `hash()` (R27).
+
+Every stream of a deal is seeded with its own eight bytes of one hash over (run seed, deal number), so
+deal 17 is the same alone, in a batch, on one core or on sixteen. A seat has three streams: the bot's
+own, the framework's (which random cards, how many, which number) and the fallback's; a bot that draws
+once more shifts nobody's cards. A `random.Random` is costly to seed and is made when first used.
+"""
+
+from functools import cached_property
+from hashlib import shake_256
+from random import Random
+
+_SEED_BYTES = 8
+_SEATS = 8
+_STREAMS = 2 + 3 * _SEATS  # deck, seating; bot, framework and fallback of each seat
+
+
+class SeatStreams:
+    """The three streams of one seat in one deal."""
+
+    def __init__(self, seeds: bytes) -> None:
+        self._seeds = seeds
+
+    def _stream(self, place: int) -> Random:
+        return Random(int.from_bytes(self._seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
+
+    @cached_property
+    def bot(self) -> Random:
+        """The bot's own stream, `self.rng`."""
+        return self._stream(0)
+
+    @cached_property
+    def framework(self) -> Random:
+        """Draws which cards, how many, and which number."""
+        return self._stream(1)
+
+    @cached_property
+    def fallback(self) -> Random:
+        """All draws of whoever plays a turn in the bot's place."""
+        return self._stream(2)
+
+
+class DealStreams:
+    """All streams of one deal of one run."""
+
+    def __init__(self, seed: int, deal: int) -> None:
+        text = f"dubito streams 1: seed {seed}, deal {deal}"
+        self._seeds = shake_256(text.encode()).digest(_STREAMS * _SEED_BYTES)
+
+    def deck(self) -> Random:
+        """The stream that shuffles."""
+        return Random(int.from_bytes(self._seeds[:_SEED_BYTES], "little"))
+
+    def seating(self) -> Random:
+        """The stream that draws table size, bots and the contenders' seat (R33)."""
+        return Random(int.from_bytes(self._seeds[_SEED_BYTES : 2 * _SEED_BYTES], "little"))
+
+    def seat(self, seat: int) -> SeatStreams:
+        """The streams of one seat, 0 to 7, afresh at each call."""
+        start = (2 + 3 * seat) * _SEED_BYTES
+        return SeatStreams(self._seeds[start : start + 3 * _SEED_BYTES])
