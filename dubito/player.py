@@ -40,6 +40,7 @@ class PlayerAI:
     """
 
     uncertainty_value: ClassVar[float] = 0.05  # R22
+    origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
 
     _seating: Seating
     cards: HandView

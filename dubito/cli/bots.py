@@ -1,0 +1,27 @@
+"""`dubito bots`: every bot that was found, and every file that cannot be used."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import say, table
+from dubito.errors import one_line
+from dubito.registry import find_bots
+
+
+@click.command()
+def bots() -> None:
+    """List the bots: name, strategy, origin, file. Files that cannot be used are listed with the reason."""
+    here = Path.cwd()
+    registry = find_bots(here)
+    rows = []
+    for _, bot in sorted(registry.bots.items()):
+        strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
+        rows.append([bot.name, strategy, one_line(bot.cls.origin), _relative(bot.file, here)])
+    table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
+    for broken in registry.broken:
+        say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
+
+
+def _relative(file: Path, here: Path) -> str:
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)

@@ -1,0 +1,55 @@
+"""The `dubito` command: its subcommands, and what each error means to the shell.
+
+Exit codes: 0 done (warnings too); 1 a comparison differs; 2 the user's mistake, found before anything
+started; 3 stopped after the start; 130 Ctrl-C.
+"""
+
+import sys
+
+import click
+
+from dubito import __version__
+from dubito.cli.bots import bots
+from dubito.cli.output import note
+from dubito.cli.play_game import play_game
+from dubito.cli.replay import replay
+from dubito.cli.run import run
+from dubito.errors import BotError, RunStopped, UsageError, one_line
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dubito")
+def cli() -> None:
+    """Pit players against each other at Dubito, a bluffing card game."""
+
+
+for command in (run, bots, play_game, replay):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(_code())
+
+
+def _code() -> int:
+    try:
+        code = cli.main(prog_name="dubito", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _said(one_line(error.format_message()), 2)
+    except UsageError as error:
+        return _said(str(error), 2)
+    except (BotError, RunStopped) as error:
+        return _said(str(error), 3)
+    except (KeyboardInterrupt, click.Abort):
+        return _said("stopped by Ctrl-C", 130)
+    except BrokenPipeError:  # whoever read our output has gone
+        sys.stdout = None
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _said(text: str, code: int) -> int:
+    note(f"dubito: {text}")
+    return code

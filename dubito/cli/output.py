@@ -1,0 +1,99 @@
+"""What the commands print: tables that fit a terminal, plain lines for everything else."""
+
+import sys
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from dubito.errors import one_line
+from dubito.experiment.statistics import Rate
+
+
+def say(text: str = "") -> None:
+    """A line of the result, to standard output."""
+    click.echo(text)
+
+
+def note(text: str) -> None:
+    """A line about the work, to standard error."""
+    click.echo(text, err=True)
+
+
+def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table: the first column left, the others right. No terminal: a record a line, never cut."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _drawn(title, headers, cells)
+        return
+    say(title)
+    widths = [max(len(row[column]) for row in [headers, *cells]) for column in range(len(headers))]
+    for row in [headers, *cells]:
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        say("  ".join([row[0].ljust(widths[0]), *rest]))
+
+
+def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    for place, header in enumerate(headers):
+        drawn.add_column(Text(header), justify="left" if place == 0 else "right", overflow="fold")
+    for row in cells:
+        drawn.add_row(*map(Text, row))
+    Console().print(drawn)
+
+
+def percent(value: float | None) -> str:
+    """A rate in percent, one decimal; a dash for none."""
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def percent_with_interval(rate: Rate, signed: bool = False) -> str:
+    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`."""
+    if rate.value is None:
+        return "-"
+    sign = "+" if signed else ""
+    return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"
+
+
+class _Speed(ProgressColumn):
+    def render(self, task: "object") -> Text:
+        speed = getattr(task, "speed", None)
+        return Text("" if speed is None else f"{speed:,.0f} games/s")
+
+
+class GamesProgress:
+    """Games played of all: a live bar on a terminal, a plain line each tenth in a log, or nothing."""
+
+    def __init__(self, games: int, quiet: bool, clock: Callable[[], float]) -> None:
+        self._games, self._clock = games, clock
+        self._start = clock()
+        self._said = 0
+        self._bar: Progress | None = None
+        self._quiet = quiet
+        if not quiet and sys.stderr.isatty():
+            columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), _Speed(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("playing", total=games)
+
+    def __enter__(self) -> "GamesProgress":
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, games: int) -> None:
+        """Say how many games are kept so far."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=games)
+        elif not self._quiet and games * 10 // self._games > self._said:
+            self._said = games * 10 // self._games
+            speed = games / max(self._clock() - self._start, 1e-9)
+            left = (self._games - games) / speed
+            note(f"{games:,} of {self._games:,} games, {speed:,.0f} games/s, {left:,.0f} s left")

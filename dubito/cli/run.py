@@ -1,0 +1,131 @@
+"""`dubito run`: play an experiment, or print a finished one again."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dubito.cli.output import GamesProgress, note, say
+from dubito.cli.summary import print_summary
+from dubito.errors import one_line
+from dubito.experiment import runner
+from dubito.experiment.config import Config, Experiment, check, read_yaml, resolve
+from dubito.experiment.workers import new_stop
+from dubito.registry import Registry, find_bots
+
+_NUMBERS: Final = ("games", "seed", "workers", "jokers", "max_turns")
+_LISTS: Final = ("table_sizes", "bots", "contenders")
+
+
+@click.command()
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
+@click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: 3,4,5,6,7,8]")
+@click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
+@click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
+@click.option("--contenders", metavar="A,B,...", help="Players compared with each other on the same deals.")
+@click.option("--jokers", metavar="N", help="Jokers in the deck, 0 to 2. [default: 2]")
+@click.option("--win-rule", metavar="RULE", help="immediate, or contested. [default: immediate]")
+@click.option("--max-turns", metavar="N", help="Turns after which a game stops. [default: 1000]")
+@click.option("--on-bot-error", metavar="POLICY", help="stop, or fallback. [default: stop]")
+@click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
+@click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
+@click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | None) -> int:
+    """Play the experiment in CONFIG (a YAML file; flags go over it) and print its ranking."""
+    here = Path.cwd()
+    content = {} if config is None else read_yaml(config)
+    checked = check(content, str(config or "the config"), _values(flags))
+    registry = find_bots(here)
+    experiment = resolve(checked, registry)
+    folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
+    _warn_of_unrepeatable(experiment, registry)
+    result = runner.finished(experiment, folder)
+    if result is not None:
+        note(f"{folder} holds this run, finished: nothing was played")
+    else:
+        result = _play(experiment, checked, registry, folder, here, quiet)
+    print_summary(result, by_table_size)
+    return _verdict(result)
+
+
+def _values(flags: Mapping[str, str | None]) -> dict[str, Any]:
+    """The flags that were given, as the config would have them."""
+    values: dict[str, Any] = {}
+    for key, text in flags.items():
+        if text is None:
+            continue
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        if key in _NUMBERS:
+            values[key] = _number(text)
+        elif key in _LISTS:
+            values[key] = [_number(part) if key == "table_sizes" else part for part in parts]
+        else:
+            values[key] = text
+    return values
+
+
+def _number(text: str) -> int | str:
+    """A whole number, or the text as it is for the config's check to refuse."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _default_folder(config: Path | None, experiment: Experiment) -> Path:
+    return Path("runs") / f"{'run' if config is None else config.stem}-{experiment.digest()}"
+
+
+def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
+    bots = sorted({player.bot for player in experiment.players})
+    for bot in bots:
+        if not registry.find(bot).repeatable:
+            note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
+
+
+def _play(
+    experiment: Experiment, config: Config, registry: Registry, folder: Path, here: Path, quiet: bool
+) -> runner.Run:
+    stop = new_stop()
+    workers = config.workers or len(os.sched_getaffinity(0))
+    with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic) as progress:
+        return runner.play(
+            experiment, registry, folder, workers=workers, working_directory=here, stop=stop, progress=progress
+        )
+
+
+@contextmanager
+def _ctrl_c_sets(stop: Event) -> Iterator[None]:
+    """The first Ctrl-C leaves off in order, after the games under way; the second at once."""
+
+    def leave_off(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        note("stopping after the games under way; Ctrl-C again stops at once")
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, leave_off)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _verdict(run: runner.Run) -> int:
+    """Say why the run stopped, if it did, and what was kept."""
+    kept = f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
+    if run.failure is not None:
+        note(f"dubito: {one_line(str(run.failure), 600)}; {kept}")
+        return 3
+    if run.interrupted:
+        note(f"dubito: stopped by Ctrl-C; {kept}")
+        return 130
+    say(f"run folder: {run.folder}")
+    return 0

@@ -1,0 +1,270 @@
+"""The config of an experiment: what a user may say, checked, with every default in one place.
+
+The same keys are spelled in YAML files and, with dashes, as flags of the command line.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.registry import Bot, Registry
+from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+
+OnBotError = Literal["stop", "fallback"]
+TableSize = Annotated[int, Field(ge=MIN_PLAYERS, le=MAX_PLAYERS)]
+Entry = str | dict[str, Any]
+
+
+class Config(BaseModel):
+    """What a config file or the flags may say."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    games: int = Field(default=10_000, ge=1)
+    table_sizes: list[TableSize] = Field(default=list(range(MIN_PLAYERS, MAX_PLAYERS + 1)), min_length=1)
+    seed: int = 0
+    bots: list[Entry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
+    contenders: list[Entry] = []
+    rules: Rules = Rules()
+    on_bot_error: OnBotError = "stop"
+    workers: int | None = Field(default=None, ge=1)  # None: one per core
+    output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerSpec:
+    """A bot with its settings, under the name it plays by."""
+
+    name: str
+    bot: str
+    settings: Mapping[str, Any]
+    source: str  # sha256 of the bot's file
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A checked experiment: all that can change its results, and how many games of it to play."""
+
+    games: int
+    table_sizes: tuple[int, ...]  # ascending
+    seed: int
+    field: tuple[PlayerSpec, ...]
+    contenders: tuple[PlayerSpec, ...]
+    rules: Rules
+    on_bot_error: OnBotError
+
+    @property
+    def players(self) -> tuple[PlayerSpec, ...]:
+        """Field, then the contenders that are not in it; a seat's player is a place in this list."""
+        return self.field + tuple(player for player in self.contenders if player not in self.field)
+
+    @property
+    def games_per_deal(self) -> int:
+        """One game, or one for each contender (R33)."""
+        return max(1, len(self.contenders))
+
+    @property
+    def deals(self) -> int:
+        """How many deals are played."""
+        return self.games // self.games_per_deal
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change a result; `games` is not of it, since a longer run begins alike."""
+        return {
+            "seed": self.seed,
+            "table_sizes": list(self.table_sizes),
+            "bots": [_plain(player) for player in self.field],
+            "contenders": [_plain(player) for player in self.contenders],
+            "rules": asdict(self.rules),
+            "on_bot_error": self.on_bot_error,
+        }
+
+    def digest(self) -> str:
+        """The identity as a short name, 8 hex digits."""
+        text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return sha256(text.encode()).hexdigest()[:8]
+
+
+def _plain(player: PlayerSpec) -> dict[str, Any]:
+    return {"name": player.name, "bot": player.bot, "settings": dict(player.settings), "source": player.source}
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; raises UsageError naming the file and, where known, the line."""
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _NoTwins)  # noqa: S506, a SafeLoader
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text in UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{path}{line}: not readable as YAML: {one_line(error.problem or str(error))}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not readable as YAML: {one_line(str(error))}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: a config is a list of `key: value` lines, such as `games: 1000`")
+    return content
+
+
+class _NoTwins(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping, which YAML would settle in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, (list, dict)):
+                raise yaml.MarkedYAMLError(problem="a key is a list or a mapping", problem_mark=key_node.start_mark)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
+    """The config of a file's content with flags over it; `source` names the file in errors.
+
+    Flags use the config's spelling; those of `rules` go into its mapping. Raises UsageError with one
+    sentence that says which key is wrong, where, and what it should be.
+    """
+    flags = {} if flags is None else flags
+    rule_keys = {"jokers", "win_rule", "max_turns"}
+    merged = dict(content) | {key: value for key, value in flags.items() if key not in rule_keys}
+    rules = {key: value for key, value in flags.items() if key in rule_keys}
+    if rules:
+        merged["rules"] = dict(merged.get("rules") or {}) | rules
+    try:
+        config = Config.model_validate(merged)
+    except ValidationError as error:
+        raise UsageError(_sentence(dict(error.errors()[0]), source, flags)) from None
+    if len(set(config.table_sizes)) < len(config.table_sizes):
+        raise UsageError(f"{_where(('table_sizes',), source, flags)}: a size stands twice")
+    return config
+
+
+def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> str:
+    loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = list(Config.model_fields) if len(loc) == 1 else list(asdict(Rules()))
+        key = one_line(str(loc[-1]))
+        return f"{source}: unknown key '{key}': {suggestion(key, known)}"
+    message = str(error["msg"]).replace("Input should be", "must be").replace("a valid integer", "a whole number")
+    return f"{_where(loc, source, flags)}: {message}, not {one_line(repr(error['input']), 60)}"
+
+
+def _where(loc: Sequence[str | int], source: str, flags: Mapping[str, Any]) -> str:
+    key = str(loc[-1] if loc[0] == "rules" else loc[0])
+    if key in flags:
+        return f"--{key.replace('_', '-')}"
+    return f"{source}: {'.'.join(map(str, loc))}"
+
+
+def resolve(config: Config, registry: Registry) -> Experiment:
+    """Find the bots of a config and check their settings; raises UsageError."""
+    if config.bots is None:
+        field = [_spec(bot, bot.name, {}) for bot in registry.hand_written()]
+    else:
+        field = [_player(entry, registry) for entry in config.bots]
+    contenders = [_player(entry, registry) for entry in config.contenders]
+    _check_names(field, contenders)
+    experiment = Experiment(
+        config.games,
+        tuple(sorted(config.table_sizes)),
+        config.seed,
+        tuple(field),
+        tuple(contenders),
+        config.rules,
+        config.on_bot_error,
+    )
+    m = experiment.games_per_deal
+    if config.games % m:
+        near = max(m, config.games // m * m)
+        raise UsageError(
+            f"games: {config.games} is no multiple of the {m} contenders, who all play every deal: "
+            f"say {near} or {config.games // m * m + m}"
+        )
+    return experiment
+
+
+def _player(entry: Entry, registry: Registry) -> PlayerSpec:
+    if isinstance(entry, str):
+        return _spec(registry.find(entry), entry, {})
+    settings = dict(entry)
+    cls = settings.pop("bot", None)
+    if not isinstance(cls, str):
+        raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a class")
+    bot = registry.find(cls)
+    name = settings.pop("name", cls)
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"the name of a player is a text, not {one_line(repr(name), 60)}")
+    for key in settings:
+        _check_setting(bot, key)
+    try:
+        settings = json.loads(json.dumps(settings, allow_nan=False))
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"the settings of {one_line(name)} must be numbers, texts, booleans or lists of them"
+        ) from None
+    _check_complete(bot, name, settings)
+    return _spec(bot, name, settings)
+
+
+def _spec(bot: Bot, name: str, settings: Mapping[str, Any]) -> PlayerSpec:
+    return PlayerSpec(name, bot.name, settings, bot.digest)
+
+
+def _parameters(bot: Bot) -> list[inspect.Parameter]:
+    """The settings of a bot: the parameters of `__init__` after self and id."""
+    return list(inspect.signature(cast(Any, bot.cls).__init__).parameters.values())[2:]
+
+
+def _check_setting(bot: Bot, key: object) -> None:
+    parameters = _parameters(bot)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if key not in known:
+        hint = suggestion(str(key), ["bot", "name", *known]) if known else "it has no settings"
+        raise UsageError(f"{bot.name} has no setting '{one_line(str(key))}': {hint}")
+
+
+def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
+    for parameter in _parameters(bot):
+        needed = parameter.default is parameter.empty and parameter.kind not in (
+            inspect.Parameter.VAR_KEYWORD,
+            inspect.Parameter.VAR_POSITIONAL,
+        )
+        if needed and parameter.name not in settings:
+            raise UsageError(f"{one_line(name)} needs the setting '{parameter.name}' of {bot.name}")
+
+
+def _check_names(field: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
+    """Names are unique; only the very same player may be in the field and a contender too."""
+    for group in (field, contenders):
+        names = [player.name for player in group]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two players are named '{one_line(name)}': give one a name of its own, {{bot: ..., name: ...}}"
+                )
+    named = {player.name: player for player in field}
+    for player in contenders:
+        if named.get(player.name, player) != player:
+            raise UsageError(
+                f"the contender '{one_line(player.name)}' has the name of another player of the field: rename one"
+            )

@@ -1,0 +1,147 @@
+"""What a run adds up: integer sums, so that chunks merge exactly and in any grouping.
+
+`Score` is counted in halves: a hard win 2, a soft win 1. Means and intervals are made from these sums
+at the last moment (`statistics.py`, `results.py`).
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from dubito.core_game import Result
+from dubito.experiment.outcome import COUNTS, Outcome
+
+RESULTS: Final = tuple(Result)
+MEASURES: Final = ("score", *RESULTS)  # what is rated; score counts halves
+SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
+HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
+_PLACE: Final = {result: place for place, result in enumerate(RESULTS)}
+
+Key = tuple[int, ...]
+
+
+class Tally:
+    """Sums over games, keyed by players as places in `Experiment.players` and results as places in RESULTS.
+
+    `seats`     (player, table size, result) -> SEAT_SUMS
+    `beside`    (player, result, side, other) -> seats; side 0 is prev, 1 is next, at the deal
+    `clusters`  (player,) -> deals, sum m^2, then for each measure y: sum y, sum y^2, sum y*m,
+                where m and y are a player's seats and their measure in one deal
+    `sizes`     (table size,) -> games, turns, free turns
+    `contended` (contender,) -> deals, then the sum of each measure, and of its square
+    `pairs`     (contender, other) -> deals, then for each measure: sum d, sum d^2 of the difference
+    """
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[Key, list[int]]] = {
+            name: {} for name in ("seats", "beside", "clusters", "sizes", "contended", "pairs")
+        }
+
+    def add(self, table: str, key: Key, values: Sequence[int]) -> None:
+        """Add a vector to the sums of a key."""
+        sums = self.tables[table].get(key)
+        self.tables[table][key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """The sums of both."""
+        together = Tally()
+        together.tables = {table: dict(rows) for table, rows in self.tables.items()}
+        for table, rows in other.tables.items():
+            for key, values in rows.items():
+                together.add(table, key, values)
+        return together
+
+    def rows(self, table: str) -> Iterator[tuple[Key, list[int]]]:
+        """The keys of a table, ascending, with their sums."""
+        yield from sorted(self.tables[table].items())
+
+    @property
+    def games(self) -> int:
+        """How many games were added."""
+        return sum(values[0] for _, values in self.rows("sizes"))
+
+    def to_json(self) -> str:
+        """The sums as canonical text."""
+        plain = {table: [[*key, values] for key, values in self.rows(table)] for table in self.tables}
+        return json.dumps(plain, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> "Tally":
+        """The inverse of `to_json`."""
+        tally = Tally()
+        plain: dict[str, list[list[Any]]] = json.loads(text)
+        for table, rows in plain.items():
+            tally.tables[table] = {tuple(key): values for *key, values in rows}
+        return tally
+
+
+def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
+    """The sums of whole deals, each the outcomes of its games.
+
+    Collects first and adds once a key: Python's own loops would cost more than the games' statistics may.
+    """
+    seat_rows: defaultdict[Key, list[tuple[int, ...]]] = defaultdict(list)
+    beside: Counter[Key] = Counter()
+    clusters: Counter[tuple[int, Key]] = Counter()
+    sizes: defaultdict[Key, list[tuple[int, ...]]] = defaultdict(list)
+    tally = Tally()
+    for outcomes in deals:
+        in_deal: dict[int, list[int]] = {}
+        for outcome in outcomes:
+            seats, n = outcome.seats, len(outcome.seats)
+            sizes[(n,)].append((1, outcome.turns, outcome.free_turns))
+            for seat, player in enumerate(seats):
+                result = _PLACE[outcome.result(seat)]
+                seat_rows[player, n, result].append((1, *outcome.counts[seat], _position(outcome, seat)))
+                beside[player, result, seats[seat - 1], seats[seat + 1 - n]] += 1
+                in_deal.setdefault(player, [0] * len(RESULTS))[result] += 1
+        for player, counts in in_deal.items():
+            clusters[player, tuple(counts)] += 1
+        if outcomes[0].contender_seat is not None:
+            _add_contended(tally, outcomes)
+    for table, collected in (("seats", seat_rows), ("sizes", sizes)):
+        for key, rows in collected.items():
+            tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
+    for (player, result, before, after), count in beside.items():
+        tally.add("beside", (player, result, 0, before), [count])
+        tally.add("beside", (player, result, 1, after), [count])
+    for (player, results), count in clusters.items():
+        tally.add("clusters", (player,), [count * value for value in _cluster(results)])
+    return tally
+
+
+def _position(outcome: Outcome, seat: int) -> int:
+    place = outcome.places[seat]
+    if place:
+        return 2 * (len(outcome.places) - place)
+    return 0 if outcome.capped else 1
+
+
+def _measures(results: Sequence[int]) -> list[int]:
+    """Each measure of seats that had these results."""
+    score = sum(HALVES[result] * count for result, count in zip(RESULTS, results, strict=True))
+    return [score, *results]
+
+
+def _cluster(results: Sequence[int]) -> list[int]:
+    m = sum(results)
+    sums = [1, m * m]
+    for y in _measures(results):
+        sums += (y, y * y, y * m)
+    return sums
+
+
+def _add_contended(tally: Tally, outcomes: Sequence[Outcome]) -> None:
+    """One deal of all contenders: each one's measures, and every pair's differences."""
+    measured = []
+    for contender, outcome in enumerate(outcomes):
+        assert outcome.contender_seat is not None
+        result = outcome.result(outcome.contender_seat)
+        measures = _measures([int(result is other) for other in RESULTS])
+        measured.append(measures)
+        tally.add("contended", (contender,), [1, *measures, *(y * y for y in measures)])
+    for one, ours in enumerate(measured):
+        for other in range(one + 1, len(measured)):
+            differences = [a - b for a, b in zip(ours, measured[other], strict=True)]
+            tally.add("pairs", (one, other), [1, *differences, *(d * d for d in differences)])

@@ -1,0 +1,90 @@
+"""Chunks in order, from this process or from several; the results are the same."""
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Final, Protocol
+
+from dubito.errors import RunStopped
+from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
+from dubito.experiment.config import Experiment
+from dubito.registry import Registry, find_bots
+
+_AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
+
+
+class Stop(Protocol):
+    """Set from outside to leave off after the games under way."""
+
+    def is_set(self) -> bool: ...
+
+    def set(self) -> None: ...
+
+
+def new_stop() -> Event:
+    """A stop that this process and its workers see."""
+    return multiprocessing.get_context("spawn").Event()
+
+
+def play_chunks(
+    experiment: Experiment, registry: Registry, workers: int, working_directory: Path, stop: Event
+) -> Iterator[Played]:
+    """Every chunk of the experiment in order; the last one may be cut short by an error or a stop."""
+    chunks = -(-experiment.deals // DEALS)
+    if min(workers, chunks) == 1:
+        player = ChunkPlayer(experiment, registry)
+        yield from _until_cut(player.play(number, stop.is_set) for number in range(chunks))
+    else:
+        yield from _until_cut(_from_processes(experiment, chunks, min(workers, chunks), working_directory, stop))
+
+
+def _until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
+    for played in chunks:
+        yield played
+        if played.stopped or played.error is not None:
+            return
+
+
+def _from_processes(
+    experiment: Experiment, chunks: int, workers: int, working_directory: Path, stop: Event
+) -> Iterator[Played]:
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start,
+        initargs=(experiment, working_directory, stop),
+    )
+    pending: deque[Future[Played]] = deque()
+    numbers = iter(range(chunks))
+    try:
+        while True:
+            while len(pending) < workers * _AHEAD and (number := next(numbers, None)) is not None:
+                pending.append(pool.submit(_play, number))
+            if not pending:
+                return
+            yield pending.popleft().result()
+    except BrokenProcessPool:
+        raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
+    finally:
+        stop.set()  # who is still playing leaves off
+        pool.shutdown(cancel_futures=True)
+
+
+_play_here: Callable[[int], Played]
+
+
+def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None:
+    """Load the bots once in a new worker process. Ctrl-C is the main process's to answer."""
+    global _play_here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    player = ChunkPlayer(experiment, find_bots(working_directory))
+    _play_here = lambda number: player.play(number, stop.is_set)  # noqa: E731
+
+
+def _play(number: int) -> Played:
+    return _play_here(number)

@@ -1,0 +1,124 @@
+"""`run.db`: the games of a run, chunk by chunk, one packed row each. One writer; SQLite in WAL mode.
+
+A chunk's games, its digest and the sums over everything so far are committed together, so that a run
+that is cut off at any moment stands exactly at the end of a chunk.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from dubito.errors import RunStopped, UsageError
+
+_FORMAT: Final = 1  # of the tables below; kept in SQLite's user_version
+_SCHEMA: Final = """
+CREATE TABLE games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL);
+CREATE TABLE chunks (chunk INTEGER PRIMARY KEY, deals INTEGER NOT NULL, games INTEGER NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE tally (id INTEGER PRIMARY KEY CHECK (id = 1), sums TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some consecutive deals of a run, finished."""
+
+    number: int
+    deals: int
+    first_game: int
+    outcomes: Sequence[bytes]
+
+    @property
+    def digest(self) -> bytes:
+        """A hash over the rows; each states its own length, so none can borrow from the next."""
+        return sha256(b"".join(self.outcomes)).digest()
+
+
+class RunDb:
+    """The open file; use it as a context manager."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def __enter__(self) -> "RunDb":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+
+    @staticmethod
+    def create(path: Path) -> "RunDb":
+        """A new, empty file; raises UsageError if it cannot be written."""
+        try:
+            connection = sqlite3.connect(path, isolation_level=None)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
+        except sqlite3.Error as error:
+            raise UsageError(f"cannot write {path}: {error}; choose another --output") from None
+        return RunDb(connection, path)
+
+    @staticmethod
+    def open(path: Path) -> "RunDb":
+        """An existing file, to read; raises UsageError if it is none of this format."""
+        try:
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute("SELECT count(*) FROM chunks").fetchone()
+        except sqlite3.Error as error:
+            raise UsageError(f"{path} is damaged or no run store: {error}") from None
+        if version != _FORMAT:
+            connection.close()
+            raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
+        return RunDb(connection, path)
+
+    def add_chunk(self, chunk: Chunk, sums: str) -> None:
+        """Commit a chunk with the sums up to and including it; raises RunStopped, nothing half written."""
+        numbered = enumerate(chunk.outcomes, start=chunk.first_game)
+        with self._guarded():
+            self._connection.execute("BEGIN")
+            self._connection.executemany("INSERT INTO games VALUES (?, ?)", numbered)
+            row = (chunk.number, chunk.deals, len(chunk.outcomes), chunk.digest)
+            self._connection.execute("INSERT INTO chunks VALUES (?, ?, ?, ?)", row)
+            self._connection.execute("INSERT OR REPLACE INTO tally VALUES (1, ?)", (sums,))
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            try:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                pass  # the file cannot be written at all; what was committed stands
+            raise RunStopped(f"cannot write {self.path}: {error}") from None
+
+    def games(self) -> int:
+        """How many games are kept."""
+        return int(self._connection.execute("SELECT coalesce(sum(games), 0) FROM chunks").fetchone()[0])
+
+    def sums(self) -> str | None:
+        """The sums over all games kept; None before the first chunk."""
+        row = self._connection.execute("SELECT sums FROM tally").fetchone()
+        return None if row is None else str(row[0])
+
+    def outcomes(self) -> Iterator[bytes]:
+        """The packed games, in their order."""
+        for (row,) in self._connection.execute("SELECT outcome FROM games ORDER BY game"):
+            yield row
+
+    def results_digest(self) -> str:
+        """The results digest of the games kept."""
+        rows = self._connection.execute("SELECT digest FROM chunks ORDER BY chunk")
+        return results_digest(row[0] for row in rows)
+
+
+def results_digest(chunk_digests: Iterable[bytes]) -> str:
+    """One hash over the chunks' in their order, as hex."""
+    return sha256(b"".join(chunk_digests)).hexdigest()
