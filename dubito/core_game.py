@@ -77,6 +77,7 @@ class Game:
         self._before = [seat - 1 for seat in range(n)]
         self._before[0] = n - 1
         self._after = [*range(1, n), 0]
+        self._bluffed = False  # the last play was not honest (R5)
         self._free = False  # this turn is a free one (R7)
         self._pending: int | None = None  # contested: who played his last card (R9)
         self._events: list[Event] | None = None
@@ -135,7 +136,15 @@ class Game:
         else:
             assert output.cards is not None  # why_illegal saw to it
             self._play(seat, output.cards, output.number or self.number)
-        self._end_turn(seat, earned)
+        if self._free:
+            self.free_turns += 1
+        else:
+            self.turns += 1
+        self._free = earned
+        if not earned:
+            self.seat = self._after[seat]
+            if self.turns >= self.rules.max_turns and not self.over:
+                self.over = self.capped = True  # R12: a free turn that was earned is still played
         return events
 
     def _play(self, seat: int, cards: Sequence[int], number: int) -> None:
@@ -150,7 +159,8 @@ class Game:
         counts = self.counts[seat]
         counts.play_turns += 1
         counts.cards_played += n
-        if not is_honest(cards, number):
+        self._bluffed = not is_honest(cards, number)
+        if self._bluffed:
             counts.bluffs += 1
         public = self._public[seat]
         public[_N_CARDS] -= n
@@ -170,9 +180,8 @@ class Game:
         target = self.last_player
         assert target is not None  # why_illegal saw to it
         latest = self.board[-self.n_cards_played :]
-        bluff = not is_honest(latest, self.number)
         self._public[seat][_DOUBTS] += 1
-        if bluff:
+        if self._bluffed:
             self.counts[seat].successful_doubts += 1
             self._public[target][_DISHONEST_TIMES] += 1
             loser, picked_up = target, self.board
@@ -186,7 +195,7 @@ class Game:
         if self._events is not None:
             jokers = len(self.board) - len(picked_up)
             self._events.append(
-                DoubtResolvedEvent(seat, target, bluff, tuple(latest), tuple(picked_up), self.number, jokers)
+                DoubtResolvedEvent(seat, target, self._bluffed, tuple(latest), tuple(picked_up), self.number, jokers)
             )
         self._clear_board()
         self._discard_sets(loser)
@@ -194,7 +203,7 @@ class Game:
             self._place_pending()
         if self._public[loser][_N_CARDS] == 0 and not self.over:
             self._win(loser)
-        return bluff
+        return self._bluffed
 
     def _clear_board(self) -> None:
         self.board = []
@@ -230,16 +239,3 @@ class Game:
             self._events.append(PlayerWonEvent(seat, place))
         if self.n_players == 2:
             self.over = True
-
-    def _end_turn(self, seat: int, earned: bool) -> None:
-        """Pass the turn, or stop at the cap; a free turn that was earned is still played (R7, R12)."""
-        if self._free:
-            self.free_turns += 1
-        else:
-            self.turns += 1
-        self._free = earned
-        if earned:
-            return
-        self.seat = self._after[seat]
-        if self.turns >= self.rules.max_turns and not self.over:
-            self.over = self.capped = True

@@ -80,9 +80,9 @@ class HandView:
 
     def most_common(self) -> int:
         """The most common number; ties go to the lowest; 0 only for a hand of jokers (R25)."""
-        counts = self._counts
-        most = max(counts[1:])
-        return counts.index(most, 1) if most else JOKER
+        numbers = self._counts[1:]
+        most = max(numbers)
+        return 1 + numbers.index(most) if most else JOKER
 
     def pick_most(self) -> list[int]:
         """All cards (at most three) of the most common value."""
@@ -102,10 +102,8 @@ class HandView:
         left = len(pool)
         if n >= left:
             return pool
-        random = self._streams.framework.random
+        draw = self._streams.framework.random
         picked = []
-        while n > 0:
-            picked.append(pool.pop(int(random() * left)))
-            left -= 1
-            n -= 1
+        for size in range(left, left - n, -1):
+            picked.append(pool.pop(int(draw() * size)))  # noqa: PERF401, a comprehension costs a call more
         return picked

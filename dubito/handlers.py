@@ -126,7 +126,8 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
     """
     game = table.game
     seat = game.seat
-    announce = announce or bool(table.watchers)
+    if table.watchers:
+        announce = True
     player = table.players[seat]
     if player is not None:
         try:

@@ -8,9 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Final, Literal, assert_never
+from typing import Annotated, ClassVar, Final, Literal, assert_never
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.core_game import Game
 from dubito.errors import IllegalOutput, UsageError
@@ -39,7 +39,7 @@ Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
 class RecordedOutput:
     """A `TurnOutput` as it is kept."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     doubt: bool
     number: int | None
@@ -50,7 +50,7 @@ class RecordedOutput:
 class GameRecord:
     """One game, complete."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     players: list[str]
     hands: list[list[Card]]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Literal, get_args
+from typing import ClassVar, Final, Literal, get_args
 
 from dubito.errors import UsageError
 from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
@@ -19,6 +19,8 @@ MAX_JOKERS: Final = 2
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns)."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}  # where records are read
 
     jokers: int = 2
     win_rule: WinRule = "immediate"

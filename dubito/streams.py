@@ -6,38 +6,33 @@ own, the framework's (which random cards, how many, which number) and the fallba
 once more shifts nobody's cards. A `random.Random` is costly to seed and is made when first used.
 """
 
-from functools import cached_property
 from hashlib import shake_256
 from random import Random
 
 _SEED_BYTES = 8
 _SEATS = 8
-_STREAMS = 2 + 3 * _SEATS  # deck, seating; bot, framework and fallback of each seat
+_SEAT_STREAMS = ("bot", "framework", "fallback")
+_STREAMS = 2 + len(_SEAT_STREAMS) * _SEATS  # deck and seating come first
 
 
 class SeatStreams:
-    """The three streams of one seat in one deal."""
+    """The three streams of one seat in one deal, each made when first used."""
+
+    __slots__ = ("_seeds", "bot", "fallback", "framework")
+
+    bot: Random  # the bot's own, `self.rng`
+    framework: Random  # which cards, how many, which number
+    fallback: Random  # all draws of whoever plays a turn in the bot's place
 
     def __init__(self, seeds: bytes) -> None:
         self._seeds = seeds
 
-    def _stream(self, place: int) -> Random:
-        return Random(int.from_bytes(self._seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
-
-    @cached_property
-    def bot(self) -> Random:
-        """The bot's own stream, `self.rng`."""
-        return self._stream(0)
-
-    @cached_property
-    def framework(self) -> Random:
-        """Draws which cards, how many, and which number."""
-        return self._stream(1)
-
-    @cached_property
-    def fallback(self) -> Random:
-        """All draws of whoever plays a turn in the bot's place."""
-        return self._stream(2)
+    def __getattr__(self, name: str) -> Random:
+        """Called only while a stream is not made yet."""
+        place = _SEAT_STREAMS.index(name)
+        stream = Random(int.from_bytes(self._seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
+        setattr(self, name, stream)
+        return stream
 
 
 class DealStreams:
@@ -57,5 +52,5 @@ class DealStreams:
 
     def seat(self, seat: int) -> SeatStreams:
         """The streams of one seat, 0 to 7, afresh at each call."""
-        start = (2 + 3 * seat) * _SEED_BYTES
-        return SeatStreams(self._seeds[start : start + 3 * _SEED_BYTES])
+        start = (2 + len(_SEAT_STREAMS) * seat) * _SEED_BYTES
+        return SeatStreams(self._seeds[start : start + len(_SEAT_STREAMS) * _SEED_BYTES])

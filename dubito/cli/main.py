@@ -36,6 +36,9 @@ def _code() -> int:
     try:
         code = cli.main(prog_name="dubito", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
     except click.ClickException as error:
         return _said(one_line(error.format_message()), 2)
     except UsageError as error:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Final
 
 import click
 from rich.console import Console
@@ -12,6 +13,8 @@ from rich.text import Text
 
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
+
+_NUMERIC: Final = ("", *"0123456789-+")  # how a cell of a column of numbers may begin
 
 
 def say(text: str = "") -> None:
@@ -25,22 +28,23 @@ def note(text: str) -> None:
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table: the first column left, the others right. No terminal: a record a line, never cut."""
+    """A table, texts left and numbers right. No terminal: a record a line, never wrapped or cut."""
     cells = [[one_line(cell) for cell in row] for row in rows]
+    numeric = [all(row[column][:1] in _NUMERIC for row in cells) for column in range(len(headers))]
     if sys.stdout.isatty():
-        _drawn(title, headers, cells)
+        _drawn(title, headers, cells, numeric)
         return
     say(title)
     widths = [max(len(row[column]) for row in [headers, *cells]) for column in range(len(headers))]
     for row in [headers, *cells]:
-        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        say("  ".join([row[0].ljust(widths[0]), *rest]))
+        columns = zip(row, widths, numeric, strict=True)
+        say("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns).rstrip())
 
 
-def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
     drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
-    for place, header in enumerate(headers):
-        drawn.add_column(Text(header), justify="left" if place == 0 else "right", overflow="fold")
+    for header, right in zip(headers, numeric, strict=True):
+        drawn.add_column(Text(header), justify="right" if right else "left", overflow="fold")
     for row in cells:
         drawn.add_row(*map(Text, row))
     Console().print(drawn)

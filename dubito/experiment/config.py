@@ -9,18 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.registry import Bot, Registry
-from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 
 OnBotError = Literal["stop", "fallback"]
 TableSize = Annotated[int, Field(ge=MIN_PLAYERS, le=MAX_PLAYERS)]
 Entry = str | dict[str, Any]
+
+
+_RULES = Rules()
+
+
+class RulesConfig(BaseModel):
+    """`rules` of a config; its defaults are those of `Rules`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
+    win_rule: WinRule = _RULES.win_rule
+    max_turns: int = Field(default=_RULES.max_turns, ge=1)
 
 
 class Config(BaseModel):
@@ -33,7 +46,7 @@ class Config(BaseModel):
     seed: int = 0
     bots: list[Entry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
     contenders: list[Entry] = []
-    rules: Rules = Rules()
+    rules: RulesConfig = RulesConfig()
     on_bot_error: OnBotError = "stop"
     workers: int | None = Field(default=None, ge=1)  # None: one per core
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
@@ -139,11 +152,10 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     sentence that says which key is wrong, where, and what it should be.
     """
     flags = {} if flags is None else flags
-    rule_keys = {"jokers", "win_rule", "max_turns"}
-    merged = dict(content) | {key: value for key, value in flags.items() if key not in rule_keys}
-    rules = {key: value for key, value in flags.items() if key in rule_keys}
+    merged = dict(content) | {key: value for key, value in flags.items() if key in Config.model_fields}
+    rules = {key: value for key, value in flags.items() if key in RulesConfig.model_fields}
     if rules:
-        merged["rules"] = dict(merged.get("rules") or {}) | rules
+        merged["rules"] = {**_mapping(merged.get("rules"), source), **rules}
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -153,13 +165,34 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     return config
 
 
+def _mapping(rules: Any, source: str) -> Mapping[str, Any]:
+    if rules is None or isinstance(rules, dict):
+        return rules or {}
+    raise UsageError(f"{source}: rules: must be a mapping of rules, not {one_line(repr(rules), 60)}")
+
+
+_WORDS: Final = {
+    "Input should be": "must be",
+    "a valid integer": "a whole number",
+    "a valid list": "a list",
+    "a valid string": "a text",
+    "a valid dictionary or instance of RulesConfig": "a mapping of rules",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+
+
 def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> str:
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
-    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = list(Config.model_fields) if len(loc) == 1 else list(asdict(Rules()))
+    if error["type"] == "too_short":
+        return f"{_where(loc, source, flags)}: must not be empty"
+    if error["type"] == "extra_forbidden":
+        known = Config.model_fields if len(loc) == 1 else RulesConfig.model_fields
         key = one_line(str(loc[-1]))
         return f"{source}: unknown key '{key}': {suggestion(key, known)}"
-    message = str(error["msg"]).replace("Input should be", "must be").replace("a valid integer", "a whole number")
+    message = str(error["msg"])
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
     return f"{_where(loc, source, flags)}: {message}, not {one_line(repr(error['input']), 60)}"
 
 
@@ -184,7 +217,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
         config.seed,
         tuple(field),
         tuple(contenders),
-        config.rules,
+        Rules(**config.rules.model_dump()),
         config.on_bot_error,
     )
     m = experiment.games_per_deal

@@ -18,6 +18,9 @@ COUNTS: Final = (
     "fallback_turns",  # turns that the fallback played after a bot error (R13)
 )
 
+RESULTS: Final = tuple(Result)
+
+_HARD_WIN, _SOFT_WIN, _LOSS, _UNFINISHED = range(len(RESULTS))
 _HEAD: Final = 5
 _WIDTHS: Final = {1: "B", 2: "H", 4: "I"}
 
@@ -34,12 +37,12 @@ class Outcome:
     places: list[int]  # 0 for who did not win
     counts: list[tuple[int, ...]]  # in the order of COUNTS
 
-    def result(self, seat: int) -> Result:
-        """What the game was for this seat."""
+    def result(self, seat: int) -> int:
+        """What the game was for this seat, as a place in RESULTS."""
         place = self.places[seat]
         if place:
-            return Result.HARD_WIN if place == 1 else Result.SOFT_WIN
-        return Result.UNFINISHED if self.capped else Result.LOSS
+            return _HARD_WIN if place == 1 else _SOFT_WIN
+        return _UNFINISHED if self.capped else _LOSS
 
     def pack(self) -> bytes:
         """A width in bytes, then every number in that width, little-endian: 1 nearly always."""

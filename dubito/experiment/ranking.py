@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.core_game import Result
+from dubito.experiment.outcome import RESULTS
 from dubito.experiment.results import beside, seat_sums, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation, equal_share, paired_difference
-from dubito.experiment.tally import MEASURES, RESULTS, Tally
+from dubito.experiment.tally import MEASURES, Tally
 
 _SCALES = (2, *(1 for _ in RESULTS))  # score is counted in halves
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dubito.core_game import Result
-from dubito.experiment.tally import RESULTS, SEAT_SUMS, Tally
+from dubito.experiment.outcome import RESULTS
+from dubito.experiment.tally import SEAT_SUMS, Tally
 
 _SUMMED: Final = (
     "bluffs",

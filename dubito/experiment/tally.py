@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from dubito.core_game import Result
-from dubito.experiment.outcome import COUNTS, Outcome
+from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
 
-RESULTS: Final = tuple(Result)
 MEASURES: Final = ("score", *RESULTS)  # what is rated; score counts halves
 SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
 HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
-_PLACE: Final = {result: place for place, result in enumerate(RESULTS)}
 
 Key = tuple[int, ...]
 
@@ -92,7 +90,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
             seats, n = outcome.seats, len(outcome.seats)
             sizes[(n,)].append((1, outcome.turns, outcome.free_turns))
             for seat, player in enumerate(seats):
-                result = _PLACE[outcome.result(seat)]
+                result = outcome.result(seat)
                 seat_rows[player, n, result].append((1, *outcome.counts[seat], _position(outcome, seat)))
                 beside[player, result, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal.setdefault(player, [0] * len(RESULTS))[result] += 1
@@ -138,7 +136,7 @@ def _add_contended(tally: Tally, outcomes: Sequence[Outcome]) -> None:
     for contender, outcome in enumerate(outcomes):
         assert outcome.contender_seat is not None
         result = outcome.result(outcome.contender_seat)
-        measures = _measures([int(result is other) for other in RESULTS])
+        measures = _measures([int(result == other) for other in range(len(RESULTS))])
         measured.append(measures)
         tally.add("contended", (contender,), [1, *measures, *(y * y for y in measures)])
     for one, ours in enumerate(measured):

@@ -1,0 +1,131 @@
+"""What a game costs, as ratios in one run: `python benchmarks/speed.py [--games N]`.
+
+The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
+after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
+inside a function, where names are locals, as at the top level of a script; both readings are printed.
+The field is the ten bots other than ClaudeBot, at 3 to 7 players; a game's cost includes statistics and
+store. Needs an idle core, two for the last line.
+"""
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from dubito.experiment import runner
+from dubito.experiment.chunk import DEALS, ChunkPlayer
+from dubito.experiment.config import Config, Experiment, resolve
+from dubito.experiment.outcome import unpack
+from dubito.experiment.tally import tally_of
+from dubito.experiment.workers import new_stop
+from dubito.registry import Registry, find_bots
+from dubito.store.run_db import Chunk, RunDb
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+_ITERATIONS = 1_000_000
+_SCRIPT = compile(f"s = 0.0\nfor _ in range({_ITERATIONS}):\n    s += random.random()", "script", "exec")
+
+
+def script_yardstick() -> float:
+    """CPU seconds of one iteration at the top level of a script."""
+    start = time.process_time()
+    exec(_SCRIPT, {"random": random})  # noqa: S102, our own text
+    return (time.process_time() - start) / _ITERATIONS
+
+
+def function_yardstick() -> float:
+    """CPU seconds of one iteration inside a function."""
+    start = time.process_time()
+    s = 0.0
+    for _ in range(_ITERATIONS):
+        s += random.random()
+    return (time.process_time() - start) / _ITERATIONS
+
+
+def the_experiment(registry: Registry, games: int) -> Experiment:
+    """The ten bots of the source other than ClaudeBot, at 3 to 7 players."""
+    bots = [name for name in sorted(registry.bots) if name != "ClaudeBot"]
+    return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=list(bots)), registry)
+
+
+def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
+    """Wall seconds of a whole run."""
+    start = time.perf_counter()
+    runner.play(
+        experiment,
+        registry,
+        folder,
+        workers=workers,
+        working_directory=HERE,
+        stop=new_stop(),
+        progress=lambda _: None,
+    )
+    return time.perf_counter() - start
+
+
+def cost_per_game(registry: Registry, rounds: int, folder: Path) -> dict[str, float]:
+    """The cost of a game in iterations of both yardsticks and in microseconds of CPU, medians over rounds."""
+    costs: dict[str, list[float]] = {"script": [], "function": [], "us": []}
+    games = 3 * DEALS
+    for number in range(rounds):
+        experiment = replace(the_experiment(registry, games), seed=number)
+        before = script_yardstick(), function_yardstick()
+        start = time.process_time()
+        run(experiment, registry, 1, folder / f"cost{number}")
+        seconds = (time.process_time() - start) / games
+        after = script_yardstick(), function_yardstick()
+        costs["us"].append(seconds * 1e6)
+        for place, name in enumerate(("script", "function")):
+            costs[name].append(seconds / statistics.mean((before[place], after[place])))
+    return {name: statistics.median(values) for name, values in costs.items()}
+
+
+def parts(registry: Registry, folder: Path) -> dict[str, float]:
+    """CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
+    player = ChunkPlayer(the_experiment(registry, DEALS), registry)
+    start = time.process_time()
+    played = player.play(0, lambda: False)
+    play = time.process_time() - start
+    deals = [[unpack(row)] for row in played.outcomes]
+    start = time.process_time()
+    tally = tally_of(deals)
+    tallied = time.process_time() - start
+    with RunDb.create(folder / "parts.db") as db:
+        start = time.process_time()
+        rows = [outcomes[0].pack() for outcomes in deals]
+        db.add_chunk(Chunk(0, DEALS, 0, rows), (tally + tally).to_json())
+        store = time.process_time() - start
+    return {"play": play, "statistics": tallied, "store": store}
+
+
+def main() -> None:
+    """Print every figure with its target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=20_000, help="games of the longer runs")
+    parser.add_argument("--rounds", type=int, default=9)
+    arguments = parser.parse_args()
+    registry = find_bots(HERE)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cost = cost_per_game(registry, arguments.rounds, folder)
+        print(f"a game: {cost['us']:,.0f} us of CPU")
+        print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
+        print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
+        seconds = parts(registry, folder)
+        print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
+        print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")
+        experiment = the_experiment(registry, arguments.games)
+        one = run(experiment, registry, 1, folder / "one")
+        size = (folder / "one" / "run.db").stat().st_size / arguments.games
+        print(f"run.db: {size:.0f} bytes a game (target: at most 100)")
+        two = run(experiment, registry, 2, folder / "two")
+        print(f"two workers: {one / two:.2f} times one (target: at least 1.8)")
+
+
+if __name__ == "__main__":
+    main()
