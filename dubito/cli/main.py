@@ -5,6 +5,7 @@ started; 3 stopped after the start; 130 Ctrl-C.
 """
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -27,14 +28,14 @@ for command in (run, bots, play_game, replay):
     cli.add_command(command)
 
 
-def main() -> None:
-    """Run the command line and exit with its code."""
-    sys.exit(_code())
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line, by default the process's own, and exit with its code."""
+    sys.exit(_code(arguments))
 
 
-def _code() -> int:
+def _code(arguments: Sequence[str] | None) -> int:
     try:
-        code = cli.main(prog_name="dubito", standalone_mode=False)
+        code = cli.main(arguments, prog_name="dubito", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

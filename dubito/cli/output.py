@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Final
 
 import click
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -14,6 +15,7 @@ from rich.text import Text
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 
+_WIDE: Final = 140  # columns that a ranking with both ends of its intervals takes
 _NUMERIC: Final = ("", *"0123456789-+")  # how a cell of a column of numbers may begin
 
 
@@ -42,7 +44,8 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
-    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    say(title)
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for header, right in zip(headers, numeric, strict=True):
         drawn.add_column(Text(header), justify="right" if right else "left", overflow="fold")
     for row in cells:
@@ -56,10 +59,12 @@ def percent(value: float | None) -> str:
 
 
 def percent_with_interval(rate: Rate, signed: bool = False) -> str:
-    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`."""
+    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`; on a narrow terminal `52.9 ±0.4`."""
     if rate.value is None:
         return "-"
     sign = "+" if signed else ""
+    if sys.stdout.isatty() and Console().width < _WIDE:
+        return f"{100 * rate.value:{sign}.1f} ±{50 * (rate.high - rate.low):.1f}"
     return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"
 
 

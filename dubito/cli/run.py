@@ -95,11 +95,16 @@ def _play(
     experiment: Experiment, config: Config, registry: Registry, folder: Path, here: Path, quiet: bool
 ) -> runner.Run:
     stop = new_stop()
-    workers = config.workers or len(os.sched_getaffinity(0))
+    workers = config.workers or _cores()
     with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic) as progress:
         return runner.play(
             experiment, registry, folder, workers=workers, working_directory=here, stop=stop, progress=progress
         )
+
+
+def _cores() -> int:
+    """The cores this process may use, where the system tells; else all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Final, Protocol
@@ -64,7 +65,8 @@ def _from_processes(
     try:
         while True:
             while len(pending) < workers * _AHEAD and (number := next(numbers, None)) is not None:
-                pending.append(pool.submit(_play, number))
+                with _deaf_to_ctrl_c():
+                    pending.append(pool.submit(_play, number))
             if not pending:
                 return
             yield pending.popleft().result()
@@ -75,13 +77,25 @@ def _from_processes(
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Worker processes started within never see Ctrl-C, which is the main process's to answer."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _play_here: Callable[[int], Played]
 
 
 def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None:
-    """Load the bots once in a new worker process. Ctrl-C is the main process's to answer."""
+    """Load the bots once in a new worker process."""
     global _play_here
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     player = ChunkPlayer(experiment, find_bots(working_directory))
     _play_here = lambda number: player.play(number, stop.is_set)  # noqa: E731
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,19 +31,28 @@ def write_whole(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise RunStopped(f"cannot write {path}: {error.strerror}") from None
 
 
 def create(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """A new run folder; raises UsageError if there is something, or if it cannot be written."""
+    """A new run folder; raises UsageError if one is there, or if it cannot be written, and leaves no part of it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / MANIFEST).open("x", encoding="utf-8", newline="\n") as file:
-            file.write(to_yaml(manifest))
+        file = (folder / MANIFEST).open("x", encoding="utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror}; choose another --output") from None
-    return RunDb.create(folder / DATABASE)
+    try:
+        with file:
+            file.write(to_yaml(manifest))
+        return RunDb.create(folder / DATABASE)
+    except (OSError, UsageError) as error:
+        for part in (MANIFEST, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+            with suppress(OSError):
+                (folder / part).unlink()
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"cannot write {folder}: {reason}; choose another --output") from None
 
 
 def existing(folder: Path, manifest: Mapping[str, Any]) -> RunDb | None:

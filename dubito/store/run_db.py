@@ -53,13 +53,14 @@ class RunDb:
     @staticmethod
     def create(path: Path) -> "RunDb":
         """A new, empty file; raises UsageError if it cannot be written."""
+        connection = sqlite3.connect(path, isolation_level=None)
         try:
-            connection = sqlite3.connect(path, isolation_level=None)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
         except sqlite3.Error as error:
-            raise UsageError(f"cannot write {path}: {error}; choose another --output") from None
+            connection.close()
+            raise UsageError(f"{path.name}: {error}") from None
         return RunDb(connection, path)
 
     @staticmethod
@@ -97,7 +98,7 @@ class RunDb:
                     self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # the file cannot be written at all; what was committed stands
-            raise RunStopped(f"cannot write {self.path}: {error}") from None
+            raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
 
     def games(self) -> int:
         """How many games are kept."""

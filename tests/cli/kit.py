@@ -1,0 +1,61 @@
+"""What the tests of the command line share: a command in this process, or in one of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import dubito
+from dubito.cli.main import main
+
+REPO = Path(dubito.__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Runs `dubito` with its working directory in a folder of the test's own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(folder)
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Said:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        out, err = self._capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Said(ended.value.code, out, err)
+
+    def bot(self, name: str, text: str, kind: str = "manual") -> None:
+        """Drop a bot file into the working directory."""
+        folder = self.folder / "bots" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
+    command = [sys.executable, "-m", "dubito", *words]
+    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

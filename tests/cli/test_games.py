@@ -1,0 +1,106 @@
+"""`dubito play-game`, `dubito replay` and `dubito bots`, typed as a user would."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import REPO, Shell
+
+GAME = ("play-game", "StefaBot", "ClaudeBot", "MrDoubt")
+
+
+def test_a_game_is_told_turn_by_turn(shell: Shell) -> None:
+    said = shell(*GAME, "--seed", "3", "--deal", "4")
+    lines = said.out.splitlines()
+    assert said.code == 0
+    assert lines[0] == "The cards are dealt: StefaBot holds 18, ClaudeBot holds 18, MrDoubt holds 18."
+    assert lines[1].startswith("   1. StefaBot puts down ")
+    assert any("doubts" in line and "who shows" in line for line in lines)
+    assert lines[-1].endswith("free ones")
+    assert shell(*GAME, "--seed", "3", "--deal", "4").out == said.out
+    assert shell(*GAME, "--seed", "3", "--deal", "5").out != said.out
+    assert shell(*GAME, "--seed", "4", "--deal", "4").out != said.out
+
+
+def test_hands_are_shown_only_on_request(shell: Shell) -> None:
+    hidden, shown = shell(*GAME).out, shell(*GAME, "--show-hands").out
+    assert "holds ace" not in hidden
+    assert "[really " not in hidden
+    assert shown.splitlines()[1].startswith("   1. [StefaBot holds ")
+    told = [line.split(" [really")[0] for line in shown.splitlines() if ". [" not in line[:8]]
+    assert told == hidden.splitlines(), "the same game, only with more said"
+
+
+def test_two_of_one_name_are_told_apart_by_seat(shell: Shell) -> None:
+    out = shell("play-game", "StefaBot", "MrDoubt", "StefaBot").out
+    assert out.startswith("The cards are dealt: StefaBot 0 holds 18, MrDoubt holds 18, StefaBot 2 holds 18.")
+
+
+def test_a_saved_game_replays_identically(shell: Shell) -> None:
+    for rule in ("immediate", "contested"):
+        told = shell(*GAME, "--win-rule", rule, "--save", f"{rule}.json")
+        assert told.out.endswith(f"record: {rule}.json\n")
+        said = shell("replay", f"{rule}.json")
+        assert (said.code, said.err) == (0, "")
+        assert said.out.startswith("identical: ")
+
+
+def test_replay_names_the_first_difference(shell: Shell) -> None:
+    shell(*GAME, "--save", "game.json")
+    record = json.loads(Path("game.json").read_text())
+    record["story"][2] = "turn 3: something else happened."
+    Path("game.json").write_text(json.dumps(record))
+    said = shell("replay", "game.json")
+    assert said.code == 1
+    assert said.out.splitlines()[:2] == ["differs", "recorded: turn 3: something else happened."]
+    assert said.out.splitlines()[2].startswith("replayed: turn ")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("play-game", "StefaBot", "ClaudeBot"), "dubito: Dubito needs 3 to 8 players, not 2\n"),
+        (("play-game", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
+        (("play-game", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
+        ((*GAME, "--jokers", "3"), "dubito: jokers: 3 is not between 0 and 2\n"),
+        ((*GAME, "--win-rule", "x"), "dubito: win_rule: 'x' is neither 'immediate' nor 'contested'\n"),
+        ((*GAME, "--max-turns", "0"), "dubito: max_turns: 0 is not at least 1\n"),
+        (("replay", "none.json"), "dubito: cannot read none.json: No such file or directory\n"),
+        (("replya", "x"), "dubito: No such command 'replya'."),
+    ],
+)
+def test_mistakes_are_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = shell(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1
+
+
+def test_a_game_that_cannot_be_saved_was_still_told(shell: Shell) -> None:
+    said = shell(*GAME, "--save", "no/such/folder.json")
+    assert said.code == 3
+    assert "The game is over" in said.out
+    assert said.err.startswith("dubito: the game was played, but cannot write no/such/folder.json")
+
+
+def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
+    shell.bot("lost.py", "class Other: ...\n")
+    shell.bot("mine.py", 'from bots.base import BotBase\nclass Mine(BotBase):\n    """Mine alone."""\n', kind="llms")
+    said = shell("bots")
+    assert said.code == 0
+    assert said.out.startswith("12 bots\n")
+    for file in (REPO / "bots" / "manual").glob("[a-z]*.py"):
+        assert str(file) in said.out
+    (line,) = [line for line in said.out.splitlines() if line.startswith("Mine ")]
+    assert "Mine alone." in line
+    assert line.endswith("bots/llms/mine.py")
+    (broken,) = [line for line in said.out.splitlines() if line.startswith("broken: ")]
+    assert broken.startswith("broken: bots/manual/lost.py: no class has the name of the file")
+
+
+def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:
+    said = shell()
+    assert said.code == 0
+    for command in ("run", "bots", "play-game", "replay"):
+        assert f"\n  {command} " in said.out

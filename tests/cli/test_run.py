@@ -1,0 +1,211 @@
+"""`dubito run`: what it prints and writes, what it refuses, how it stops."""
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.kit import Said, Shell, started
+
+FIELD = ("--bots", "StefaBot,ClaudeBot,RandomBoi")
+SHORT = (*FIELD, "--games", "60", "--table-sizes", "3", "--quiet")
+
+FAULTY = '''
+from bots.base import BotBase
+class Faulty(BotBase):
+    """Never doubts by the book: answers one node with no bool."""
+    def bluff_first_hand(self, p): return False
+    def maximize_first_hand(self, p): return True
+    def should_doubt(self, p): return 1 if self.rng.random() < 0.0005 else False
+    def bluff_regular(self, p): return False
+    def maximize_regular(self, p): return True
+'''
+
+
+def digest(said: Said) -> str:
+    """The results digest, alone on its line."""
+    (line,) = [line for line in said.out.splitlines() if line.startswith("results digest: ")]
+    hexadecimal = line.removeprefix("results digest: ")
+    assert len(hexadecimal) == 64
+    assert set(hexadecimal) <= set("0123456789abcdef")
+    return hexadecimal
+
+
+def rows(said: Said, title: str) -> dict[str, list[str]]:
+    """First cell -> other cells of the table under a title."""
+    lines = said.out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(title))
+    cells = [line.replace("[", "").replace("]", "").replace(",", "").split() for line in lines[start + 2 : start + 5]]
+    return {first: rest for first, *rest in cells}
+
+
+def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
+    said = shell("run", *SHORT, "--output", "mine")
+    assert said.code == 0
+    assert said.err == ""
+    ranking = rows(said, "60 games")
+    results = yaml.safe_load(Path("mine/all_games.yaml").read_text())
+    assert set(ranking) == set(results) == {"StefaBot", "ClaudeBot", "RandomBoi"}
+    for name, (games, *_) in ranking.items():
+        assert int(games) == results[name]["total"]["games"]
+    for name, (_, score, low, high, *_) in ranking.items():
+        assert float(low) <= float(score) <= float(high)
+        hard = results[name]["hard_wins"]["games"] / results[name]["total"]["games"]
+        assert float(score) == pytest.approx(100 * hard, abs=0.06), "no soft wins at three players"
+    assert "turns a game: " in said.out
+    assert "run folder: mine" in said.out
+    assert sorted(path.name for path in Path("mine").iterdir()) == ["all_games.yaml", "manifest.yaml", "run.db"]
+    assert len(digest(said)) == 64
+
+
+def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:
+    first, again = shell("run", *SHORT), shell("run", *SHORT)
+    assert again.out == first.out
+    assert "finished: nothing was played" in again.err
+
+
+def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> None:
+    Path("tour.yaml").write_text("bots: [StefaBot, ClaudeBot]\ngames: 10\n")
+    said = shell("run", "tour.yaml", "--quiet")
+    (folder,) = Path("runs").iterdir()
+    name, _, identity = folder.name.rpartition("-")
+    assert (name, len(identity)) == ("tour", 8)
+    assert f"run folder: runs/{folder.name}" in said.out
+    shell("run", "tour.yaml", "--quiet", "--seed", "1")
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def test_by_table_size_on_request(shell: Shell) -> None:
+    said = shell("run", *FIELD, "--games", "40", "--table-sizes", "3,6", "--quiet", "--by-table-size")
+    sizes = [line.split()[1] for line in said.out.split("By table size\n")[1].splitlines()[1:7]]
+    assert sizes == ["3", "3", "3", "6", "6", "6"]
+
+
+def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -> None:
+    said = shell("run", *FIELD, "--games", "40")
+    assert said.err.startswith("40 of 40 games, ")
+    assert shell("run", *FIELD, "--games", "40", "--seed", "2", "--quiet").err == ""
+
+
+def test_contenders_have_a_table_of_their_own(shell: Shell) -> None:
+    said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
+    lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:4]
+    assert [line.split()[:2] for line in lines] == [["ClaudeBot", "40"], ["RandomBoi", "40"]]
+    assert lines[0].endswith("best")
+
+
+def test_names_of_players_cannot_touch_the_terminal_or_the_table(shell: Shell) -> None:
+    name = "Evil\x1b[31m\n{{x}} [bold]"
+    Path("x.yaml").write_text(yaml.safe_dump({"bots": [{"bot": "StefaBot", "name": name}, "MrDoubt"], "games": 10}))
+    said = shell("run", "x.yaml", "--quiet")
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert "Evil\\x1b[31m {{x}} [bold]" in said.out
+    (folder,) = Path("runs").iterdir()
+    assert name in yaml.safe_load((folder / "all_games.yaml").read_text())
+
+
+def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
+    shell.bot("faulty.py", FAULTY)
+    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
+    assert said.code == 3
+    assert "node C (should_doubt) answered a value of type int, not True or False" in said.err
+    assert "Faulty (seat " in said.err
+    kept = int(said.err.split("; ")[-1].split()[0])
+    results = yaml.safe_load(Path("out/all_games.yaml").read_text())
+    assert 0 < kept < 2000
+    assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
+    again = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
+    assert (again.code, "unfinished run" in again.err) == (2, True)
+
+
+def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:
+    shell.bot("faulty.py", FAULTY)
+    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--on-bot-error", "fallback")
+    assert said.code == 0
+    (line,) = [line for line in said.out.splitlines() if line.startswith("fallback: ")]
+    assert int(line.split()[1]) > 0
+    assert "turns of Faulty were played by the fallback" in line
+    assert "first bot error: Faulty (seat " in said.out
+
+
+def test_a_bot_that_imports_random_runs_with_a_note(shell: Shell) -> None:
+    shell.bot("faulty.py", "import random\n" + FAULTY.replace("1 if self.rng.random() < 0.0005 else False", "False"))
+    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "20", "--quiet")
+    assert said.code == 0
+    assert said.err.count("games with Faulty are not repeatable") == 1
+
+
+def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
+    shell.bot("broken.py", "class Broken(:\n")
+    assert shell("run", *SHORT).code == 0
+    for words in (("--bots", "Broken,StefaBot"), ()):
+        said = shell("run", *words, "--games", "10")
+        assert said.code == 2
+        assert "bots/manual/broken.py: syntax error in line 1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--bots", "StefaBott"), "dubito: no bot is named 'StefaBott': did you mean 'StefaBot'?\n"),
+        (("--games", "-3"), "dubito: --games: must be at least 1, not -3\n"),
+        (("--games", "many"), "dubito: --games: must be a whole number, not 'many'\n"),
+        (("--table-sizes", "2"), "dubito: --table-sizes: must be at least 3, not 2\n"),
+        (("--table-sizes", "3,9"), "dubito: --table-sizes: must be at most 8, not 9\n"),
+        (("--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
+        (("--gmes", "3"), "dubito: No such option '--gmes'. Did you mean '--games'?\n"),
+        (("nothing.yaml",), "dubito: cannot read nothing.yaml: No such file or directory\n"),
+        (("--output", "/proc/none"), None),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[str, ...], sentence: str | None) -> None:
+    said = shell("run", *words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.count("\n") == 1
+    assert said.err == sentence or (sentence is None and said.err.startswith("dubito: cannot write /proc/none"))
+
+
+def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> None:
+    words = (*FIELD, "--games", "30000", "--table-sizes", "3", "--workers", "2", "--output", "out")
+    with started(tmp_path, "run", *words) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()  # progress: something is kept
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert " of 30,000 games, " in said
+    assert process.returncode == 130
+    assert "stopped by Ctrl-C" in err
+    assert "Traceback" not in err
+    kept = int(err.rpartition("Ctrl-C; ")[2].split()[0].replace(",", ""))
+    results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
+    assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
+    assert "results digest: " in out
+
+
+@contextmanager
+def _files_of_at_most(size: int) -> Iterator[None]:
+    """A limit on what this process and those it starts may write into one file, in bytes."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
+    words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--workers", workers, "--output", "out", "--quiet")
+    with _files_of_at_most(220_000), started(tmp_path, "run", *words) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert "cannot write out/run.db" in err
+    assert "Traceback" not in err
+    kept = int(err.rpartition("; ")[2].split()[0].replace(",", ""))
+    results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
+    assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0

@@ -1,0 +1,143 @@
+"""Configs: what is refused, in one sentence with the nearest known word, and what identifies a run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.config import check, read_yaml, resolve
+from dubito.registry import find_bots
+from tests.experiment.kit import experiment, registry
+
+THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
+        ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': did you mean 'jokers'?"),
+        ({"games": -1}, "test.yaml: games: must be at least 1, not -1"),
+        ({"games": "9"}, "test.yaml: games: must be a whole number, not '9'"),
+        ({"games": True}, "test.yaml: games: must be a whole number, not True"),
+        ({"games": 1.5}, "test.yaml: games: must be a whole number, not 1.5"),
+        ({"seed": None}, "test.yaml: seed: must be a whole number, not None"),
+        ({"table_sizes": [2]}, "test.yaml: table_sizes.0: must be at least 3, not 2"),
+        ({"table_sizes": [9]}, "test.yaml: table_sizes.0: must be at most 8, not 9"),
+        ({"table_sizes": []}, "test.yaml: table_sizes: must not be empty"),
+        ({"table_sizes": [3, 3]}, "test.yaml: table_sizes: a size stands twice"),
+        ({"bots": []}, "test.yaml: bots: must not be empty"),
+        ({"bots": "StefaBot"}, "test.yaml: bots: must be a list, not 'StefaBot'"),
+        ({"rules": 5}, "test.yaml: rules: must be a mapping of rules, not 5"),
+        ({"rules": {"jokers": 3}}, "test.yaml: rules.jokers: must be at most 2, not 3"),
+        ({"rules": {"max_turns": 0}}, "test.yaml: rules.max_turns: must be at least 1, not 0"),
+        ({"rules": {"win_rule": "x"}}, "test.yaml: rules.win_rule: must be 'immediate' or 'contested', not 'x'"),
+        ({"on_bot_error": "no"}, "test.yaml: on_bot_error: must be 'stop' or 'fallback', not 'no'"),
+        ({"workers": 0}, "test.yaml: workers: must be at least 1, not 0"),
+    ],
+)
+def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(content, "test.yaml")
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"bots": ["StefaBott"]}, "no bot is named 'StefaBott': did you mean 'StefaBot'?"),
+        ({"bots": ["StefaBot", "StefaBot"]}, "two players are named 'StefaBot'"),
+        ({"bots": [{"name": "x"}]}, "needs the key `bot`"),
+        ({"bots": [{"bot": "StefaBot", "name": ""}]}, "the name of a player is a text"),
+        ({"bots": [{"bot": "StefaBot", "risk": 1}]}, "StefaBot has no setting 'risk': it has no settings"),
+        ({"games": 7, "contenders": THREE}, "games: 7 is no multiple of the 3 contenders"),
+        ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of another player"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words.replace("?", r"\?")):
+        experiment(**content)
+
+
+def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
+    config = check({"games": 5, "rules": {"jokers": 1}}, "f.yaml", {"games": 7, "win_rule": "contested"})
+    assert (config.games, config.rules.jokers, config.rules.win_rule) == (7, 1, "contested")
+    with pytest.raises(UsageError, match=r"^--max-turns: must be at least 1, not 0$"):
+        check({}, "f.yaml", {"max_turns": 0})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"games: [1", r"x\.yaml, line 1: not readable as YAML"),
+        (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not readable as YAML: the key 'seed' stands twice"),
+        (b"- games\n", "a config is a list of `key: value` lines"),
+        (b"\xff\xfe\x00", "no text in UTF-8|not readable"),
+        (b"a: !!python/object:os.system {}\n", "could not determine a constructor"),
+        (b"a: " + b"[" * 3000, "not readable as YAML"),
+    ],
+)
+def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: str) -> None:
+    (tmp_path / "x.yaml").write_bytes(text)
+    with pytest.raises(UsageError, match=words) as caught:
+        read_yaml(tmp_path / "x.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
+    folder = tmp_path / "bots" / "manual"
+    folder.mkdir(parents=True)
+    (folder / "picky.py").write_text(
+        "from bots.base import BotBase\n"
+        "class Picky(BotBase):\n"
+        "    def __init__(self, id, *, risk, bold=False):\n"
+        "        super().__init__(id)\n"
+    )
+    found = find_bots(tmp_path)
+
+    def spec(entry: dict[str, Any]) -> None:
+        resolve(check({"bots": [entry, "StefaBot"]}, "f"), found)
+
+    spec({"bot": "Picky", "risk": 0.5})
+    with pytest.raises(UsageError, match="Picky needs the setting 'risk'"):
+        spec({"bot": "Picky"})
+    with pytest.raises(UsageError, match=r"Picky has no setting 'rsk': did you mean 'risk'\?"):
+        spec({"bot": "Picky", "rsk": 1})
+    with pytest.raises(UsageError, match="settings of Picky must be numbers, texts"):
+        spec({"bot": "Picky", "risk": float("nan")})
+
+
+def test_the_identity_is_what_can_change_a_result_and_nothing_else() -> None:
+    one = experiment(bots=THREE, games=30)
+    same = [
+        experiment(bots=THREE, games=60),
+        experiment(bots=THREE, workers=2),
+        experiment(bots=THREE, output="elsewhere"),
+        experiment(bots=THREE, table_sizes=[8, 7, 6, 5, 4, 3]),
+    ]
+    others = [
+        experiment(bots=THREE, seed=1),
+        experiment(bots=THREE, table_sizes=[3]),
+        experiment(bots=THREE[::-1]),
+        experiment(bots=[*THREE[:2], {"bot": "SusBoi", "name": "Other"}]),
+        experiment(bots=THREE, contenders=["SusBoi"]),
+        experiment(bots=THREE, rules={"win_rule": "contested"}),
+        experiment(bots=THREE, on_bot_error="fallback"),
+    ]
+    assert {other.digest() for other in same} == {one.digest()}
+    assert len({one.digest(), *(other.digest() for other in others)}) == 1 + len(others)
+
+
+def test_a_changed_bot_file_is_another_run(tmp_path: Path) -> None:
+    digests = set()
+    for text in ("honest", "honester"):
+        folder = tmp_path / text / "bots" / "manual"
+        folder.mkdir(parents=True)
+        (folder / "mine.py").write_text(f'from bots.base import BotBase\nclass Mine(BotBase):\n    """{text}"""\n')
+        digests.add(resolve(check({"bots": ["Mine"]}, "f"), find_bots(tmp_path / text)).digest())
+    assert len(digests) == 2
+
+
+def test_the_field_is_all_hand_written_bots_by_default() -> None:
+    assert [player.name for player in experiment().field] == sorted(registry().bots)

@@ -1,0 +1,151 @@
+"""`all_games.yaml` (R30, R31) and the ranking, recounted from the games themselves."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
+from dubito.experiment.ranking import by_table_size, contender_ranking, ranking
+from dubito.experiment.results import all_games
+from dubito.experiment.tally import Tally, tally_of
+from tests.experiment.kit import experiment, outcomes
+
+BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
+FIELDS = ["bluffs", "bluff_caught", "doubts", "successful_doubts", "cards_played", "play_turns", "not_first_turns"]
+
+
+def games() -> list[Outcome]:
+    """Some games at three sizes, a few of them cut short (R12)."""
+    return outcomes(experiment(bots=BOTS, games=150, table_sizes=[3, 4, 6], rules={"max_turns": 60}))
+
+
+def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]:
+    """A bucket of R30, counted seat by seat in the plainest way."""
+    seats = [
+        (game, seat)
+        for game in played
+        for seat, who in enumerate(game.seats)
+        if who == player and bucket in ("total", RESULTS[game.result(seat)].value)
+    ]
+    sums = {name: sum(game.counts[seat][COUNTS.index(name)] for game, seat in seats) for name in FIELDS}
+    positions = []
+    for game, seat in seats:
+        n, place = len(game.seats), game.places[seat] or len(game.seats) - 0.5
+        if game.places[seat] or not game.capped:
+            positions.append((n - place) / (n - 1))
+    cards = [game.counts[seat][0] for game, seat in seats]
+    return {
+        "games": len(seats),
+        "avg_cards": sum(cards) / len(cards) if cards else None,
+        **sums,
+        "relative_position": sum(positions) / len(positions) if positions else None,
+        "prev": Counter(BOTS[game.seats[seat - 1]] for game, seat in seats),
+        "next": Counter(BOTS[game.seats[(seat + 1) % len(game.seats)]] for game, seat in seats),
+    }
+
+
+def test_r30_r31_every_field_of_every_bucket() -> None:
+    played = games()
+    results = all_games(tally_of([[game] for game in played]), BOTS)
+    assert list(results) == BOTS
+    buckets = ["total", *(result.value for result in RESULTS)]
+    for player, name in enumerate(BOTS):
+        assert list(results[name]) == [*buckets, "by_table_size"]
+        for bucket in buckets:
+            expected, actual = recounted(played, player, bucket), results[name][bucket]
+            assert list(actual) == list(expected)
+            for side in ("prev", "next"):
+                assert actual.pop(side) == {bot: expected[side][bot] for bot in BOTS}
+                del expected[side]
+            for field, value in expected.items():
+                assert actual[field] == (None if value is None else pytest.approx(value, rel=1e-12))
+    assert any(results[name]["unfinished"]["games"] for name in BOTS), "the cap was tried"
+    assert results["ClaudeBot"]["hard_wins"]["avg_cards"] == 0, "winners hold no card"
+
+
+def test_r30_total_is_the_sum_of_the_other_four() -> None:
+    for buckets in all_games(tally_of([[game] for game in games()]), BOTS).values():
+        parts = [buckets[result.value] for result in RESULTS]
+        for name in ("games", *FIELDS):
+            assert buckets["total"][name] == sum(part[name] for part in parts)
+
+
+def test_r30_by_table_size() -> None:
+    played = games()
+    results = all_games(tally_of([[game] for game in played]), BOTS)
+    for name, buckets in results.items():
+        sizes = buckets["by_table_size"]
+        assert list(sizes) == [3, 4, 6]
+        for size, row in sizes.items():
+            seats = [(g, s) for g in played for s, p in enumerate(g.seats) if len(g.seats) == size and BOTS[p] == name]
+            assert row["games"] == len(seats)
+            for place, result in enumerate(RESULTS):
+                assert row[result.value] == sum(g.result(s) == place for g, s in seats)
+        assert sum(row["hard_wins"] for row in sizes.values()) == buckets["hard_wins"]["games"]
+
+
+def test_r31_the_two_losers_share_their_place() -> None:
+    """n = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
+    game = Outcome(9, 0, False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(COUNTS)] * 4)
+    results = all_games(tally_of([[game]]), BOTS)
+    positions = [results[name]["total"]["relative_position"] for name in BOTS]
+    assert positions == pytest.approx([1, 2 / 3, 1 / 6, 1 / 6])
+
+
+def test_r31_means_over_nothing_are_null() -> None:
+    game = Outcome(9, 0, True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(COUNTS)] * 3)
+    results = all_games(tally_of([[game]]), BOTS)
+    assert results["StefaBot"]["total"]["relative_position"] is None, "unfinished seats are left out"
+    assert results["StefaBot"]["hard_wins"]["avg_cards"] is None
+    assert results["MrDoubt"]["total"]["avg_cards"] is None
+
+
+def test_chunks_add_up_in_any_grouping() -> None:
+    deals = [[game] for game in games()]
+    whole = tally_of(deals).to_json()
+    for cut in (1, 70, 149):
+        assert (tally_of(deals[:cut]) + tally_of(deals[cut:])).to_json() == whole
+        assert (tally_of(deals[cut:]) + tally_of(deals[:cut])).to_json() == whole
+    assert Tally.from_json(whole).to_json() == whole
+
+
+def test_one_bot_twice_at_a_table_counts_twice_and_clusters() -> None:
+    game = Outcome(9, 0, False, None, [0, 0, 1], [1, 0, 0], [(0,) * len(COUNTS)] * 3)
+    row = {row.name: row for row in ranking(tally_of([[game]] * 40), BOTS[:2])}["StefaBot"]
+    assert row.games == 80
+    assert row.rates["hard_wins"].value == 0.5
+    deals, m2 = tally_of([[game]] * 40).tables["clusters"][0,][:2]
+    assert (deals, m2) == (40, 160)
+
+
+def test_the_ranking_orders_by_score_and_shows_equal_shares() -> None:
+    tally = tally_of([[game] for game in games()])
+    rows = ranking(tally, BOTS)
+    scores = [row.rates["score"].value or 0 for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    for row in rows:
+        at_sizes = [r for r in by_table_size(tally, BOTS) if r.name == row.name]
+        expected = sum(r.games * r.equal_share["score"] for r in at_sizes) / row.games
+        assert row.equal_share["score"] == pytest.approx(expected)
+        hard, soft = row.rates["hard_wins"].value, row.rates["soft_wins"].value
+        assert row.rates["score"].value == pytest.approx((hard or 0) + (soft or 0) / 2)
+
+
+def test_r33_contenders_are_paired_on_their_own_seat() -> None:
+    of = experiment(bots=BOTS, contenders=["ClaudeBot", "RandomBoi"], games=400, table_sizes=[4])
+    played = outcomes(of)
+    deals = [played[k : k + 2] for k in range(0, len(played), 2)]
+    rows = {row.name: row for row in contender_ranking(tally_of(deals), ["ClaudeBot", "RandomBoi"])}
+
+    def score(game: Outcome) -> float:
+        assert game.contender_seat is not None
+        return (1, 0.5, 0, 0)[game.result(game.contender_seat)]
+
+    differences = [score(two) - score(one) for one, two in deals]
+    best, other = rows["ClaudeBot"], rows["RandomBoi"]
+    assert best.score_difference is None
+    assert other.score_difference is not None
+    assert other.score_difference.value == pytest.approx(sum(differences) / len(differences))
+    assert other.score_difference.high < 0, "the weakest bot is seen to be weaker"
+    assert best.rates["score"].value == pytest.approx(sum(score(one) for one, _ in deals) / len(deals))

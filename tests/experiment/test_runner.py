@@ -1,0 +1,74 @@
+"""A run: the same bytes from one worker or two, and honest about how far it got."""
+
+from pathlib import Path
+
+import yaml
+
+from dubito.experiment import chunk
+from dubito.experiment.outcome import unpack
+from dubito.experiment.runner import finished, play
+from dubito.experiment.tally import tally_of
+from dubito.experiment.workers import new_stop
+from dubito.store.run_db import RunDb
+from tests.experiment.kit import REPO, experiment, played, registry
+
+BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
+
+
+def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=2 * chunk.DEALS + 300, table_sizes=[3])
+    one, two = played(of, tmp_path / "one"), played(of, tmp_path / "two", workers=2)
+    assert one.results_digest == two.results_digest
+    for file in ("all_games.yaml", "manifest.yaml"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert two.tally.games == of.games
+
+
+def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=60, contenders=["StefaBot", "ClaudeBot"])
+    run = played(of, tmp_path / "run")
+    with RunDb.open(tmp_path / "run" / "run.db") as db:
+        rows = [unpack(row) for row in db.outcomes()]
+        assert db.sums() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)]).to_json()
+    results = yaml.safe_load((tmp_path / "run" / "all_games.yaml").read_text())
+    assert list(results) == run.names == [*BOTS, "StefaBot", "ClaudeBot"]
+    assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)
+
+
+def test_a_finished_run_is_found_again_and_its_results_rewritten_if_missing(tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=30)
+    run = played(of, tmp_path / "run")
+    written = (tmp_path / "run" / "all_games.yaml").read_bytes()
+    (tmp_path / "run" / "all_games.yaml").unlink()
+    again = finished(of, tmp_path / "run")
+    assert again is not None
+    assert (again.results_digest, again.tally.to_json()) == (run.results_digest, run.tally.to_json())
+    assert (tmp_path / "run" / "all_games.yaml").read_bytes() == written
+
+
+def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
+    digests = {
+        played(experiment(bots=BOTS, games=30, seed=seed), tmp_path / f"{seed}").results_digest for seed in range(4)
+    }
+    assert len(digests) == 4
+
+
+def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3])
+    stop = new_stop()
+    run = play(
+        of,
+        registry(),
+        tmp_path / "run",
+        workers=1,
+        working_directory=REPO,
+        stop=stop,
+        progress=lambda games: stop.set(),
+    )
+    assert run.interrupted
+    assert run.tally.games == chunk.DEALS
+    whole = played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3]), tmp_path / "whole")
+    assert run.results_digest == whole.results_digest
+    names = ("run", "whole")
+    kept, all_of_it = ((tmp_path / name / "all_games.yaml").read_bytes() for name in names)
+    assert kept == all_of_it

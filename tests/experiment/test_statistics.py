@@ -1,0 +1,102 @@
+"""Intervals: against worked numbers, by coverage in simulation, and sane at the edges."""
+
+from random import Random
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.experiment.statistics import clustered_rate, deviation, equal_share, paired_difference, wilson
+from dubito.hand import Hand
+from dubito.rules import Rules
+
+
+def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]:
+    """deals, seats, m2, y, y2, ym of (m, y) pairs."""
+    return (
+        len(clusters),
+        sum(m for m, _ in clusters),
+        sum(m * m for m, _ in clusters),
+        sum(y for _, y in clusters),
+        sum(y * y for _, y in clusters),
+        sum(m * y for m, y in clusters),
+    )
+
+
+def test_wilson_matches_the_published_example() -> None:
+    """Newcombe (1998), table I: 81 of 263, score interval .2553 to .3662; 0 of 20, 0 to .1611."""
+    rate = wilson(81 / 263, 263)
+    assert (round(rate.low, 4), round(rate.high, 4)) == (0.2553, 0.3662)
+    none = wilson(0, 20)
+    assert (none.low, round(none.high, 4)) == (0.0, 0.1611)
+
+
+def test_seats_one_a_deal_are_a_plain_proportion_up_to_bessel() -> None:
+    clustered = clustered_rate(*sums([(1, 1)] * 300 + [(1, 0)] * 700))
+    plain = wilson(0.3, 999)
+    assert clustered.low == pytest.approx(plain.low, abs=1e-12)
+    assert clustered.high == pytest.approx(plain.high, abs=1e-12)
+
+
+def test_seats_that_repeat_each_other_do_not_narrow_the_interval() -> None:
+    single = clustered_rate(*sums([(1, 1)] * 300 + [(1, 0)] * 700))
+    tripled = clustered_rate(*sums([(3, 3)] * 300 + [(3, 0)] * 700))
+    assert tripled.value == single.value
+    assert tripled.low == pytest.approx(single.low, abs=1e-9)
+    assert tripled.high == pytest.approx(single.high, abs=1e-9)
+
+
+@pytest.mark.parametrize(("y", "value"), [(0, 0.0), (1, 1.0)])
+def test_no_interval_is_a_point(y: int, value: float) -> None:
+    rate = clustered_rate(*sums([(1, y)] * 50))
+    assert rate.value == value
+    assert rate.high - rate.low > 0.05
+
+
+def test_nothing_is_no_rate() -> None:
+    assert clustered_rate(0, 0, 0, 0, 0, 0).value is None
+    assert paired_difference(0, 0, 0).value is None
+
+
+def test_a_score_in_halves_is_scaled() -> None:
+    rate = clustered_rate(*sums([(1, 2)] * 20 + [(1, 1)] * 40 + [(1, 0)] * 40), scale=2)
+    assert rate.value == pytest.approx(0.4)
+    assert rate.low < 0.4 < rate.high
+    assert rate.high - rate.low < 0.2, "a score varies less than a coin of the same mean"
+
+
+def test_the_interval_covers_what_it_claims_when_seats_cluster() -> None:
+    """400 simulated runs of 150 deals whose seats share a luck of their own: about 95 % are covered."""
+    rng = Random(1)
+    covered = 0
+    for _ in range(400):
+        clusters = []
+        for _ in range(150):
+            luck, m = rng.choice((0.1, 0.5)), rng.randint(1, 4)
+            clusters.append((m, sum(rng.random() < luck for _ in range(m))))
+        rate = clustered_rate(*sums(clusters))
+        covered += rate.low <= 0.3 <= rate.high
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+def test_paired_differences() -> None:
+    rate = paired_difference(4, 2, 4)  # 1, 1, 1, -1
+    assert rate.value == 0.5
+    assert (rate.low, rate.high) == pytest.approx((0.5 - 1.96 * 0.5, 1.0), abs=0.001)
+    twins = paired_difference(300, 0, 0)
+    assert (twins.value, twins.low, twins.high) == (0.0, -0.01, 0.01)
+
+
+def test_deviation_is_over_the_values_as_they_are() -> None:
+    assert deviation([0.2, 0.4]) == pytest.approx(0.1)
+    assert deviation([0.2]) is None
+
+
+@pytest.mark.parametrize("n", range(3, 9))
+def test_equal_shares_add_up_to_what_a_table_gives(n: int) -> None:
+    share = equal_share(n)
+    game = Game(Rules(), [Hand([1])] * n)
+    assert game.n_players == n
+    assert share["hard_wins"] * n == pytest.approx(1)
+    assert share["losses"] * n == pytest.approx(2)
+    assert share["soft_wins"] * n == pytest.approx(n - 3)
+    assert share["score"] == pytest.approx(share["hard_wins"] + share["soft_wins"] / 2)
