@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.experiment.outcome import unpack
+from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
 
 FIELD = ("--bots", "StefaBot,ClaudeBot,RandomBoi")
@@ -60,6 +62,16 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     assert "run folder: mine" in said.out
     assert sorted(path.name for path in Path("mine").iterdir()) == ["all_games.yaml", "manifest.yaml", "run.db"]
     assert len(digest(said)) == 64
+
+
+def test_r32_says_which_turns_it_means(shell: Shell) -> None:
+    said = shell("run", *SHORT, "--output", "mine")
+    with RunDb.open(Path("mine/run.db")) as db:
+        games = [unpack(row) for row in db.outcomes()]
+    turns, free = sum(game.turns for game in games), sum(game.free_turns for game in games)
+    assert free > 0
+    expected = f"turns a game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"
+    assert expected in said.out.splitlines()
 
 
 def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:

@@ -1,0 +1,58 @@
+"""A million games with two workers in flat memory: `python benchmarks/million.py [--games N]`.
+
+Prints, at each tenth, games, games/s and the resident memory of the main process and of its workers.
+"""
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from dubito.experiment import runner
+from dubito.experiment.config import Config, resolve
+from dubito.experiment.workers import new_stop
+from dubito.registry import find_bots
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def resident(pid: int) -> float:
+    """Megabytes of a process in memory now (Linux)."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def workers() -> list[int]:
+    """The process numbers of this process's children that play."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return [int(child) for child in children if resident(int(child)) > 20]
+
+
+def main() -> None:
+    """Play and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=1_000_000)
+    games = parser.parse_args().games
+    registry = find_bots(HERE)
+    experiment = resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7]), registry)
+    start, said = time.perf_counter(), 0
+
+    def progress(kept: int) -> None:
+        nonlocal said
+        if kept * 10 // games > said:
+            said = kept * 10 // games
+            theirs = ", ".join(f"{resident(pid):.0f}" for pid in workers())
+            speed = kept / (time.perf_counter() - start)
+            print(f"{kept:,} games, {speed:,.0f} games/s, main {resident(os.getpid()):.0f} MB, workers {theirs} MB")
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        runner.play(experiment, registry, folder, workers=2, working_directory=HERE, stop=new_stop(), progress=progress)
+        size = (folder / "run.db").stat().st_size
+    print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes a game")
+
+
+if __name__ == "__main__":
+    main()

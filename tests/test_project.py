@@ -1,0 +1,78 @@
+"""What the project says of itself is true: the README's commands, its links, rulings cited, a wheel that works."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+RULINGS = [*range(1, 14), *range(20, 29), *range(30, 34)]
+
+
+def shell_blocks(text: str) -> list[str]:
+    """The lines of the shell blocks of a Markdown text."""
+    return [block.strip() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)]
+
+
+def test_the_gate_runs_exactly_the_test_command_of_the_readme() -> None:
+    main_job, tests, *_ = shell_blocks((REPO / "README.md").read_text())
+    assert (REPO / ".ci" / "run").read_text().rstrip().splitlines()[-1] == tests
+    assert main_job.endswith(".venv/bin/dubito run experiment.yaml")
+    assert "\n" not in main_job + tests, "each is one pasteable line"
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(REPO) for path in REPO.glob("docs/**/*.md")), ids=str)
+def test_links_of_the_docs_lead_somewhere(page: Path) -> None:
+    check_links(REPO / page)
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    check_links(REPO / "README.md")
+
+
+def check_links(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    broken = [link for link in links if not link.startswith("https://") and not (page.parent / link).exists()]
+    assert broken == []
+
+
+@pytest.mark.parametrize("number", RULINGS)
+def test_every_ruling_is_cited_by_a_test(number: int) -> None:
+    cites = re.compile(rf"\bR{number}\b|def test_\w*r{number}_")
+    files = [path for path in (REPO / "tests").rglob("test_*.py") if path != Path(__file__)]
+    assert any(cites.search(path.read_text()) for path in files)
+
+
+def test_no_module_or_function_has_outgrown_its_room() -> None:
+    """No module over 400 lines (CONTRIBUTING by example: when one grows, it is two ideas)."""
+    sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
+    assert len(sources) > 60
+    assert [str(path) for path in sources if len(path.read_text().splitlines()) > 400] == []
+
+
+def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    command(REPO, *pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), ".")
+    (wheel,) = tmp_path.glob("dubito-*.whl")
+    command(tmp_path, *pip, "install", "--no-deps", "--target", str(tmp_path / "site"), str(wheel))
+    (tmp_path / "here" / "bots" / "manual").mkdir(parents=True)
+    template = (tmp_path / "site" / "bots" / "manual" / "_template.py").read_text()
+    (tmp_path / "here" / "bots" / "manual" / "my_bot.py").write_text(template)
+    listed = command(tmp_path / "here", sys.executable, "-m", "dubito", "bots", site=tmp_path / "site")
+    assert listed.startswith("12 bots\n")
+    assert str(tmp_path / "site" / "bots" / "manual" / "stefa_bot.py") in listed
+    run = ("run", "--bots", "MyBot,StefaBot", "--games", "2200", "--table-sizes", "3", "--workers", "2")
+    ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
+    assert "results digest: " in ranked
+    assert len(list((tmp_path / "here" / "runs").iterdir())) == 1
+
+
+def command(folder: Path, *words: str, site: Path | None = None) -> str:
+    """What a command prints; it must succeed."""
+    environment = os.environ if site is None else os.environ | {"PYTHONPATH": str(site)}
+    done = subprocess.run(words, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
