@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dubito.experiment import runner
 from dubito.experiment.config import Config, resolve
+from dubito.experiment.models import CallOptions
 from dubito.experiment.workers import new_stop
 from dubito.registry import find_bots
 
@@ -49,7 +50,8 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        runner.play(experiment, registry, folder, workers=2, working_directory=HERE, stop=new_stop(), progress=progress)
+        calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, calls=None, working_directory=HERE)
+        runner.play(experiment, folder, runner.Means(registry, 2, calls, new_stop(), progress))
         size = (folder / "run.db").stat().st_size
     print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes a game")
 

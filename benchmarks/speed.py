@@ -18,6 +18,7 @@ from pathlib import Path
 from dubito.experiment import runner
 from dubito.experiment.chunk import DEALS, ChunkPlayer
 from dubito.experiment.config import Config, Experiment, resolve
+from dubito.experiment.models import CallOptions
 from dubito.experiment.outcome import unpack
 from dubito.experiment.tally import tally_of
 from dubito.experiment.workers import new_stop
@@ -56,15 +57,8 @@ def the_experiment(registry: Registry, games: int) -> Experiment:
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
     """Wall seconds of a whole run."""
     start = time.perf_counter()
-    runner.play(
-        experiment,
-        registry,
-        folder,
-        workers=workers,
-        working_directory=HERE,
-        stop=new_stop(),
-        progress=lambda _: None,
-    )
+    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, calls=None, working_directory=HERE)
+    runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(), lambda _: None))
     return time.perf_counter() - start
 
 

@@ -48,9 +48,12 @@ class HandView:
 
     __slots__ = ("_cards", "_counts", "_streams")
 
-    def __init__(self, hand: Hand, streams: SeatStreams) -> None:
-        self._cards = hand.cards
-        self._counts = hand.counts
+    def __init__(self, hand: "Hand | HandView", streams: SeatStreams) -> None:
+        """A view of a hand; of another view, it sees the same hand and draws from these streams."""
+        if isinstance(hand, Hand):
+            self._cards, self._counts = hand.cards, hand.counts
+        else:
+            self._cards, self._counts = hand._cards, hand._counts
         self._streams = streams
 
     def __len__(self) -> int:

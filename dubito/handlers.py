@@ -13,9 +13,9 @@ from dubito.core_game import Game
 from dubito.errors import BotError, IllegalOutput, RunStopped, one_line
 from dubito.game_data import Event, GameStartEvent, PlayerWonEvent, TurnOutput
 from dubito.hand import HandView
-from dubito.player import PlayerAI, Seating, make_player
+from dubito.player import PlayerAI, Seating, fallback_for, make_player
 from dubito.rules import Rules, deal_hands
-from dubito.streams import DealStreams, SeatStreams
+from dubito.streams import DealStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,24 @@ class Table:
         deal: int = 0,
         number: int = 0,
         fallback: type[PlayerAI] | None = None,
+        services: Sequence[object] = (),
     ) -> None:
         """Seat the players and tell those who observe that the game starts.
 
-        `number` is the game's in its run. Raises BotError if one fails and there is no `fallback`.
+        `number` is the game's in its run, `services` what its model players need, by seat. Raises BotError
+        if one fails and there is no `fallback`.
         """
         self.game = game
         self.deal, self.number = deal, number
         self.entrants = entrants
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
-        self._streams = streams
         self._fallback = fallback
+        self._seatings = []
+        for seat, hand in enumerate(game.hands):
+            own = streams.seat(seat)
+            service = services[seat] if services else None
+            self._seatings.append(Seating(seat, number, deal, own, HandView(hand, own), service))
         self._substitutes: dict[int, PlayerAI] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
         self.watchers = [
@@ -60,37 +66,30 @@ class Table:
         ]
         if self.watchers:
             counts = tuple(len(hand.cards) for hand in game.hands)
-            self.tell([GameStartEvent(tuple(range(len(counts))), counts)])
+            self.tell([GameStartEvent(tuple(range(len(counts))), counts)], 1)
 
     def _seat(self, seat: int, entrant: Entrant) -> PlayerAI | None:
-        seating = self._seating(seat, self._streams.seat(seat))
         try:
-            return make_player(entrant.bot, seating, entrant.settings)
+            return make_player(entrant.bot, self._seatings[seat], entrant.settings)
         except BaseException as error:  # see _blame
-            self.failed(seat, _blame("__init__", error))
+            self.failed(seat, 1, _blame("__init__", error))
             return None
-
-    def _seating(self, seat: int, streams: SeatStreams) -> Seating:
-        return Seating(seat, self.number, self.deal, streams, HandView(self.game.hands[seat], streams))
 
     def substitute(self, seat: int) -> PlayerAI:
         """Who plays this seat's turn when its bot failed; all his draws come from the fallback's stream."""
         if seat not in self._substitutes:
             assert self._fallback is not None  # failed() raised otherwise
-            streams = self._streams.seat(seat)
-            streams.bot = streams.framework = streams.fallback
-            self._substitutes[seat] = make_player(self._fallback, self._seating(seat, streams), {})
+            self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
         return self._substitutes[seat]
 
-    def failed(self, seat: int, reason: str) -> None:
-        """Name the bot's error: raise it, or keep it if there is a fallback."""
-        turn = self.game.turns + self.game.free_turns + 1
+    def failed(self, seat: int, turn: int, reason: str) -> None:
+        """Name the bot's error at this turn, counted from 1: raise it, or keep it if there is a fallback."""
         error = BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
         if self._fallback is None:
             raise error
         self.errors.append(error)
 
-    def tell(self, events: Sequence[Event]) -> None:
+    def tell(self, events: Sequence[Event], turn: int) -> None:
         """Let everyone observe who is in the game at that moment; a winner sees his win, then no more (R26)."""
         for event in events:
             for seat in self.watchers:
@@ -99,7 +98,7 @@ class Table:
                 try:
                     player.observe(event)
                 except BaseException as error:  # see _blame
-                    self.failed(seat, _blame("observe", error))
+                    self.failed(seat, turn, _blame("observe", error))
             if isinstance(event, PlayerWonEvent) and event.player_id in self.watchers:
                 self.watchers.remove(event.player_id)
 
@@ -112,10 +111,11 @@ def deal_table(
     deal: int = 0,
     number: int = 0,
     fallback: type[PlayerAI] | None = None,
+    services: Sequence[object] = (),
 ) -> Table:
     """Deal a game from the deck's stream and seat these entrants at it."""
     game = Game(rules, deal_hands(streams.deck(), len(entrants), rules))
-    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback)
+    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
 
 
 def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]:
@@ -126,6 +126,7 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
     """
     game = table.game
     seat = game.seat
+    turn = game.turns + game.free_turns + 1
     if table.watchers:
         announce = True
     player = table.players[seat]
@@ -134,16 +135,22 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
             output = player.play(game.turn_data())
             events = game.apply(output, announce)
         except BaseException as error:  # see _blame
-            table.failed(seat, _blame("play", error))
+            table.failed(seat, turn, _blame("play", error))
         else:
-            if events:
-                table.tell(events)
+            if announce:
+                output = _kept(output)
+                table.tell(events, turn)
             return output, events
     table.fallback_turns[seat] += 1
     output = table.substitute(seat).play(game.turn_data())
     events = game.apply(output, announce)
-    table.tell(events)
+    table.tell(events, turn)
     return output, events
+
+
+def _kept(output: TurnOutput) -> TurnOutput:
+    """The output as it was played: its list is the bot's own, who may change it when it observes."""
+    return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
 
 
 def play_game(table: Table) -> Game:
@@ -156,14 +163,22 @@ def play_game(table: Table) -> Game:
 
 def _blame(method: str, error: BaseException) -> str:
     """The bot's fault in words, whatever it raised, sys.exit() included; what is not its fault goes on up."""
-    if isinstance(error, (KeyboardInterrupt, RunStopped)):
+    kind = type(error)  # an exception may lie about its __class__
+    if issubclass(kind, (KeyboardInterrupt, RunStopped)):
         raise error
-    if isinstance(error, IllegalOutput):
-        return one_line(str(error))
     try:
-        text = str(error)
-    except Exception:  # the exception is the bot's, and so is its __str__
+        return _describe(method, error)
+    except BaseException:  # describing it ran its own code; it has no more to say
+        return f"{method} raised an error that cannot be described"
+
+
+def _describe(method: str, error: BaseException) -> str:
+    try:
+        text = one_line(str(error))
+    except BaseException:  # the exception is the bot's, and so is its __str__
         text = "(its text cannot be read)"
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}, line {frames[-1].lineno})" if frames else ""
-    return one_line(f"{method} raised {type(error).__name__}: {text}") + where
+    if type(error) is IllegalOutput:
+        return text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = one_line(f"({last.filename.rsplit('/', 1)[-1]}, line {last.lineno})")
+    return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"

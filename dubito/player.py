@@ -22,6 +22,7 @@ class Seating:
     deal: int
     streams: SeatStreams
     cards: HandView
+    services: object | None = None  # for a model player: its way to ask, made by the run
 
 
 class Player(Protocol):
@@ -40,6 +41,7 @@ class PlayerAI:
     """
 
     uncertainty_value: ClassVar[float] = 0.05  # R22
+    is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
     origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
 
     _seating: Seating
@@ -123,6 +125,13 @@ NODES: Final = {
     "D": "bluff_regular",
     "E": "maximize_regular",
 }
+
+
+def fallback_for(cls: type[PlayerAI], seating: Seating) -> PlayerAI:
+    """A new instance of a rule-based bot, to play in the place of this seat's own."""
+    streams = seating.streams.for_fallback()
+    place = Seating(seating.id, seating.game, seating.deal, streams, HandView(seating.cards, streams))
+    return make_player(cls, place, {})
 
 
 class FiveNodes(PlayerAI):

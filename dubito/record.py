@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final, Literal, assert_never
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.core_game import Game
-from dubito.errors import IllegalOutput, UsageError
+from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game_data import (
     COPIES,
     JOKER,
@@ -141,13 +141,15 @@ def load(text: str) -> GameRecord:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"this is no game record: {where}: {first['msg']}") from None
+        raise UsageError(f"this is no game record: {one_line(where)}: {one_line(first['msg'])}") from None
     check_players(len(record.hands))
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")
     dealt = Counter(card for hand in record.hands for card in hand)
     if any(dealt[number] > COPIES for number in NUMBERS) or dealt[JOKER] > record.rules.jokers:
         raise UsageError("the record deals more cards of a value than a deck has")
+    if any(not hand or COPIES in Counter(hand).values() for hand in record.hands):
+        raise UsageError("the record deals a hand that no game begins with: without cards, or with four of a number")
     return record
 
 

@@ -65,6 +65,7 @@ class Registry:
 
     bots: dict[str, Bot]
     broken: list[BrokenBot]
+    working_directory: Path
 
     def find(self, name: str) -> Bot:
         """The bot of that name; raises UsageError with the nearest one, or with what is broken."""
@@ -101,9 +102,9 @@ def find_bots(working_directory: Path) -> Registry:
         if len(twins) > 1:
             files = " and ".join(_short(bot.file) for bot in twins)
             reason = f"the name {name} is used by {files}: rename one class and its file"
-            broken.append(BrokenBot(twins[-1].file, reason, name))
+            broken += [BrokenBot(bot.file, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
-    return Registry(bots, broken)
+    return Registry(bots, broken, working_directory)
 
 
 class _UnusableError(Exception):
@@ -123,8 +124,9 @@ def _files(roots: list[Path]) -> Iterator[tuple[Kind, Path]]:
 def _load(kind: Kind, file: Path, own: Path) -> Bot:
     try:
         source = file.read_bytes()
+        digest = sha256(source).hexdigest()
         tree = ast.parse(source, str(file))
-        module = _import(kind, file, own)
+        module = _import(kind, file, own, digest)
     except SyntaxError as error:
         raise _UnusableError(f"syntax error in line {error.lineno}: {error.msg}: correct it") from None
     except KeyboardInterrupt:
@@ -133,18 +135,20 @@ def _load(kind: Kind, file: Path, own: Path) -> Bot:
         text = one_line(f"{type(error).__name__}: {error}")
         raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
     cls = _bot_class(module, file)
-    return Bot(cls.__name__, cls, file, kind, sha256(source).hexdigest(), _imports(tree).isdisjoint(_UNSEEDED))
+    return Bot(cls.__name__, cls, file, kind, digest, _imports(tree).isdisjoint(_UNSEEDED))
 
 
-def _import(kind: Kind, file: Path, own: Path) -> ModuleType:
-    """Import by path, so that no foreign package of the same name stands in the way."""
+def _import(kind: Kind, file: Path, own: Path, digest: str) -> ModuleType:
+    """Import by path, so that no foreign package of the same name stands in the way; an edited file anew."""
     if file.parent.parent == own:
         name = f"bots.{kind}.{file.stem}"
     else:
         name = f"bots_{sha256(str(file.resolve()).encode()).hexdigest()[:12]}.{file.stem}"
-    if name in sys.modules:
-        return sys.modules[name]
-    return _import_as(name, file)
+    loaded = sys.modules.get(name)
+    if loaded is None or getattr(loaded, "_dubito_digest", digest) != digest:
+        loaded = _import_as(name, file)
+    loaded._dubito_digest = digest  # type: ignore[attr-defined]
+    return loaded
 
 
 def _import_as(name: str, file: Path, package: Path | None = None) -> ModuleType:

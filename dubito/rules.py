@@ -70,7 +70,7 @@ def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: boo
         if cards is not None and not _is_empty(cards):
             return "a doubt comes without cards"
         if can_doubt:
-            return None
+            return _why_number_illegal(output.number, number)
         return "there is no doubting on an empty board" if number == 0 else "whom to doubt has left the game (R4)"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
@@ -79,13 +79,12 @@ def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: boo
     if not 1 <= len(cards) <= MOST:
         return f"{len(cards)} cards were played; play 1 to {MOST}"
     for card in cards:
-        if type(card) is not int or not 0 <= card <= 13:
+        if type(card) is not int or not 0 <= card <= 13:  # all, before any is compared: no code of a card runs
             return f"there is no card {_shown(card)}"
+    for card in cards:
         if held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
-    if number == 0 or output.number is not None:
-        return _why_number_illegal(output.number, number)
-    return None
+    return _why_number_illegal(output.number, number)
 
 
 def _why_number_illegal(declared: object, number: int) -> str | None:
@@ -93,7 +92,7 @@ def _why_number_illegal(declared: object, number: int) -> str | None:
         if type(declared) is int and declared in NUMBERS:
             return None
         return f"an opening declares a number from 1 to {NUMBERS[-1]}, not {_shown(declared)}"
-    if type(declared) is int and declared == number:
+    if declared is None or (type(declared) is int and declared == number):
         return None
     return f"the number of this round is {number}; declare it or None"
 

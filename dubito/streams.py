@@ -27,8 +27,16 @@ class SeatStreams:
     def __init__(self, seeds: bytes) -> None:
         self._seeds = seeds
 
+    def for_fallback(self) -> "SeatStreams":
+        """The streams of whoever plays in the bot's place: all his draws come from the fallback's."""
+        streams = SeatStreams(self._seeds)
+        streams.bot = streams.framework = streams.fallback
+        return streams
+
     def __getattr__(self, name: str) -> Random:
         """Called only while a stream is not made yet."""
+        if name not in _SEAT_STREAMS:
+            raise AttributeError(name)
         place = _SEAT_STREAMS.index(name)
         stream = Random(int.from_bytes(self._seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
         setattr(self, name, stream)

@@ -11,8 +11,11 @@ import click
 
 from dubito import __version__
 from dubito.cli.bots import bots
+from dubito.cli.demo import demo
+from dubito.cli.house import house
 from dubito.cli.output import note
 from dubito.cli.play_game import play_game
+from dubito.cli.prompts import prompts
 from dubito.cli.replay import replay
 from dubito.cli.run import run
 from dubito.errors import BotError, RunStopped, UsageError, one_line
@@ -24,7 +27,7 @@ def cli() -> None:
     """Pit players against each other at Dubito, a bluffing card game."""
 
 
-for command in (run, bots, play_game, replay):
+for command in (demo, run, bots, play_game, replay, prompts, house):
     cli.add_command(command)
 
 

@@ -74,17 +74,30 @@ class _Speed(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f} games/s")
 
 
+class _More(ProgressColumn):
+    def __init__(self, more: Callable[[], str] | None) -> None:
+        super().__init__()
+        self._more = more
+
+    def render(self, task: "object") -> Text:
+        return Text("" if self._more is None else self._more())
+
+
 class GamesProgress:
     """Games played of all: a live bar on a terminal, a plain line each tenth in a log, or nothing."""
 
-    def __init__(self, games: int, quiet: bool, clock: Callable[[], float]) -> None:
-        self._games, self._clock = games, clock
+    def __init__(
+        self, games: int, quiet: bool, clock: Callable[[], float], more: Callable[[], str] | None = None
+    ) -> None:
+        """`more` says what else there is to say: of models, how their decisions go."""
+        self._games, self._clock, self._more = games, clock, more
         self._start = clock()
         self._said = 0
         self._bar: Progress | None = None
         self._quiet = quiet
         if not quiet and sys.stderr.isatty():
-            columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), _Speed(), TimeRemainingColumn())
+            columns: list[ProgressColumn] = [TextColumn("playing"), BarColumn(), MofNCompleteColumn(), _Speed()]
+            columns += [TimeRemainingColumn(), _More(more)]
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("playing", total=games)
 
@@ -105,4 +118,5 @@ class GamesProgress:
             self._said = games * 10 // self._games
             speed = games / max(self._clock() - self._start, 1e-9)
             left = (self._games - games) / speed
-            note(f"{games:,} of {self._games:,} games, {speed:,.0f} games/s, {left:,.0f} s left")
+            line = f"{games:,} of {self._games:,} games, {speed:,.0f} games/s, {left:,.0f} s left"
+            note(f"{line}, {self._more()}" if self._more else line)

@@ -16,10 +16,11 @@ from dubito.cli.summary import print_summary
 from dubito.errors import one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_yaml, resolve
+from dubito.experiment.models import CallOptions, Watch, checked_models, model_specs
 from dubito.experiment.workers import new_stop
 from dubito.registry import Registry, find_bots
 
-_NUMBERS: Final = ("games", "seed", "workers", "jokers", "max_turns")
+_NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
 _LISTS: Final = ("table_sizes", "bots", "contenders")
 
 
@@ -36,35 +37,51 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--on-bot-error", metavar="POLICY", help="stop, or fallback. [default: stop]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
+@click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
+@click.option("--budget", metavar="calls=N", help="Most calls a run may make. [default: no cap]")
+@click.option("--cache", metavar="FOLDER", help="Replies of models, shared by runs. [default: cache]")
+@click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | None) -> int:
+def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | bool | None) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it) and print its ranking."""
     here = Path.cwd()
     content = {} if config is None else read_yaml(config)
     checked = check(content, str(config or "the config"), _values(flags))
     registry = find_bots(here)
-    experiment = resolve(checked, registry)
+    calls = call_options(checked, here)
+    experiment = checked_models(resolve(checked, registry), registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn_of_unrepeatable(experiment, registry)
-    result = runner.finished(experiment, folder)
+    result = runner.finished(experiment, registry, folder)
     if result is not None:
         note(f"{folder} holds this run, finished: nothing was played")
     else:
-        result = _play(experiment, checked, registry, folder, here, quiet)
+        result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
     print_summary(result, by_table_size)
-    return _verdict(result)
+    return verdict(result)
 
 
-def _values(flags: Mapping[str, str | None]) -> dict[str, Any]:
+def call_options(config: Config, here: Path) -> CallOptions:
+    """What the config says of calls."""
+    return CallOptions(config.in_flight, Path(config.cache), config.offline, config.budget.calls, here)
+
+
+def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The flags that were given, as the config would have them."""
     values: dict[str, Any] = {}
     for key, text in flags.items():
         if text is None:
             continue
+        if isinstance(text, bool):
+            values[key] = text
+            continue
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if key in _NUMBERS:
             values[key] = _number(text)
+        elif key == "budget":
+            pairs = (part.partition("=") for part in parts)
+            values[key] = {name.strip(): _number(value) for name, _, value in pairs}
         elif key in _LISTS:
             values[key] = [_number(part) if key == "table_sizes" else part for part in parts]
         else:
@@ -91,15 +108,15 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
 
 
-def _play(
-    experiment: Experiment, config: Config, registry: Registry, folder: Path, here: Path, quiet: bool
+def play(
+    experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions, *, workers: int | None, quiet: bool
 ) -> runner.Run:
-    stop = new_stop()
-    workers = config.workers or _cores()
-    with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic) as progress:
-        return runner.play(
-            experiment, registry, folder, workers=workers, working_directory=here, stop=stop, progress=progress
-        )
+    """Play with a progress line and an orderly Ctrl-C."""
+    stop, watch = new_stop(), Watch()
+    said = watch.sentence if model_specs(experiment, registry) else None
+    with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic, said) as progress:
+        means = runner.Means(registry, workers or _cores(), calls, stop, progress, watch)
+        return runner.play(experiment, folder, means)
 
 
 def _cores() -> int:
@@ -123,7 +140,7 @@ def _ctrl_c_sets(stop: Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _verdict(run: runner.Run) -> int:
+def verdict(run: runner.Run) -> int:
     """Say why the run stopped, if it did, and what was kept."""
     kept = f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
     if run.failure is not None:

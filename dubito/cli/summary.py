@@ -24,6 +24,8 @@ def print_summary(run: Run, sizes: bool) -> None:
     _print_ranking(run, rows)
     _print_contenders(run)
     _print_neighbours(rows)
+    if run.models:
+        _print_models(run)
     if sizes:
         _print_sizes(run)
     _print_fallbacks(run, rows)
@@ -67,6 +69,30 @@ def _print_neighbours(rows: list[Row]) -> None:
     cells = [[row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows]
     title = "Who sits beside: deviation of the hard-win rate over the identities of the next and the previous player"
     table(title, ["bot", "by next", "by prev"], cells)
+
+
+def _print_models(run: Run) -> None:
+    causes = sorted({outcome for log in run.models.values() for outcome in log.outcomes if ":" in outcome})
+    headers = ["model player", "decisions", "fallback %", *causes, "re-asks", "calls", "cache %"]
+    headers += ["tokens in", "of them cached", "out"]
+    cells = []
+    for name, log in run.models.items():
+        fallbacks = [log.outcomes.get(cause, 0) for cause in causes]
+        cells.append(
+            [
+                name,
+                f"{log.decisions}",
+                percent(sum(fallbacks) / log.decisions if log.decisions else None),
+                *(percent(count / log.decisions if log.decisions else None) for count in fallbacks),
+                f"{log.reasks}",
+                f"{log.calls}",
+                percent(log.cached / log.attempts if log.attempts else None),
+                f"{log.tokens['input']}",
+                f"{log.tokens['cached']}",
+                f"{log.tokens['output']}",
+            ]
+        )
+    table("Model players", headers, cells)
 
 
 def _decimal(value: float | None) -> str:

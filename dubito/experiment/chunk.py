@@ -1,50 +1,67 @@
 """Playing some consecutive deals: the work of one process, a function of the experiment and the deals."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from dubito.errors import BotError
+from dubito.errors import BotError, DubitoError
 from dubito.experiment.config import Experiment
 from dubito.experiment.outcome import Outcome, outcome_of
-from dubito.experiment.schedule import lineups
+from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
-from dubito.handlers import Entrant, deal_table, play_game
+from dubito.handlers import Entrant, Table, deal_table, play_game, step
 from dubito.player import PlayerAI
 from dubito.registry import FALLBACK, Registry
 from dubito.streams import DealStreams
+
+if TYPE_CHECKING:  # a process that plays hand-written bots imports nothing of the models
+    from dubito.experiment.models import Models
 
 DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
 
 
 @dataclass(slots=True)
 class Played:
-    """A chunk as far as it got: complete, or cut short by a stop or a bot error."""
+    """A chunk as far as it got: complete, or cut short by a stop or an error."""
 
     number: int
     deals: int = 0
     outcomes: list[bytes] = field(default_factory=list)
+    decisions: list[bytes] = field(default_factory=list)  # games with model players: digests
+    records: list[str] = field(default_factory=list)  # games with model players: deal and outputs
     tally: Tally = field(default_factory=Tally)
     first_fallback: BotError | None = None
-    error: BotError | None = None
+    error: DubitoError | None = None
     stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GamePlayed:
+    """A game with model players."""
+
+    number: int
+    outcome: Outcome
+    decisions: bytes
+    record: str
+    bot_error: BotError | None
 
 
 class ChunkPlayer:
     """An experiment with its bots loaded, ready to play any of its chunks."""
 
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
-        self._experiment = experiment
+        self.experiment = experiment
         self._entrants = [Entrant(p.name, registry.find(p.bot).cls, p.settings) for p in experiment.players]
         self._fallback: type[PlayerAI] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.find(FALLBACK).cls
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
-        """Play a chunk's deals; between deals, `stop` says whether to leave off."""
+        """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""
         played = Played(number)
         finished: list[list[Outcome]] = []
-        for deal in range(number * DEALS, min((number + 1) * DEALS, self._experiment.deals)):
+        for deal in range(number * DEALS, min((number + 1) * DEALS, self.experiment.deals)):
             if stop():
                 played.stopped = True
                 break
@@ -59,19 +76,37 @@ class ChunkPlayer:
         return played
 
     def _deal(self, deal: int, played: Played) -> list[Outcome]:
-        streams = DealStreams(self._experiment.seed, deal)
+        streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
-        for lineup in lineups(self._experiment, deal, streams):
-            table = deal_table(
-                [self._entrants[player] for player in lineup.seats],
-                self._experiment.rules,
-                streams,
-                deal=deal,
-                number=lineup.game,
-                fallback=self._fallback,
-            )
+        for lineup in lineups(self.experiment, deal, streams):
+            table = self._table(deal, lineup, streams, ())
             game = play_game(table)
             outcomes.append(outcome_of(game, lineup.seats, lineup.contender_seat, table.fallback_turns))
             if table.errors and played.first_fallback is None:
                 played.first_fallback = table.errors[0]
         return outcomes
+
+    def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
+        """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
+        journal = models.journal()
+        names = [self._entrants[player].name for player in lineup.seats]
+        table = self._table(deal, lineup, streams, models.services(names, journal))
+        hands = [list(hand.cards) for hand in table.game.hands]
+        outputs = []
+        while not table.game.over:
+            output, _ = step(table)
+            outputs.append([output.doubt, output.number, output.cards])
+        outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
+        record = json.dumps({"hands": hands, "outputs": outputs}, separators=(",", ":"))
+        return GamePlayed(lineup.game, outcome, journal.digest(), record, table.errors[0] if table.errors else None)
+
+    def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
+        return deal_table(
+            [self._entrants[player] for player in lineup.seats],
+            self.experiment.rules,
+            streams,
+            deal=deal,
+            number=lineup.game,
+            fallback=self._fallback,
+            services=services,
+        )

@@ -24,6 +24,7 @@ Entry = str | dict[str, Any]
 
 
 _RULES = Rules()
+_PROVIDERS: Final = {"openai": "OpenAIBot", "anthropic": "AnthropicBot"}
 
 
 class RulesConfig(BaseModel):
@@ -34,6 +35,14 @@ class RulesConfig(BaseModel):
     jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
     win_rule: WinRule = _RULES.win_rule
     max_turns: int = Field(default=_RULES.max_turns, ge=1)
+
+
+class BudgetConfig(BaseModel):
+    """`budget` of a config: what a run may use up; a cap that is not given is none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    calls: int | None = Field(default=None, ge=1)
 
 
 class Config(BaseModel):
@@ -48,7 +57,11 @@ class Config(BaseModel):
     contenders: list[Entry] = []
     rules: RulesConfig = RulesConfig()
     on_bot_error: OnBotError = "stop"
-    workers: int | None = Field(default=None, ge=1)  # None: one per core
+    workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
+    in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
+    budget: BudgetConfig = BudgetConfig()
+    cache: str = Field(default="cache", min_length=1)
+    offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
 
 
@@ -60,6 +73,8 @@ class PlayerSpec:
     bot: str
     settings: Mapping[str, Any]
     source: str  # sha256 of the bot's file
+    prompt: str = ""  # a model player's: digest of the prompt's sources, and sha256 of the fallback's file
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +122,8 @@ class Experiment:
 
 
 def _plain(player: PlayerSpec) -> dict[str, Any]:
-    return {"name": player.name, "bot": player.bot, "settings": dict(player.settings), "source": player.source}
+    plain = asdict(player)
+    return {key: value for key, value in plain.items() if value or key not in ("prompt", "fallback")}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -187,7 +203,8 @@ def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -
     if error["type"] == "too_short":
         return f"{_where(loc, source, flags)}: must not be empty"
     if error["type"] == "extra_forbidden":
-        known = Config.model_fields if len(loc) == 1 else RulesConfig.model_fields
+        nested: dict[str, type[BaseModel]] = {"rules": RulesConfig, "budget": BudgetConfig}
+        known = Config.model_fields if len(loc) == 1 else nested[str(loc[0])].model_fields
         key = one_line(str(loc[-1]))
         return f"{source}: unknown key '{key}': {suggestion(key, known)}"
     message = str(error["msg"])
@@ -232,7 +249,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
 
 def _player(entry: Entry, registry: Registry) -> PlayerSpec:
     if isinstance(entry, str):
-        return _spec(registry.find(entry), entry, {})
+        entry = _spelled_out(entry, registry)
     settings = dict(entry)
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
@@ -251,6 +268,24 @@ def _player(entry: Entry, registry: Registry) -> PlayerSpec:
         ) from None
     _check_complete(bot, name, settings)
     return _spec(bot, name, settings)
+
+
+def _spelled_out(entry: str, registry: Registry) -> dict[str, Any]:
+    """The short form of a player: a class name, or `openai:MODEL@PROMPT`.
+
+    The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
+    of a model may hold colons, slashes and @.
+    """
+    provider, colon, model = entry.partition(":")
+    if not colon or provider not in _PROVIDERS:
+        return {"bot": entry}
+    from dubito.llm.prompts import prompt_names  # only those who ask models need it
+
+    settings = {"bot": _PROVIDERS[provider], "name": entry, "model": model}
+    before, at, prompt = model.rpartition("@")
+    if at and ("/" in prompt or prompt in prompt_names(registry.working_directory)):
+        settings |= {"model": before, "prompt": prompt}
+    return settings
 
 
 def _spec(bot: Bot, name: str, settings: Mapping[str, Any]) -> PlayerSpec:

@@ -39,12 +39,13 @@ def play_chunks(
     chunks = -(-experiment.deals // DEALS)
     if min(workers, chunks) == 1:
         player = ChunkPlayer(experiment, registry)
-        yield from _until_cut(player.play(number, stop.is_set) for number in range(chunks))
+        yield from until_cut(player.play(number, stop.is_set) for number in range(chunks))
     else:
-        yield from _until_cut(_from_processes(experiment, chunks, min(workers, chunks), working_directory, stop))
+        yield from until_cut(_from_processes(experiment, chunks, min(workers, chunks), working_directory, stop))
 
 
-def _until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
+def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
+    """The chunks up to and including the first that was cut short."""
     for played in chunks:
         yield played
         if played.stopped or played.error is not None:

@@ -7,8 +7,9 @@ from typing import Any
 import dubito
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment, check, resolve
+from dubito.experiment.models import CallOptions, checked_models
 from dubito.experiment.outcome import Outcome, unpack
-from dubito.experiment.runner import Run, play
+from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
 from dubito.registry import Registry, find_bots
 
@@ -31,14 +32,13 @@ def outcomes(of: Experiment) -> list[Outcome]:
     return [unpack(row) for row in ChunkPlayer(of, registry()).play(0, lambda: False).outcomes]
 
 
-def played(of: Experiment, folder: Path, workers: int = 1) -> Run:
+def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:
+    """How a test's run is played: its cache beside its folder, no call cap."""
+    options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "calls": None}
+    return Means(registry(), workers, CallOptions(**options | calls, working_directory=REPO), new_stop(), progress)
+
+
+def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Run:
     """The run of an experiment, played into a folder."""
-    return play(
-        of,
-        registry(),
-        folder,
-        workers=workers,
-        working_directory=REPO,
-        stop=new_stop(),
-        progress=lambda games: None,
-    )
+    how = means(folder, workers=workers, **calls)
+    return play(checked_models(of, registry(), how.calls), folder, how)

@@ -8,9 +8,8 @@ from dubito.experiment import chunk
 from dubito.experiment.outcome import unpack
 from dubito.experiment.runner import finished, play
 from dubito.experiment.tally import tally_of
-from dubito.experiment.workers import new_stop
 from dubito.store.run_db import RunDb
-from tests.experiment.kit import REPO, experiment, played, registry
+from tests.experiment.kit import experiment, means, played, registry
 
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
 
@@ -40,7 +39,7 @@ def test_a_finished_run_is_found_again_and_its_results_rewritten_if_missing(tmp_
     run = played(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
     (tmp_path / "run" / "all_games.yaml").unlink()
-    again = finished(of, tmp_path / "run")
+    again = finished(of, registry(), tmp_path / "run")
     assert again is not None
     assert (again.results_digest, again.tally.to_json()) == (run.results_digest, run.tally.to_json())
     assert (tmp_path / "run" / "all_games.yaml").read_bytes() == written
@@ -55,16 +54,8 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
 
 def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3])
-    stop = new_stop()
-    run = play(
-        of,
-        registry(),
-        tmp_path / "run",
-        workers=1,
-        working_directory=REPO,
-        stop=stop,
-        progress=lambda games: stop.set(),
-    )
+    how = means(tmp_path / "run", progress=lambda games: how.stop.set())
+    run = play(of, tmp_path / "run", how)
     assert run.interrupted
     assert run.tally.games == chunk.DEALS
     whole = played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3]), tmp_path / "whole")

@@ -1,0 +1,102 @@
+"""LLMBot: the five nodes answered by a model."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from bots.base import BotBase
+from dubito.facts import OwnPlay, Position
+from dubito.facts import facts as facts_of
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.llm.decider import GameServices
+from dubito.llm.wire import Place
+from dubito.player import FiveNodes, fallback_for
+
+
+class LLMBot(BotBase):
+    """Asks a model at every node, by its settings `api` and `model`; OpenAIBot and AnthropicBot know their api."""
+
+    origin = "Dubito"
+    is_model = True
+    defaults: ClassVar[dict[str, Any]] = {}  # settings that a face knows already
+
+    def __init__(self, id: int, **settings: Any) -> None:
+        """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
+        super().__init__(id)
+        services = self._seating.services
+        assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
+        self._player, self._journal = services.player, services.journal
+        self._fallback = fallback_for(services.player.fallback, self._seating)
+        self._events: list[Event] = []
+        self._own_plays: list[OwnPlay] = []
+        self._answers: dict[str, bool] = {}
+        self._decisions = 0
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """One turn by the nodes; remembers which cards it really played."""
+        self._answers = {}
+        output = super().play(p)
+        if output.cards:
+            self._own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
+        return output
+
+    def observe(self, event: Event) -> None:
+        """Remembers everything the table saw; the fallback watches the same game."""
+        self._events.append(event)
+        self._fallback.observe(event)
+
+    def facts(self, position: Position) -> dict[str, Any]:
+        """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
+        return facts_of(position)
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        """A, by the model."""
+        return self.decide("A", p)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        """B, by the model."""
+        return self.decide("B", p)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        """C, by the model."""
+        return self.decide("C", p)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        """D, by the model."""
+        return self.decide("D", p)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        """E, by the model."""
+        return self.decide("E", p)
+
+    def decide(self, node: str, p: TurnData) -> bool:
+        """Ask the model at a node; the fallback answers where it could not."""
+        seating = self._seating
+        position = Position(
+            self._player.rules,
+            seating.id,
+            node,
+            tuple(sorted(self.cards)),
+            p,
+            tuple(self._events),
+            tuple(self._own_plays),
+            dict(self._answers),
+        )
+        rendered = self._player.prompt.fill(self.facts(position))
+        place = Place(self._player.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
+        self._decisions += 1
+        otherwise = self._fallback_at(node, p)
+        answer = self._player.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        self._answers[node] = answer
+        return answer
+
+    def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
+        bot = self._fallback
+        assert isinstance(bot, FiveNodes)  # the run has checked it
+        nodes = {
+            "A": bot.bluff_first_hand,
+            "B": bot.maximize_first_hand,
+            "C": bot.should_doubt,
+            "D": bot.bluff_regular,
+            "E": bot.maximize_regular,
+        }
+        return lambda: nodes[node](p)

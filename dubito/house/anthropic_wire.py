@@ -1,0 +1,173 @@
+"""Anthropic's Messages API, as much of it as the house speaks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dubito.house import fields
+from dubito.house.asked import Asked, Body
+from dubito.house.refusal import Kind, Refusal
+from dubito.house.structured import check_schema
+from dubito.house.wire import CREATED_TEXT, Problem, Prompt, Wire, Written
+
+_INVALID: Final = "invalid_request_error"
+_PARAMETERS: Final = (
+    "cache_control container diagnostics inference_geo max_tokens messages metadata model output_config"
+    " service_tier speed stop_sequences stream system thinking tool_choice tools"
+)
+_LIMITS: Final[Mapping[str, int]] = {"requests": 4_000, "input-tokens": 4_000_000, "output-tokens": 800_000}
+
+_PROBLEMS: Final[Mapping[Kind, Problem]] = {
+    "no_key": Problem(401, "authentication_error", None, "x-api-key header is required"),
+    "wrong_key": Problem(401, "authentication_error", None, "invalid x-api-key"),
+    "no_money": Problem(
+        402,
+        "billing_error",
+        None,
+        "Your credit balance is too low to access the Anthropic API."
+        " Please go to Plans & Billing to upgrade or purchase credits.",
+    ),
+    "malformed": Problem(400, _INVALID, None, "The request body is not valid JSON."),
+    "missing": Problem(400, _INVALID, None, "{name}: Field required"),
+    "unknown_parameter": Problem(400, _INVALID, None, "{name}: Extra inputs are not permitted"),
+    "unsupported": Problem(400, _INVALID, None, "`{name}` is not supported with this model."),
+    "bad_value": Problem(400, _INVALID, None, "{name}: Input should be {expected}"),
+    "bad_schema": Problem(400, _INVALID, None, "{name}: {reason}"),
+    "too_long": Problem(400, _INVALID, None, "prompt is too long: {tokens} tokens > {limit} maximum"),
+    "unknown_model": Problem(404, "not_found_error", None, "model: {model}"),
+    "unknown_path": Problem(404, "not_found_error", None, "Not found"),
+    "wrong_method": Problem(405, _INVALID, None, "Method Not Allowed"),
+    "rate_limit": Problem(
+        429,
+        "rate_limit_error",
+        None,
+        "This request would exceed your account's rate limit. Please try again later.",
+    ),
+    "server_error": Problem(500, "api_error", None, "Internal server error"),
+    "overloaded": Problem(529, "overloaded_error", None, "Overloaded"),
+}
+
+
+class AnthropicWire(Wire):
+    """POST /v1/messages and its errors."""
+
+    name = "anthropic"
+    server_errors = ("server_error", "overloaded")
+    rejected = frozenset({"temperature", "top_k", "top_p"})
+    unsupported = frozenset({"container", "stream"})
+    parameters = frozenset(_PARAMETERS.split())
+    problems = _PROBLEMS
+
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Also asks for the version of the protocol, as the provider does."""
+        super().admit(headers)
+        if "anthropic-version" not in headers:
+            raise Refusal("missing", name="anthropic-version")
+
+    def key(self, headers: Mapping[str, str]) -> str:
+        """From `Authorization: Bearer KEY` (the SDK) or `x-api-key: KEY` (most other clients)."""
+        return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+
+    def read(self, body: Body) -> Prompt:
+        """System and messages. The system part up to its last `cache_control` is what the cache would hold."""
+        self.check_parameters(body)
+        model = fields.model_of(body)
+        for name in ("max_tokens", "messages"):
+            if body.get(name) is None:
+                raise Refusal("missing", name=name)
+        messages = fields.blocks(body["messages"], "messages")
+        if not messages:
+            raise Refusal("bad_value", name="messages", expected="at least one message")
+        said: list[str] = []
+        for place, message in enumerate(messages):
+            said += fields.texts(message.get("content"), f"messages.{place}.content")
+        system = [] if body.get("system") is None else list(fields.texts(body["system"], "system"))
+        return Prompt(
+            model=model,
+            text="\n".join(system + said),
+            cached=fields.tokens("\n".join(_marked(body, system))),
+            schema=_schema(fields.section(body, "output_config")),
+            max_output=fields.limit_of(body, "max_tokens", 1),
+        )
+
+    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+        """A message object."""
+        return {
+            "id": f"msg_01{asked.digest_for('reply')[:22]}",
+            "type": "message",
+            "role": "assistant",
+            "model": prompt.model,
+            "content": [{"type": "text", "text": written.text, "citations": None}],
+            "stop_reason": "end_turn" if written.whole else "max_tokens",
+            "stop_sequence": None,
+            "stop_details": None,
+            "container": None,
+            "usage": _usage(prompt, written),
+        }
+
+    def error(self, refusal: Refusal, request_id: str) -> Body:
+        """`{"type": "error", "error": {type, message}, "request_id"}`."""
+        problem, message = self.problem(refusal)
+        return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
+
+    def headers(self, request_id: str, limited: bool) -> dict[str, str]:
+        """Request id and rate limits; the limits never move, the house counts nothing."""
+        headers = {"request-id": request_id, "anthropic-organization-id": "00000000-0000-0000-0000-000000000000"}
+        for name, limit in _LIMITS.items():
+            headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
+            headers[f"anthropic-ratelimit-{name}-remaining"] = "0" if limited else str(limit - limit // 1000)
+            headers[f"anthropic-ratelimit-{name}-reset"] = CREATED_TEXT
+        return headers
+
+    def model(self, name: str) -> Body:
+        """A model object."""
+        return {
+            "id": name,
+            "type": "model",
+            "display_name": name,
+            "created_at": CREATED_TEXT,
+            "lifecycle": "active",
+            "deprecated_at": None,
+            "retires_at": None,
+            "line": None,
+        }
+
+    def models(self, names: Sequence[str]) -> Body:
+        """A page, the only one."""
+        return {
+            "data": [self.model(name) for name in names],
+            "has_more": False,
+            "first_id": names[0],
+            "last_id": names[-1],
+        }
+
+
+def _marked(body: Body, system: list[str]) -> list[str]:
+    """The texts of the system part that are marked as cacheable: up to the last mark, all by a mark on the request."""
+    if body.get("cache_control") is not None:
+        return system
+    if not isinstance(body.get("system"), list):
+        return []
+    given = fields.blocks(body["system"], "system")
+    marks = [place for place, block in enumerate(given) if block.get("cache_control") is not None]
+    return list(fields.texts(given[: marks[-1] + 1], "system")) if marks else []
+
+
+def _schema(output: Body) -> Mapping[str, Any] | None:
+    """The schema in `output_config`, None if the reply is free text."""
+    form = fields.section(output, "format")
+    if form.get("type") != "json_schema":
+        return None
+    return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
+
+
+def _usage(prompt: Prompt, written: Written) -> Body:
+    """Cached tokens are not part of the input tokens."""
+    return {
+        "input_tokens": prompt.tokens - prompt.cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": prompt.cached,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": written.tokens,
+        "output_tokens_details": {"thinking_tokens": 0},
+        "service_tier": "standard",
+    }

@@ -1,0 +1,127 @@
+"""How the house's models answer: by coin, by rule, or by weighing what the facts in the prompt say.
+
+They read nothing but the text they were sent: the lines that `prompts/shared/facts.jinja` writes between its
+two markers. No position, no game, no memory reaches them.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Final
+
+MODELS: Final = ("house-random", "house-honest", "house-sharp")
+
+_BEGIN: Final = "=== facts ==="
+_END: Final = "=== end of facts ==="
+
+
+def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
+    """The model's answer, and whether it understood the prompt.
+
+    `house-random` flips a coin for any text. The others flip one too, and say that they did not understand,
+    when the text has no facts that they can read. Raises ValueError for a model that is not one of MODELS.
+    """
+    if model not in MODELS:
+        raise ValueError(f"the house has no model {model!r}")
+    coin = chance.random() < 0.5
+    if model == "house-random":
+        return coin, True
+    values = read_facts(prompt_text)
+    try:
+        return (honest(values) if model == "house-honest" else sharp(values)), True
+    except (KeyError, ValueError):
+        return coin, False
+
+
+def read_facts(prompt_text: str) -> dict[str, str]:
+    """The last block of facts in the text, name to value; empty if there is none."""
+    begin = prompt_text.rfind(f"{_BEGIN}\n")
+    end = prompt_text.find(f"\n{_END}", begin)
+    if begin < 0 or end < 0:
+        return {}
+    lines = prompt_text[begin + len(_BEGIN) + 1 : end].splitlines()
+    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
+
+
+def honest(values: Mapping[str, str]) -> bool:
+    """Never a bluff by choice; a doubt only when it would have to bluff, or when prev is about to win."""
+    match values["node"]:
+        case "A" | "D":
+            return False
+        case "B" | "E":
+            return True
+        case "C":
+            return values["held_of_number"] == "0" or values["prev_about_to_win"] == "yes"
+        case node:
+            raise ValueError(f"there is no node {node}")
+
+
+def sharp(values: Mapping[str, str]) -> bool:
+    """Weighs, in cards of its own hand, what doubting, honest cards and a bluff are likely to bring.
+
+    Raises KeyError or ValueError if a fact is missing or is not what the shared partial writes.
+    """
+    node, own = values["node"], int(values["own_cards"])
+    if own <= _MOST and values["win_rule"] == "immediate":
+        return node != "C"  # all cards at once: nobody can doubt the last ones
+    match node:
+        case "A":
+            return False
+        case "B" | "E":
+            return True
+        case "C":
+            return _doubting(values) > max(_playing_honestly(values), _bluffing(values))
+        case "D":
+            return _bluffing(values) > _playing_honestly(values)
+        case _:
+            raise ValueError(f"there is no node {node}")
+
+
+_MOST: Final = 3  # cards in a play
+_UNKNOWN: Final = 0.5
+_WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
+_SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # a play of so many cards is a bluff the more often
+_OPENER_ODDS: Final = 0.35  # who opened chose the number
+_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # cards of the number to spare, just enough, too few without jokers
+_FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
+_PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
+_THREAT: Final = 3.0  # what it is worth to stop a player who could win on his next turn
+
+
+def _doubting(values: Mapping[str, str]) -> float:
+    if values["sure_bluff"] == "yes" or values["prev_about_to_win"] == "yes":
+        return float("inf")
+    p = _chance_of_bluff(values)
+    gain = _FREE_TURN + (_THREAT if int(values["prev_cards"]) <= _MOST else 0.0)
+    return p * gain - (1 - p) * _PICK_UP * int(values["board_cards"])
+
+
+def _playing_honestly(values: Mapping[str, str]) -> float:
+    held = min(_MOST, int(values["held_of_number"]))
+    return float(held) if held else float("-inf")
+
+
+def _bluffing(values: Mapping[str, str]) -> float:
+    cards = min(_MOST, int(values["own_cards"]))
+    caught = _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+    return (1 - caught) * cards - caught * _PICK_UP * int(values["board_cards"])
+
+
+def _chance_of_bluff(values: Mapping[str, str]) -> float:
+    """By the player's record, the size of the play, and how many cards of the number are left for it."""
+    size = int(values["last_play"])
+    honest, _, doubted = values[f"seat {values['last_player']}"].partition("honest ")[2].partition(",")[0].partition("/")
+    usual = _rate(values["table_bluff_rate"])
+    bluffs = int(doubted) - int(honest)
+    p = (bluffs + _WEIGHT * usual) / (int(doubted) + _WEIGHT)
+    spare = 4 - int(values["number_elsewhere"]) - size
+    odds = p / (1 - p) if p < 1 else 1e3
+    odds *= _SIZE_ODDS[size] * _SCARCE_ODDS[0 if spare > 0 else 1 if spare == 0 else 2]
+    if values["prev_chose_number"] == "yes":
+        odds *= _OPENER_ODDS
+    return odds / (1 + odds)
+
+
+def _rate(*texts: str) -> float:
+    """The first rate that is known, a little off 0 and 1; else even."""
+    known = next((float(text) for text in texts if text != "unknown"), _UNKNOWN)
+    return min(max(known, 0.05), 0.95)

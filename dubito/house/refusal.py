@@ -1,0 +1,32 @@
+"""Why a request gets no answer, in words that both protocols can translate."""
+
+from typing import Final, Literal, get_args
+
+Kind = Literal[
+    "no_key",
+    "wrong_key",
+    "no_money",
+    "malformed",
+    "missing",
+    "unknown_parameter",
+    "unsupported",
+    "bad_value",
+    "bad_schema",
+    "too_long",
+    "unknown_model",
+    "unknown_path",
+    "wrong_method",
+    "rate_limit",
+    "server_error",
+    "overloaded",
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+class Refusal(Exception):
+    """A request that gets no answer: the kind of error, and the facts its message names."""
+
+    def __init__(self, kind: Kind, **facts: object) -> None:
+        super().__init__(kind, facts)
+        self.kind: Kind = kind
+        self.facts = facts

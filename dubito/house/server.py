@@ -1,0 +1,237 @@
+"""The house on loopback: `with House() as house:` serves in a thread until the block ends."""
+
+import asyncio
+import os
+import socket
+import threading
+from contextlib import suppress
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dubito.errors import UsageError
+from dubito.house.anthropic_wire import AnthropicWire
+from dubito.house.asked import Asked
+from dubito.house.calls import Call, CallLog
+from dubito.house.core import Answer, Core, Policy, house_policy
+from dubito.house.faults import Faults
+from dubito.house.openai_wire import OpenAIWire
+from dubito.house.refusal import Kind, Refusal
+from dubito.house.wire import Wire
+
+HOST: Final = "127.0.0.1"
+CONTEXT: Final = 200_000  # tokens
+_BACKLOG: Final = 2048
+_KEEP_ALIVE: Final = 3600  # seconds: no client shall meet a connection that closes as it is used again
+_GRACE: Final = 2  # seconds that a request half sent may hold up the end
+
+_OPENAI: Final = OpenAIWire()
+_ANTHROPIC: Final = AnthropicWire()
+
+
+class _Desk:
+    """Between starlette and the core: reads requests, keeps the log, waits out the latency."""
+
+    def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
+        self._core, self._log, self._latency, self._closing = core, log, latency, closing
+
+    async def responses(self, request: Request) -> Response:
+        return await self._create(_OPENAI, request)
+
+    async def messages(self, request: Request) -> Response:
+        return await self._create(_ANTHROPIC, request)
+
+    async def models(self, request: Request) -> Response:
+        wire = _speaks(request)
+        asked = await _asked(wire, request)
+        return self._sent(self._core.models(wire, asked, request.headers, request.path_params.get("name")))
+
+    async def astray(self, request: Request, error: Exception) -> Response:
+        """No such path, or not with that method."""
+        missed = isinstance(error, HTTPException) and error.status_code == 405
+        kind: Kind = "wrong_method" if missed else "unknown_path"
+        wire = _speaks(request)
+        refusal = Refusal(kind, method=request.method, path=request.url.path)
+        return self._sent(self._core.refuse(wire, await _asked(wire, request), refusal))
+
+    async def left(self, request: Request, error: Exception) -> Response:
+        """The client went before its request was whole: nobody asked anything, nobody reads this."""
+        return Response(status_code=499)
+
+    async def _create(self, wire: Wire, request: Request) -> Response:
+        answer = self._core.create(wire, await _asked(wire, request), request.headers)
+        sent = self._sent(answer)
+        if self._latency:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._latency):
+                    await self._closing.wait()  # the end of the house does not wait for its own latency
+        return sent
+
+    def _sent(self, answer: Answer) -> Response:
+        """The answer for starlette. It is logged before it leaves: no client has an answer that the log lacks."""
+        self._log.add(answer.call)
+        return Response(answer.content, answer.status, answer.headers, media_type="application/json")
+
+
+def make_app(desk: _Desk) -> Starlette:
+    """The routes of both protocols."""
+    app = Starlette(
+        routes=[
+            Route("/v1/responses", desk.responses, methods=["POST"]),
+            Route("/v1/messages", desk.messages, methods=["POST"]),
+            Route("/v1/models", desk.models, methods=["GET"]),
+            Route("/v1/models/{name}", desk.models, methods=["GET"]),
+        ],
+        exception_handlers={404: desk.astray, 405: desk.astray, ClientDisconnect: desk.left},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _speaks(request: Request) -> Wire:
+    """The protocol of a request whose path does not tell alone."""
+    path, headers = request.url.path, request.headers
+    anthropic = path == "/v1/messages" or "anthropic-version" in headers or "x-api-key" in headers
+    return _ANTHROPIC if anthropic and path != "/v1/responses" else _OPENAI
+
+
+async def _asked(wire: Wire, request: Request) -> Asked:
+    return Asked.of(wire.name, request.url.path, request.headers, await request.body())
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and tells the desk when it ends."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+        self._closing = closing
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._closing.set()
+        await super().shutdown(sockets)
+
+
+class House:
+    """The server as a context manager: ready when entered, gone when left.
+
+    Port 0 takes a free one; `latency` is in seconds; `log` is a file that every call is appended to;
+    `context` is how many tokens a prompt may have. Raises UsageError for a port in use, a log that
+    cannot be written, or a number out of its range.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        latency: float = 0.0,
+        faults: Faults | None = None,
+        log: Path | None = None,
+        policy: Policy | None = None,
+        context: int = CONTEXT,
+    ) -> None:
+        if not 0 <= port <= 65535:
+            raise UsageError(f"port is a number from 0 to 65535, not {port}")
+        if not (isfinite(latency) and latency >= 0):
+            raise UsageError(f"latency is a number of seconds from 0, not {latency}")
+        self.port = port
+        self._latency = latency
+        self._core = Core(policy or house_policy(), faults or Faults(), context)
+        self._file = log
+        self._log = CallLog()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models it serves."""
+        return tuple(self._core.policy.models)
+
+    @property
+    def openai_base_url(self) -> str:
+        """The address that OpenAI's SDK takes."""
+        return f"http://{HOST}:{self.port}/v1"
+
+    @property
+    def anthropic_base_url(self) -> str:
+        """The address that Anthropic's SDK takes."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def calls(self) -> list[Call]:
+        """A copy of all calls so far, in order; readable after the end too."""
+        return self._log.calls()
+
+    def __enter__(self) -> "House":
+        listener = _listen(self.port)
+        try:
+            self._log = CallLog(self._file)
+        except UsageError:
+            listener.close()
+            raise
+        self.port = listener.getsockname()[1]
+        closing = asyncio.Event()
+        app = make_app(_Desk(self._core, self._log, self._latency, closing))
+        self._server = _Server(_config(app), closing)
+        self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
+        self._thread.start()
+        self._server.ready.wait()
+        if not self._server.started:
+            raise RuntimeError("the house did not come up")  # why, its thread has said
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._log.close()
+
+    def _serve(self, listener: socket.socket) -> None:
+        try:
+            self._server.run([listener])
+        finally:
+            listener.close()
+            self._server.ready.set()  # whoever waits shall not wait for a server that never came up
+
+
+def _listen(port: int) -> socket.socket:
+    """A listening socket. Bound here, so that its port is known and a failure has its sentence."""
+    # The protocol is named because asyncio turns Nagle's algorithm off only where it is: else 40 ms an answer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # elsewhere it would let two programs have one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = (error.strerror or str(error)).lower()
+        text = f"cannot listen on {HOST} port {port} ({reason}): choose another port, or 0 for a free one"
+        raise UsageError(text) from error
+    return listener
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    """Nothing but HTTP: no access log, no websockets, no lifespan; a bug's traceback still reaches stderr."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=_GRACE,
+    )

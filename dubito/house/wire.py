@@ -1,0 +1,113 @@
+"""What both protocols share: a request read, a text written, and the face that a protocol shows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+from dubito.house.asked import Asked, Body
+from dubito.house.fields import tokens
+from dubito.house.refusal import Kind, Refusal
+
+CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z: no clock in answers
+CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
+
+
+class Problem(NamedTuple):
+    """How a provider says one kind of error; the message is a template over the refusal's facts."""
+
+    status: int
+    type: str
+    code: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request, read: what the policy sees, and what bounds and shapes the reply."""
+
+    model: str
+    text: str
+    cached: int  # tokens of the text's beginning that count as read from the provider's cache
+    schema: Mapping[str, Any] | None
+    max_output: int | None
+
+    @property
+    def tokens(self) -> int:
+        """All tokens of the prompt, cached ones included."""
+        return tokens(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The text of a reply; `whole` is False if it ran into the request's limit."""
+
+    text: str
+    whole: bool
+
+    @property
+    def tokens(self) -> int:
+        """What the text costs."""
+        return tokens(self.text)
+
+
+class Wire(ABC):
+    """One provider's protocol: reads its requests, writes its replies and its errors."""
+
+    name: ClassVar[str]
+    problems: ClassVar[Mapping[Kind, Problem]]
+    server_errors: ClassVar[Sequence[Kind]]  # what a failing server of this provider may say
+    parameters: ClassVar[frozenset[str]]  # of a request's body
+    rejected: ClassVar[frozenset[str]]  # parameters refused whatever their value
+    unsupported: ClassVar[frozenset[str]]  # parameters refused unless false or null
+
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Any key will do, except none, `wrong...` (not known) and `broke...` (out of money)."""
+        key = self.key(headers)
+        if not key:
+            raise Refusal("no_key")
+        if key.startswith("wrong"):
+            raise Refusal("wrong_key")
+        if key.startswith("broke"):
+            raise Refusal("no_money")
+
+    def check_parameters(self, body: Body) -> None:
+        """Refuse the first parameter, by name, that the provider would."""
+        for name in sorted(body):
+            if name in self.rejected or (name in self.unsupported and body[name]):
+                raise Refusal("unsupported", name=name)
+            if name not in self.parameters:
+                raise Refusal("unknown_parameter", name=name)
+
+    def problem(self, refusal: Refusal) -> tuple[Problem, str]:
+        """The provider's error for a refusal, and its message."""
+        problem = self.problems[refusal.kind]
+        return problem, problem.message.format(**refusal.facts)
+
+    @abstractmethod
+    def key(self, headers: Mapping[str, str]) -> str:
+        """The key in the headers, empty if there is none."""
+
+    @abstractmethod
+    def read(self, body: Body) -> Prompt:
+        """What is asked. Raises Refusal."""
+
+    @abstractmethod
+    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+        """The body of a good answer."""
+
+    @abstractmethod
+    def error(self, refusal: Refusal, request_id: str) -> Body:
+        """The body of a refusal."""
+
+    @abstractmethod
+    def headers(self, request_id: str, limited: bool) -> dict[str, str]:
+        """The headers of any answer; `limited` if a rate limit was hit."""
+
+    @abstractmethod
+    def model(self, name: str) -> Body:
+        """A model, as the list of models has it."""
+
+    @abstractmethod
+    def models(self, names: Sequence[str]) -> Body:
+        """The list of models."""

@@ -1,0 +1,44 @@
+"""What can go wrong when a model is asked: one try, one attempt, or the whole account.
+
+DubitoError
+├── TryFailed      one HTTP call gave no reply; says whether another try may help
+├── AttemptFailed  an attempt ended without an answer: one of five causes, counted, never silent
+└── RunStopped
+    └── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
+"""
+
+from typing import Final, Literal
+
+from dubito.errors import DubitoError, RunStopped
+
+Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
+CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
+
+Kind = Literal["rate_limit", "server", "connection", "too_long"]
+
+
+class TryFailed(DubitoError):
+    """One HTTP call without a reply."""
+
+    def __init__(self, kind: Kind, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(kind, reason, retry_after)
+        self.kind, self.reason, self.retry_after = kind, reason, retry_after
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class AttemptFailed(DubitoError):
+    """No answer came of an attempt, and why."""
+
+    def __init__(self, cause: Cause, detail: str, text: str | None = None) -> None:
+        super().__init__(cause, detail, text)
+        self.cause, self.detail = cause, detail
+        self.text = text  # what the model did say
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.detail}"
+
+
+class AccountFault(RunStopped):
+    """No cause of a fallback: the run stops in order, and the sentence says what to do."""

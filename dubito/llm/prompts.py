@@ -1,0 +1,244 @@
+"""Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
+
+A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, and what these include: files of
+its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A template gets exactly
+the keys of `facts()`. All of it is read and tried once, when it is loaded; a template can reach nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import dubito
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.facts import Position, facts
+from dubito.player import NODES
+from dubito.positions import example_position
+
+OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
+DESCRIPTION: Final = "prompt.yaml"
+_TEMPLATES: Final = ("system.jinja", "user.jinja")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a model is sent for one question."""
+
+    system: str
+    user: str
+
+    def __str__(self) -> str:
+        return f"--- system ---\n{self.system}\n--- user ---\n{self.user}"
+
+
+class Description(BaseModel):
+    """What `prompt.yaml` says."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    title: str = Field(min_length=1)
+    answer: list[Literal["answer"]] = Field(min_length=1, max_length=1)  # fields of the reply
+
+
+class Prompt:
+    """A loaded prompt: nothing on disk is read again, and rendering may happen in many threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the folder; raises UsageError that names the file and what is wrong in it."""
+        self.name = folder.name
+        self.folder = folder
+        described = _read(folder / DESCRIPTION)
+        self.description = _description(folder / DESCRIPTION, described)
+        files = _Files(folder)
+        environment = _environment(files)
+        trees = {name: tree for template in _TEMPLATES for name, tree in files.reachable(environment, template).items()}
+        self.digest = _digest({DESCRIPTION: described} | {name: files.sources[name] for name in trees})
+        _check_names(files, trees, set(facts(example_position("A"))) | set(environment.globals))
+        self._files = files
+        self._system, self._user = map(environment.get_template, _TEMPLATES)
+        for node in NODES:
+            self.render(example_position(node))
+
+    @property
+    def title(self) -> str:
+        """What the prompt is, in a few words."""
+        return self.description.title
+
+    def render(self, position: Position) -> Rendered:
+        """The texts for this position; raises UsageError if a template fails on it."""
+        return self.fill(facts(position))
+
+    def fill(self, values: Mapping[str, Any]) -> Rendered:
+        """The texts for these facts, which have the keys of `facts()`."""
+        try:
+            return Rendered(self._system.render(values), self._user.render(values))
+        except Exception as error:  # a template is the user's code: it may raise anything
+            where = self._files.place(error)
+            raise UsageError(f"{where}: {_said(error)}; correct the template") from None
+
+
+def load_prompt(name: str, working_directory: Path) -> Prompt:
+    """The prompt of that name in the project or in `prompts` of the working directory, or in the folder at that path.
+
+    Raises UsageError if there is none, or two that differ, or if it does not work for every node.
+    """
+    if "/" in name or "\\" in name or name.startswith("."):
+        folder = working_directory / name
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder {one_line(str(folder))}: give the path of a prompt's folder")
+        return Prompt(folder.resolve())
+    folders = [root / name for root in _roots(working_directory) if name and (root / name).is_dir()]
+    if not folders:
+        known = prompt_names(working_directory)
+        raise UsageError(f"no prompt is named {one_line(name)!r}: {suggestion(name, known)}")
+    prompts = [Prompt(folder) for folder in folders]
+    if len({prompt.digest for prompt in prompts}) > 1:
+        both = " and ".join(one_line(str(folder)) for folder in folders)
+        raise UsageError(f"prompt {name} stands in {both}, and they differ: rename one, or give its path")
+    return prompts[0]
+
+
+def prompt_names(working_directory: Path) -> list[str]:
+    """The names of all prompts in the project and in `prompts` of the working directory, sorted."""
+    files = (file for root in _roots(working_directory) for file in root.glob(f"*/{DESCRIPTION}"))
+    return sorted({file.parent.name for file in files})
+
+
+def plain(value: object) -> object:
+    """How a template writes a value: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    if isinstance(value, list | tuple):
+        return " ".join(str(plain(item)) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
+    return value
+
+
+def _roots(working_directory: Path) -> list[Path]:
+    roots = [OWN_PROMPTS, (working_directory / "prompts").resolve()]
+    return roots[: 1 + (roots[0] != roots[1])]
+
+
+class _Files:
+    """The templates of one prompt, each read once from the first folder that has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._roots = [folder, folder.parent, OWN_PROMPTS]
+        self.sources: dict[str, str] = {}
+        self.paths: dict[str, Path] = {}
+
+    def source(self, name: str) -> str:
+        """The text of a template, named as an include names it; raises UsageError if there is none."""
+        if name not in self.sources:
+            inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
+            path = next((path for path in inside if path.is_file()), self._roots[0] / name)
+            self.sources[name], self.paths[name] = _read(path), path
+        return self.sources[name]
+
+    def loaded(self, name: str) -> tuple[str, str, None]:
+        """What a FunctionLoader gives: the text, and the path for tracebacks."""
+        return self.source(name), str(self.paths[name]), None
+
+    def reachable(self, environment: Environment, name: str) -> dict[str, nodes.Template]:
+        """The template and all that it includes, parsed; raises UsageError naming file and line."""
+        trees: dict[str, nodes.Template] = {}
+        wanted = [name]
+        while wanted:
+            name = wanted.pop()
+            if name in trees:
+                continue
+            trees[name] = self._parsed(environment, name)
+            for other in meta.find_referenced_templates(trees[name]):
+                if other is None:
+                    raise UsageError(f"{self.paths[name]}: the name of an included file must be a plain text")
+                wanted.append(other)
+        return trees
+
+    def _parsed(self, environment: Environment, name: str) -> nodes.Template:
+        try:
+            tree = environment.parse(self.source(name), name)
+            environment.compile(tree, name)
+        except TemplateSyntaxError as error:
+            raise UsageError(f"{self.paths[name]}, line {error.lineno}: {_said(error)}; correct it") from None
+        return tree
+
+    def place(self, error: BaseException) -> str:
+        """File and line of the template where it was raised."""
+        names = {str(path) for path in self.paths.values()}
+        place, trace = str(self.paths[_TEMPLATES[0]].parent), error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename in names:
+                place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+            trace = trace.tb_next
+        return place
+
+
+def _environment(files: _Files) -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=FunctionLoader(files.loaded),
+        undefined=StrictUndefined,
+        finalize=plain,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    del environment.globals["lipsum"], environment.filters["random"]  # the same facts give the same bytes
+    return environment
+
+
+def _check_names(files: _Files, trees: Mapping[str, nodes.Template], known: set[str]) -> None:
+    """Refuse a variable that is neither a fact nor set by a template: it would be an error one day."""
+    own = {node.name for tree in trees.values() for node in tree.find_all(nodes.Name) if node.ctx == "store"}
+    for name, tree in trees.items():
+        allowed = known if name in _TEMPLATES else known | own
+        for unknown in sorted(meta.find_undeclared_variables(tree) - allowed):
+            hint = suggestion(unknown, known)
+            raise UsageError(f"{files.paths[name]}: there is no variable '{unknown}': {hint}")
+
+
+def _description(path: Path, text: str) -> Description:
+    try:
+        return Description.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not readable as YAML: {one_line(str(error))}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise UsageError(
+            f"{path}: {one_line(where)}: {one_line(first['msg'])}; it says `title: ...` and `answer: [answer]`"
+        ) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "its name is no file's"
+        wants = f"a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}"
+        raise UsageError(f"cannot read {one_line(str(path))}: {reason}; {wants}") from None
+
+
+def _digest(sources: Mapping[str, str]) -> str:
+    parts = [f"{name}\0{len(text)}\0{text}" for name, text in sorted(sources.items())]
+    return sha256("".join(parts).encode()).hexdigest()
+
+
+def _said(error: Exception) -> str:
+    text = error.message if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
+    return one_line(text or type(error).__name__).rstrip(".")

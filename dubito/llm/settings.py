@@ -1,0 +1,127 @@
+"""The settings of a model player, checked before anything starts."""
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.llm.wire import Protocol
+
+HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
+_SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
+_TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
+_OWN_PARAMETERS: Final = ("model", "input", "messages", "system", "text", "store", "stream", "max_tokens")
+_KEY_OF: Final = {"responses": "OPENAI_API_KEY", "messages": "ANTHROPIC_API_KEY"}
+_URL_OF: Final = {"responses": "https://api.openai.com/v1", "messages": "https://api.anthropic.com"}
+
+
+class ModelSettings(BaseModel):
+    """What a config may say of a model player, besides `bot` and `name`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    model: str = Field(min_length=1)
+    api: Protocol
+    prompt: str = "plain"
+    fallback: str = "RandomBoi"  # deliberately the weakest, so that failing never pays
+    reasks: int = Field(default=1, ge=0, le=10)
+    tries: int = Field(default=5, ge=1, le=100)
+    deadline: float = Field(default=300, gt=0)  # seconds, of one try
+    retry_after_cap: float = Field(default=60, gt=0)  # seconds
+    max_output: int = Field(default=8192, ge=16)  # tokens, reasoning included
+    sample: int = Field(default=0, ge=0)  # a twin with another sample gets independent answers
+    base_url: str | None = None  # None: the provider's own
+    api_key_env: str | None = None  # None: the provider's usual variable
+    parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom to ask and as whom: what one gate, one client and one outage belong to."""
+
+    api: Protocol
+    server: str  # base URL, or `house`
+    key_env: str | None  # None: a loopback server that needs no key
+
+    def __str__(self) -> str:
+        return f"{self.server} ({self.key_env or 'no key'})"
+
+
+def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
+    """The settings of a player, checked; raises UsageError naming player and key."""
+    try:
+        checked = ModelSettings.model_validate(dict(settings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            hint = suggestion(where, ["bot", "name", *ModelSettings.model_fields])
+            raise UsageError(f"{one_line(name)}: unknown setting '{one_line(where)}': {hint}") from None
+        message = "is needed" if first["type"] == "missing" else str(first["msg"]).replace("Input should be", "must be")
+        raise UsageError(f"{one_line(name)}: {where}: {message}") from None
+    _check_parameters(name, checked.parameters)
+    if checked.base_url is not None and checked.base_url != HOUSE:
+        _check_url(name, checked.base_url)
+    return checked
+
+
+def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
+    for key in parameters:
+        if key in _OWN_PARAMETERS:
+            raise UsageError(f"{one_line(name)}: parameters.{key}: the harness sends this itself")
+        if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
+            raise UsageError(
+                f"{one_line(name)}: parameters.{one_line(key)}: credentials belong in an environment variable"
+            )
+
+
+def _check_url(name: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise UsageError(f"{one_line(name)}: base_url is no address such as http://127.0.0.1:8000/v1") from None
+    if parts.username or parts.password or parts.query:
+        raise UsageError(f"{one_line(name)}: base_url must hold no credentials: put the key in api_key_env's variable")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            f"{one_line(name)}: base_url {one_line(url, 80)!r} is no address such as http://127.0.0.1:8000/v1"
+        )
+
+
+def account_of(settings: ModelSettings) -> Account:
+    """The account that a player's calls go to."""
+    server = settings.base_url or _URL_OF[settings.api]
+    key_env = settings.api_key_env
+    if key_env is None and not is_loopback(server):
+        key_env = _KEY_OF[settings.api]
+    return Account(settings.api, server.rstrip("/"), key_env)
+
+
+def is_loopback(server: str) -> bool:
+    """Whether a server is on this very machine."""
+    if server == HOUSE:
+        return True
+    host = urlsplit(server).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def key_of(account: Account, name: str) -> str:
+    """The account's key from the environment, or a dummy where none is needed; raises UsageError."""
+    if account.key_env is None:
+        return "no-key-needed"
+    key = os.environ.get(account.key_env, "").strip()
+    if not key:
+        raise UsageError(
+            f"{one_line(name)} needs a key for {account.server}: set the environment variable {account.key_env}, "
+            "or say `base_url: house` to try it without one"
+        )
+    return key

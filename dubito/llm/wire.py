@@ -1,0 +1,111 @@
+"""What goes out and what comes back: requests and replies as plain values with digests.
+
+The identity of a request is the canonical JSON of exactly what is sent: protocol, path, body. Not the
+time, the key, the process, nor which of several samples of it this is (that is the draw).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Literal
+
+Protocol = Literal["responses", "messages"]
+Finish = Literal["stop", "length", "refusal", "other"]
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values, equal text."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(text: str) -> str:
+    """The sha256 of a text, as hex."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Request:
+    """Exactly what is sent, save the credentials."""
+
+    protocol: Protocol
+    path: str
+    body: Mapping[str, Any]
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text, which is stored."""
+        return canonical({"protocol": self.protocol, "path": self.path, "body": self.body})
+
+    @cached_property
+    def digest(self) -> str:
+        """The request digest."""
+        return digest_of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as billed. `input` counts all of the input, cached and newly cached tokens included."""
+
+    input: int
+    cached: int
+    cache_write: int
+    output: int
+    reasoning: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A complete 2xx answer as it came in: what was paid for."""
+
+    status: int
+    raw: str  # the body, undecodable bytes replaced
+    headers: Mapping[str, str] = field(default_factory=dict)  # allow-listed ones only
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said, read from a received body."""
+
+    text: str | None  # None: there is no text to read, whatever the body is
+    finish: Finish
+    usage: Usage | None
+    received: Received
+    origin: Literal["live", "cache", "tape"] = "live"
+
+    @property
+    def digest(self) -> str:
+        """The reply digest: the extracted text and how the model finished."""
+        return digest_of(canonical([self.text, self.finish]))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a run an attempt is made."""
+
+    player: str
+    game: int
+    deal: int
+    seat: int
+    decision: int  # of this player in this game, from 0
+    attempt: int  # 0, then a re-ask each
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.player}, game {self.game}, node {self.node} (decision {self.decision})"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One attempt: a request, which sample of it, and where."""
+
+    request: Request
+    draw: str
+    place: Place
+
+
+def draw_of(seed: int, place: Place, sample: int) -> str:
+    """Which sample of its request an attempt takes: a function of the game, never of a counter or a try."""
+    parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
+    return digest_of(canonical(["draw", 1, *parts]))[:16]

@@ -1,0 +1,211 @@
+"""A position as a file, and an example of each node.
+
+The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot
+see: nothing here reads it.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from functools import cache
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, ValidationError, create_model
+
+from dubito.errors import UsageError, one_line
+from dubito.facts import OwnPlay, Position
+from dubito.game_data import (
+    JOKER,
+    MOST,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.handlers import Entrant, deal_table, step
+from dubito.player import NODES, FiveNodes
+from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from dubito.streams import DealStreams
+from dubito.witness import Witness
+
+FORMAT: Final = "dubito position 1"
+_EXAMPLE_SEED: Final = 0
+_EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of
+# The nodes that may have been answered before on the same turn (R24); where C or D is not asked, it is missing.
+_BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
+
+_FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fields(Position)} | {
+    "format": (Literal["dubito position 1"], ...),
+    "hidden": (Any, None),
+}
+_File: Final = create_model("_File", __config__=ConfigDict(extra="forbid", strict=True), **_FIELDS)
+
+
+def to_json(position: Position) -> str:
+    """The position as a file, a field a line and an event a line."""
+    lines = [f'"format": {json.dumps(FORMAT)}']
+    for key, value in asdict(position).items():
+        if key in ("events", "own_plays") and value:
+            items = ",\n  ".join(map(json.dumps, value))
+            lines.append(f'"{key}": [\n  {items}\n ]')
+        else:
+            lines.append(f'"{key}": {json.dumps(value)}')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def from_json(text: str) -> Position:
+    """The inverse of `to_json`; raises UsageError that names what is malformed, or what contradicts what."""
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise UsageError(f"this is no position: {one_line(where)}: {one_line(first['msg'])}") from None
+    position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
+    fault = _fault(position)
+    if fault is not None:
+        raise UsageError(f"this is no position: {fault}")
+    return position
+
+
+def _fault(position: Position) -> str | None:
+    """What makes the position one that no game can have, as far as prompts depend on it."""
+    start, turn = position.events[0] if position.events else None, position.turn
+    if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
+        return "events: the first one, and no other, is the start of the game"
+    n = len(start.player_ids)
+    if not MIN_PLAYERS <= n <= MAX_PLAYERS or start.player_ids != tuple(range(n)) or position.seat not in range(n):
+        return f"events.0: player_ids are the seats from 0 to at most {MAX_PLAYERS - 1}, the own one among them"
+    if len(start.initial_card_counts) != n:
+        return "events.0: initial_card_counts has another length than player_ids"
+    if not all(JOKER <= card <= NUMBERS[-1] for card in _cards(position)):
+        return f"a card is not between {JOKER} and {NUMBERS[-1]}"
+    if not all(number in NUMBERS for number in _numbers(position)):
+        return f"a number is not between {NUMBERS[0]} and {NUMBERS[-1]}"
+    played = [
+        event.n_cards
+        for event in position.events
+        if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
+    ]
+    if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MOST for n in played):
+        return f"own_plays: not the plays of seat {position.seat} in events"
+    if not _asked(position):
+        return f"node {one_line(position.node)} is not asked here, or not after these answers"
+    return _contradiction(position, turn.prev.id, turn.next.id)
+
+
+def _asked(position: Position) -> bool:
+    """Whether the walk through the nodes comes by here (R24)."""
+    node, turn = position.node, position.turn
+    if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
+        return False
+    if node in "AB":
+        return turn.board_cards == 0
+    if position.answers.get("C") or not 0 < turn.n_cards_played <= turn.board_cards:
+        return False
+    return {"C": turn.can_doubt, "D": turn.current_number in position.hand}.get(node, True)
+
+
+def _contradiction(position: Position, before: int, after: int) -> str | None:
+    """What the events say otherwise than the turn data."""
+    turn, seat = position.turn, position.seat
+    try:
+        witness = Witness(seat, position.events, [play.cards for play in position.own_plays])
+    except LookupError:
+        return "events: a player is none of the table"
+    around = witness.active()
+    if seat not in around or len(around) < MIN_PLAYERS or (around[-1], around[1]) != (before, after):
+        return "turn: prev and next are not the neighbours that the events leave"
+    neighbours = [witness.players[other] for other in (seat, before, after)]
+    if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
+        return "turn: me, prev, next or the hand disagree with the events"
+    if (witness.board_cards, witness.streak, witness.last_player) != (
+        turn.board_cards,
+        turn.streak,
+        turn.last_player_id,
+    ):
+        return "turn: the board disagrees with the events"
+    return None
+
+
+def _cards(position: Position) -> Iterator[int]:
+    yield from position.hand
+    for play in position.own_plays:
+        yield from play.cards
+    for event in position.events:
+        if isinstance(event, DoubtResolvedEvent):
+            yield from event.latest_cards + event.board_cards
+
+
+def _numbers(position: Position) -> Iterator[int]:
+    yield from position.turn.playing_cards
+    yield position.turn.current_number or NUMBERS[0]
+    for play in position.own_plays:
+        yield play.number
+    for event in position.events:
+        if isinstance(event, (CardsPlayedEvent, DoubtResolvedEvent)):
+            yield event.declared_number
+        elif isinstance(event, DiscardEvent):
+            yield event.card_number
+
+
+@cache
+def example_position(node: str) -> Position:
+    """A fixed position in the middle of a game of four at which this node ("A" to "E") is asked."""
+    entrants = [Entrant(f"example {seat}", _Example) for seat in range(4)]
+    table = deal_table(entrants, Rules(), DealStreams(_EXAMPLE_SEED, 0))
+    while not table.game.over:
+        seat = table.game.seat
+        step(table)
+        player = table.players[seat]
+        assert isinstance(player, _Example)
+        for position in player.asked:
+            if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
+                return position
+    raise AssertionError(f"the example game never comes to node {node}")
+
+
+class _Example(FiveNodes):
+    """Answers by chance and keeps the positions of its turn."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.asked: list[Position] = []
+        self._events: list[Event] = []
+        self._own_plays: list[OwnPlay] = []
+
+    def observe(self, event: Event) -> None:
+        self._events.append(event)
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.asked.clear()
+        self._answers: dict[str, bool] = {}
+        output = super().play(p)
+        if output.cards:
+            self._own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
+        return output
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self._answer("A", p, 0.3)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self._answer("B", p, 0.7)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self._answer("C", p, 0.2)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self._answer("D", p, 0.3)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self._answer("E", p, 0.7)
+
+    def _answer(self, node: str, p: TurnData, chance: float) -> bool:
+        hand, events, own_plays = tuple(sorted(self.cards)), tuple(self._events), tuple(self._own_plays)
+        self.asked.append(Position(Rules(), self.id, node, hand, p, events, own_plays, dict(self._answers)))
+        self._answers[node] = self.rng.random() < chance
+        return self._answers[node]

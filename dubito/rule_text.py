@@ -1,0 +1,195 @@
+"""The rules in force and what each answer does, in sentences: a prompt says of the game what is said here.
+
+RULES.md is the rulebook; each sentence is one of its rulings in the words of `record.sentence`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnData
+from dubito.record import card_name
+from dubito.rules import Rules, WinRule
+
+ANSWER_FORMAT: Final = 'Reply with a JSON object {"answer": true} or {"answer": false}, and nothing else.'
+
+WALK: Final = (
+    "On your turn you are asked up to five yes-or-no questions, one a request, and the table picks the cards by your "
+    "answers: on an empty board A, then B; else C, and if you do not doubt D, then E."
+)
+
+_DRAWN: Final = "a number drawn from those still in play"
+
+# What each node asks, whenever it is asked (R24, R25); what an answer does on a given turn is told by `effects`.
+NODE_TEXTS: Final = {
+    "A": "Asked when you open a round. true: bluff, with random cards of your hand under a number drawn from those "
+    "still in play. false: open with honest cards.",
+    "B": "Asked after A. true: as many as possible: when bluffing three random cards, else all (at most three) of the "
+    "number you hold most of, the lowest of several. false: when bluffing one to three random cards, else one random "
+    "card under its own number.",
+    "C": "Asked when cards lie on the board that you may doubt. true: doubt the last play. false: put down cards.",
+    "D": "Asked after C when you play and hold the number of the round; without it you have to bluff. true: bluff all "
+    "the same, with random cards. false: put down cards of that number.",
+    "E": "Asked last when cards lie on the board and you play. true: as many as possible: when bluffing three random "
+    "cards, else all of the number (at most three). false: when bluffing one to three random cards, else a random "
+    "number of the matching ones.",
+}
+
+_WINNING: Final = {
+    "immediate": "A player without cards at the end of a turn, after discards, has won and leaves. His last cards stay "
+    "on the board, nobody may doubt them, and the next player plays on the same number.",
+    "contested": "A player who puts down his last card stays until the end of the next player's turn: if that player "
+    "doubts and the play was a bluff, he takes the board and plays on; in any other case he has won and leaves. A hand "
+    "that a discard empties has won at once.",
+}
+
+
+def rule_sentences(rules: Rules, n_players: int) -> list[str]:
+    """The rules of this game, a paragraph each, for a table of that many players."""
+    figures = ", ".join(f"{n} is the {card_name(n)}" for n in NUMBERS if card_name(n) != str(n))
+    jokers = ["no joker", "one joker", "two jokers"][rules.jokers]
+    return [
+        f"The deck has {COPIES} cards of each number from {NUMBERS[0]} to {NUMBERS[-1]} ({figures}) and {jokers}. All "
+        f"of it is dealt to {n_players} players, and nobody is dealt four of one number.",
+        f"On your turn you put down 1 to {MOST} cards of your hand face down, or you doubt the last play. Who finds "
+        "the board empty opens a round: he has to play, and declares a number. Whoever plays after him in that round "
+        "claims the same number, until somebody doubts.",
+        "A play is honest when each of its cards is the declared number or a joker. Any other play is a bluff, also "
+        "one with a joker among its cards: as 7s, two 7s and a joker are honest, a 7, an 8 and a joker are a bluff. A "
+        "number whose four cards have left the game may be declared; then only jokers are honest.",
+        "A doubt turns over the last play, and only that play is judged: older bluffs on the board are safe. If it was "
+        "a bluff, whoever put it down takes the whole board into his hand, and the doubter plays at once on the empty "
+        "board: a free turn. If it was honest, its jokers leave the game, the doubter takes all other cards of the "
+        "board, and the next player opens a round. Say the board has nine cards and the last play was a 7 and a joker, "
+        "as 7s: a doubt of it is wrong, the joker is gone, and the doubter takes eight cards. Everybody sees which "
+        "cards are taken up.",
+        "At the end of a turn a hand with four cards of one number discards them: they leave the game. This is the "
+        "way in which taking cards up can help. Jokers never make a set.",
+        _WINNING[rules.win_rule],
+        "The game ends when two players are left: both lose, whatever they hold. After "
+        f"{rules.max_turns} turns (free ones not counted) it stops unfinished for all who are still in it.",
+    ]
+
+
+def objective(n_players: int) -> str:
+    """What to play for, in a sentence."""
+    soft = {3: "", 4: " Place 2 is a soft win."}.get(n_players, f" Places 2 to {n_players - 2} are soft wins.")
+    return f"Be the first to have no cards: place 1 is a hard win.{soft} The last two players lose."
+
+
+def scoring() -> str:
+    """What the places are worth (R10, R12)."""
+    return "A hard win scores 1, a soft win 1/2, a loss 0, an unfinished game 0."
+
+
+Effects = tuple[str, str, str]  # the question, what true does, what false does
+
+
+def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str, bool], win_rule: WinRule) -> Effects:
+    """The node's question on this very turn, and what `true` and `false` will do (R24, R25).
+
+    `answers` are those given before on this turn: at B the one of A; at E the one of D, none if the bluff is forced.
+    """
+    match node:
+        case "A":
+            return _open(hand)
+        case "B":
+            return _open_how_many(hand, answers["A"], _after_the_last(turn, win_rule))
+        case "C":
+            return _doubt(hand, turn)
+        case "D":
+            return _play(hand, turn)
+        case _:
+            return _play_how_many(hand, turn, answers.get("D", True), _after_the_last(turn, win_rule))
+
+
+def _open(hand: Sequence[int]) -> Effects:
+    return (
+        "The board is empty and you open a round. Do you bluff?",
+        f"you bluff: random cards of your hand under {_DRAWN}. How many is asked next.",
+        f"you are honest: {_most_common(hand)[1]}, or one random card. Which of the two is asked next.",
+    )
+
+
+def _open_how_many(hand: Sequence[int], bluff: bool, after_the_last: str) -> Effects:
+    if bluff:
+        (n, most), some = _random_cards(len(hand))
+        won = after_the_last if n == len(hand) else ""
+        return (
+            "You open with a bluff. As many cards as possible?",
+            f"you put down {most} under {_DRAWN}.{won}",
+            f"you put down {some} under {_DRAWN}.",
+        )
+    n, most = _most_common(hand)
+    won = after_the_last if n == len(hand) else ""
+    return (
+        "You open with honest cards. As many as possible?",
+        f"you put down {most}.{won}",
+        f"you put down one random card under its own number (a joker: under {_DRAWN}).",
+    )
+
+
+def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
+    number, matching = _plural(turn.current_number), hand.count(turn.current_number)
+    last, board = f"seat {turn.last_player_id}", _cards(turn.board_cards)
+    question = f"{last} put down {_cards(turn.n_cards_played)} as {number}. Do you doubt?"
+    # only a pending winner still sits there without cards (R9)
+    won = f" {last} has won." if turn.prev.n_cards == 0 else ""
+    doubt = f"a bluff: {last} takes the {board} of the board, and you play at once. "
+    doubt += f"Honest: you take them, less its jokers, and the next player opens.{won}"
+    how = f"you hold {matching}; whether to bluff" if matching else "you hold none and have to bluff; how many"
+    return question, doubt, f"you put down cards as {number}: {how} is asked next.{won}"
+
+
+def _play(hand: Sequence[int], turn: TurnData) -> Effects:
+    number, matching = _plural(turn.current_number), hand.count(turn.current_number)
+    return (
+        f"You play as {number}, and hold {matching} of them. Do you bluff all the same?",
+        f"you put down random cards of your hand as {number}. How many is asked next.",
+        f"you put down {number} only. How many is asked next.",
+    )
+
+
+def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_the_last: str) -> Effects:
+    number = _plural(turn.current_number)
+    if bluff:
+        (n, most), some = _random_cards(len(hand))
+        won = after_the_last if n == len(hand) else ""
+        question = f"You bluff, with cards as {number}. As many as possible?"
+        return question, f"you put down {most}.{won}", f"you put down {some}."
+    n = min(MOST, hand.count(turn.current_number))
+    won = after_the_last if n == len(hand) else ""
+    some = "1 card" if n == 1 else f"a random number of them, 1 to {n}"
+    question = f"You are honest, with {number}. As many as possible?"
+    return question, f"you put down {_cards(n)}, all of them {number}.{won}", f"you put down {some}."
+
+
+def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
+    """What follows when the hand is empty after the play (R9)."""
+    if win_rule == "immediate":
+        return " No card is left to you: you have won."
+    return f" No card is left to you: you have won unless seat {turn.next.id} doubts and it was a bluff."
+
+
+def _most_common(hand: Sequence[int]) -> tuple[int, str]:
+    """What an honest opening with as many cards as possible puts down (R25): how many cards, and which."""
+    numbers = sorted(card for card in hand if card != JOKER)
+    if not numbers:
+        return len(hand), f"{_cards(len(hand))}, all you hold: jokers, under {_DRAWN}"
+    number = max(numbers, key=numbers.count)  # the first of the best: ties go to the lowest
+    n = min(MOST, numbers.count(number))
+    return n, f"{_cards(n)} of the number you hold most of, as {_plural(number)}"
+
+
+def _random_cards(held: int) -> tuple[tuple[int, str], str]:
+    """As many random cards as possible, and a random number of them (R24)."""
+    if held > MOST:
+        return (MOST, "three random cards"), "one to three random cards"
+    return (held, "all your cards"), "one to three random cards, but no more than you hold"
+
+
+def _cards(n: int) -> str:
+    return "1 card" if n == 1 else f"{n} cards"
+
+
+def _plural(number: int) -> str:
+    return card_name(number, plural=True)

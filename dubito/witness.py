@@ -1,0 +1,152 @@
+"""What follows from the events that one seat observed: everyone's counters (R20-R23), and who must hold what.
+
+Every doubt turns the whole board over, so all that is hidden at any moment is which cards of this round
+each player put down. Whatever is said to be held here is held: a card that may lie on the board is not.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from dubito.game_data import (
+    COPIES,
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerData,
+    PlayerWonEvent,
+)
+
+_VALUES: Final = NUMBERS[-1] + 1
+
+
+class Witness:
+    """The public state of a game, and what is certain to one seat, after a sequence of events."""
+
+    def __init__(self, seat: int, events: Sequence[Event], own_plays: Sequence[Sequence[int]]) -> None:
+        """Watch the events, GameStartEvent first; `own_plays` are the cards of the seat's own plays, in order.
+
+        Raises LookupError for events that no game can produce: an unknown player, a play too many.
+        """
+        self.seat = seat
+        self.players: dict[int, PlayerData] = {}  # by seat, winners included
+        self.places: dict[int, int] = {}  # by seat, of those who have won
+        self.board_cards = 0
+        self.streak = 0
+        self.last_player: int | None = None
+        self.sets_gone: list[int] = []  # numbers, in the order in which they left
+        self.jokers_gone = 0
+        self.down: dict[int, int] = {}  # cards each seat put down in this round
+        self._certain: dict[int, list[int]] = {}  # seat -> least number held of each value when the round began
+        self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
+        self._own_plays = iter(own_plays)
+        for event in events:
+            self._watch(event)
+
+    def active(self) -> list[int]:
+        """Seats still in the game, in playing order from the own one."""
+        n = len(self.players)
+        around = (seat % n for seat in range(self.seat, self.seat + n))
+        return [seat for seat in around if seat not in self.places]
+
+    def certain(self, seat: int) -> list[int]:
+        """The least number of cards of each value 0-13 that another seat holds now; nothing of the own one."""
+        down = self.down.get(seat, 0)
+        return [max(0, n - down) for n in self._certain[seat]]
+
+    def known(self, seat: int) -> list[int]:
+        """What was certain when the round began; the cards it has put down since may be of it."""
+        return self._certain[seat]
+
+    def elsewhere(self, value: int) -> int:
+        """How many cards of a value cannot be in what others put down: own ones, certain ones, those that are gone.
+
+        The cards in the own hand are left to the caller, who sees them.
+        """
+        gone = self.jokers_gone if value == JOKER else COPIES * (value in self.sets_gone)
+        others = (seat for seat in self.players if seat != self.seat and seat not in self.places)
+        return gone + self._own_down[value] + sum(self.certain(seat)[value] for seat in others)
+
+    def _watch(self, event: Event) -> None:
+        match event:
+            case CardsPlayedEvent():
+                self._played(event)
+            case DoubtResolvedEvent():
+                self._doubted(event)
+            case DiscardEvent(player_id=seat, card_number=number):
+                self.players[seat].n_cards -= COPIES
+                self._certain[seat][number] = 0
+                self.sets_gone.append(number)
+            case PlayerWonEvent(player_id=seat, position=place):
+                self.places[seat] = place
+            case GameStartEvent():
+                for seat, n in zip(event.player_ids, event.initial_card_counts, strict=True):
+                    self.players[seat] = PlayerData(seat, n, 0, 0, 0, 0, 0)
+                    self._certain[seat] = [0] * _VALUES
+
+    def _played(self, event: CardsPlayedEvent) -> None:
+        seat, n = event.player_id, event.n_cards
+        player = self.players[seat]
+        player.turns += 1
+        if self.board_cards:
+            player.not_first_turns += 1
+        player.n_cards -= n
+        self.board_cards += n
+        self.streak += 1
+        self.last_player = seat
+        self.down[seat] = self.down.get(seat, 0) + n
+        if seat == self.seat:
+            cards = next(self._own_plays, None)
+            if cards is None:
+                raise LookupError(f"seat {seat} played more often than its own plays say")
+            for card in cards:
+                self._own_down[card] += 1
+
+    def _doubted(self, event: DoubtResolvedEvent) -> None:
+        doubter, target = self.players[event.doubter_id], self.players[event.target_id]
+        doubter.turns += 1
+        doubter.not_first_turns += 1
+        doubter.doubts += 1
+        if event.correct:
+            target.dishonest_times += 1
+        else:
+            target.honest_times += 1
+        self.jokers_gone += event.jokers_discarded
+        self._reveal(event)
+        self.players[event.loser_id].n_cards += len(event.board_cards)
+        if event.loser_id != self.seat:
+            held = self._certain[event.loser_id]
+            for card in event.board_cards:
+                held[card] += 1
+        self.board_cards = self.streak = 0
+        self.last_player = None
+        self.down.clear()
+        self._own_down = [0] * _VALUES
+
+    def _reveal(self, event: DoubtResolvedEvent) -> None:
+        """Take from what was certain the cards that now prove to have been put down.
+
+        The last play's cards are known to be the target's. Of the older ones a seat can have put down no
+        more than lay there (without the own cards of this seat), and no more than it put down at all.
+        """
+        latest = [0] * _VALUES
+        for card in event.latest_cards:
+            latest[card] += 1
+        older = [-n for n in latest]
+        older[JOKER] += event.jokers_discarded
+        for card in event.board_cards:
+            older[card] += 1
+        mine = [n - (latest[card] if event.target_id == self.seat else 0) for card, n in enumerate(self._own_down)]
+        for seat, n in self.down.items():
+            if seat == self.seat:
+                continue
+            last = event.target_id == seat
+            down = n - len(event.latest_cards) if last else n
+            held = self._certain[seat]
+            for card in range(_VALUES):
+                if held[card]:
+                    shown = min(down, older[card] - mine[card]) + (latest[card] if last else 0)
+                    held[card] = max(0, held[card] - shown)

@@ -1,0 +1,196 @@
+"""What the tests of the bots share: scripted draws, a bot in a seat, a made-up turn, a whole game."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import dubito
+from dubito.core_game import Game
+from dubito.game_data import PlayerData, TurnData
+from dubito.hand import Hand, HandView
+from dubito.handlers import Entrant, deal_table, step
+from dubito.player import PlayerAI, Seating, make_player
+from dubito.record import ending, sentence
+from dubito.registry import Bot, Kind, find_bots
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+
+REPO = Path(dubito.__file__).resolve().parent.parent
+REGISTRY = find_bots(REPO)
+NUMBER = 7  # the number of every made-up round
+HIGHEST_DRAW = 1 - 2**-53
+
+NODES_A_TO_E = {
+    "A": "bluff_first_hand",
+    "B": "maximize_first_hand",
+    "C": "should_doubt",
+    "D": "bluff_regular",
+    "E": "maximize_regular",
+}
+
+
+class Scripted(Random):
+    """Draws the given values, through any of Random's methods; one draw more fails the test."""
+
+    def __new__(cls, *values: float) -> "Scripted":
+        return super().__new__(cls)
+
+    def __init__(self, *values: float) -> None:
+        self.values = list(values)
+
+    def random(self) -> float:
+        assert self.values, "drew once more than the test allows"
+        return self.values.pop(0)
+
+
+def in_seat(
+    cls: type[PlayerAI],
+    hand: Sequence[int],
+    settings: Mapping[str, object] | None = None,
+    *,
+    framework: Random | None = None,
+) -> PlayerAI:
+    """A fresh instance in seat 1, made with its id and these settings; its own stream allows no draw yet."""
+    streams = DealStreams(0, 0).seat(1)
+    streams.bot = Scripted()
+    streams.framework = Scripted() if framework is None else framework
+    return make_player(cls, Seating(1, 0, 0, streams, HandView(Hand(hand), streams)), settings or {})
+
+
+def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
+    """What the player answers at node A-E when its stream draws these values."""
+    player.rng = Scripted(*draws)
+    said: bool = getattr(player, NODES_A_TO_E[node])(p)
+    return said
+
+
+def chance(player: PlayerAI, node: str, p: TurnData, *first: float) -> float:
+    """The probability of a yes at node A-E: 0.0, 1.0, or the exact threshold of the draw after the `first` ones.
+
+    Draws after that one are the highest there are, to which no chance below 1 says yes.
+    """
+
+    def says_yes(draw: float) -> bool:
+        return answer(player, node, p, *first, draw, HIGHEST_DRAW, HIGHEST_DRAW)
+
+    low, high = 0.0, HIGHEST_DRAW
+    if not says_yes(low):
+        return 0.0
+    if says_yes(high):
+        return 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if says_yes(middle) else (low, middle)
+    return high
+
+
+def neighbour(
+    id: int,
+    n_cards: int = 9,
+    *,
+    honest: int = 0,
+    dishonest: int = 0,
+    doubts: int = 0,
+    not_first_turns: int = 0,
+) -> PlayerData:
+    """What the table knows of a neighbour, who has opened three rounds; by default that he holds nine cards."""
+    return PlayerData(id, n_cards, 3 + not_first_turns, not_first_turns, doubts, honest, dishonest)
+
+
+def opening(hand: Sequence[int], *, prev: PlayerData | None = None, next: PlayerData | None = None) -> TurnData:
+    """Seat 1 holds this hand before an empty board."""
+    return _turn(hand, prev, next, board=0, played=0, can_doubt=False)
+
+
+def regular(
+    hand: Sequence[int],
+    *,
+    played: int = 1,
+    older: int = 4,
+    prev: PlayerData | None = None,
+    next: PlayerData | None = None,
+    can_doubt: bool = True,
+) -> TurnData:
+    """Seat 1 holds this hand after seat 0 played so many cards as sevens onto `older` ones."""
+    return _turn(hand, prev, next, board=older + played, played=played, can_doubt=can_doubt)
+
+
+def _turn(
+    hand: Sequence[int],
+    prev: PlayerData | None,
+    next: PlayerData | None,
+    *,
+    board: int,
+    played: int,
+    can_doubt: bool,
+) -> TurnData:
+    return TurnData(
+        board_cards=board,
+        playing_cards=tuple(range(1, 14)),
+        current_number=NUMBER if board else 0,
+        n_cards_played=played,
+        streak=2 if board > played else min(board, 1),
+        n_players=3,
+        my_n_cards=len(hand),
+        me=neighbour(1, len(hand)),
+        prev=prev or neighbour(0),
+        next=next or neighbour(2),
+        can_doubt=can_doubt,
+        last_player_id=0 if board else None,
+    )
+
+
+def write_bot(folder: Path, stem: str, source: str, kind: Kind = "manual") -> Path:
+    """Drop a bot file into that working directory."""
+    file = folder / "bots" / kind / f"{stem}.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(source)
+    return file
+
+
+def load_bot(folder: Path, stem: str, source: str, kind: Kind = "manual") -> Bot:
+    """Drop a bot file in and find that bot by the registry."""
+    file = write_bot(folder, stem, source, kind)
+    registry = find_bots(folder)
+    assert not registry.broken, registry.broken
+    return next(bot for bot in registry.bots.values() if bot.file == file)
+
+
+def entrants(*names: str) -> list[Entrant]:
+    """Bots of the project, by name."""
+    return [Entrant(name, REGISTRY.bots[name].cls) for name in names]
+
+
+def told(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[str]:
+    """A whole game in words, an event a line; a BotError ends the test."""
+    sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
+    story = []
+    while not sitting.game.over:
+        _, events = step(sitting, announce=True)
+        story += [sentence(event) for event in events]
+    return [*story, ending(sitting.game)]
+
+
+def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> Game:
+    """A whole game, finished."""
+    sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
+    while not sitting.game.over:
+        step(sitting)
+    return sitting.game
+
+
+def run_python(code: str, cwd: Path, **environment: str) -> str:
+    """What the code prints in a process of its own, whose working directory comes first on its path."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(REPO), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,170 @@
+"""What every bot of the project that answers by itself keeps to, by existing: nothing here names one."""
+
+import ast
+import inspect
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+
+from dubito.game_data import TurnData
+from dubito.hand import Hand
+from dubito.handlers import Entrant, Table, deal_table
+from dubito.player import FiveNodes, PlayerAI
+from dubito.registry import KINDS, Bot, find_bots
+from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.streams import DealStreams
+from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
+
+BOTS = sorted(name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model)
+RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
+SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
+SEED = 20_000  # any; the tests hold for all
+
+
+def seated(name: str, size: int, deal: int) -> list[Entrant]:
+    """A table of that size with the bot in two seats and bots drawn from the field in the others."""
+    draw = Random(f"{name} {size} {deal}")
+    table = [Entrant(name, REGISTRY.bots[name].cls)] * 2
+    for other in draw.choices(BOTS, k=size - 2):
+        table.append(Entrant(other, REGISTRY.bots[other].cls))
+    draw.shuffle(table)
+    return table
+
+
+@pytest.fixture(params=BOTS)
+def bot(request: pytest.FixtureRequest) -> Bot:
+    return REGISTRY.bots[request.param]
+
+
+@pytest.fixture(params=RULES, ids=lambda rules: rules.win_rule)
+def rules(request: pytest.FixtureRequest) -> Rules:
+    found: Rules = request.param
+    return found
+
+
+def test_the_registry_finds_every_file_of_the_project() -> None:
+    files = {file for kind in KINDS for file in (REPO / "bots" / kind).glob("*.py") if file.name[0] != "_"}
+    assert {bot.file for bot in REGISTRY.bots.values()} == files
+    assert not REGISTRY.broken
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -> None:
+    """R13: a BotError would end the test. All seats but two have won at the end, or the cap has struck (R12)."""
+    for deal in range(3):
+        game = played(seated(bot.name, size, deal), rules, SEED, deal)
+        assert game.over
+        assert game.capped or sum(place is None for place in game.places) == 2
+
+
+def test_same_seed_same_game(bot: Bot, rules: Rules) -> None:
+    """No instance leaves anything behind that another one finds, in the same game or a later one."""
+    first = [told(seated(bot.name, 4, deal), rules, SEED, deal) for deal in range(4)]
+    for deal in range(4, 8):
+        played(seated(bot.name, 5, deal), rules, SEED + 1, deal)
+    again = [told(seated(bot.name, 4, deal), rules, SEED, deal) for deal in reversed(range(4))]
+    assert first == again[::-1]
+
+
+def test_draws_from_no_randomness_but_its_own(bot: Bot, rules: Rules) -> None:
+    """R27: not from the global `random`, whatever its state, and it leaves it alone."""
+    table = seated(bot.name, 4, 0)
+    random.seed(1)
+    untouched = random.getstate()
+    story = told(table, rules, SEED, 0)
+    assert random.getstate() == untouched
+    random.seed(2)
+    assert told(table, rules, SEED, 0) == story
+    assert bot.repeatable
+
+
+A_GAME_OF_ALL = f"""
+import json
+from dubito.rules import Rules
+from tests.bots.kit import entrants, told
+print(json.dumps([told(entrants(name, *{BOTS[:3]}), Rules(), {SEED}, 1) for name in {BOTS}]))
+"""
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_same_game_in_another_process(hash_seed: str) -> None:
+    """R27: no stream and no bot depends on the order in which a process happens to hash."""
+    out = run_python(A_GAME_OF_ALL, REPO, PYTHONHASHSEED=hash_seed)
+    assert json.loads(out) == [told(entrants(name, *BOTS[:3]), Rules(), SEED, 1) for name in BOTS]
+
+
+def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
+    """Each turn of a game before it is played: who moves, what he sees, all hands."""
+    game = table.game
+    while not game.over:
+        player = table.players[game.seat]
+        assert player is not None
+        p = game.turn_data()
+        yield player, p, game.hands
+        turn = game.turns + game.free_turns + 1
+        table.tell(game.apply(player.play(p)), turn)
+
+
+def a_game(bot: Bot, rules: Rules) -> Table:
+    return deal_table([Entrant(bot.name, bot.cls)] * 4, rules, DealStreams(SEED, 9), deal=9)
+
+
+def test_a_turn_is_built_without_touching_any_hand(bot: Bot, rules: Rules) -> None:
+    """R28: helpers build an output; only the engine moves cards."""
+    built = 0
+    for player, p, hands in turns(a_game(bot, rules)):
+        before = [(list(hand.cards), list(hand.counts)) for hand in hands]
+        output = player.play(p)
+        assert [(hand.cards, hand.counts) for hand in hands] == before
+        if output.cards is not None:
+            assert all(output.cards is not hand.cards for hand in hands)
+            built += 1
+    assert built
+
+
+def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, rules: Rules) -> None:
+    """R13, R27: whatever it holds and sees; a draw from the framework's stream would fail the test."""
+    asked = 0
+    for player, p, hands in turns(a_game(bot, rules)):
+        if isinstance(player, FiveNodes):
+            twin = in_seat(bot.cls, hands[player.id].cards, framework=Scripted())
+            twin.rng = Random(p.board_cards)
+            for node in "AB" if p.board_cards == 0 else "CDE":
+                said = getattr(twin, NODES_A_TO_E[node])(p)
+                assert said is True or said is False
+            asked += 1
+    assert asked or not issubclass(bot.cls, FiveNodes)
+
+
+def test_can_be_made_with_only_an_id(bot: Bot) -> None:
+    """Then its name alone is an entry of a config; all settings have defaults, and are named (R28)."""
+    assert in_seat(bot.cls, (1, 2, 3)).id == 1
+    myself, seat, *settings = inspect.signature(bot.cls.__init__).parameters.values()
+    assert (myself.name, seat.name) == ("self", "id")
+    assert all(setting.default is not inspect.Parameter.empty for setting in settings)
+
+
+def test_says_what_it_does_and_where_it_is_from(bot: Bot) -> None:
+    assert bot.summary.endswith("."), "the first line of its docstring is a sentence"
+    assert len(bot.summary) <= 120
+    assert isinstance(bot.cls.origin, str)
+    assert bot.cls.origin.strip()
+    assert bot.cls.origin != PlayerAI.origin
+
+
+def test_is_the_one_class_of_a_file_with_its_name(bot: Bot) -> None:
+    """stefa_bot.py holds StefaBot and no other class."""
+    tree = ast.parse(bot.file.read_text())
+    assert [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)] == [bot.name]
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in bot.name)
+    assert bot.file.stem == words.strip("_")
+
+
+def test_is_the_same_class_wherever_it_is_looked_for(bot: Bot, tmp_path: Path) -> None:
+    """Two registries of one process agree, whatever lies in the working directory."""
+    assert find_bots(tmp_path).bots[bot.name] == bot

@@ -1,0 +1,177 @@
+"""What is written for bot writers is true: every code block plays, every command runs, every name exists."""
+
+import ast
+import re
+import shlex
+import shutil
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+
+from bots.base import BotBase
+from dubito import game_data
+from dubito.game_data import PlayerData, TurnData
+from dubito.hand import HandView
+from dubito.handlers import Entrant
+from dubito.registry import Bot, find_bots
+from dubito.rules import Rules, WinRule
+from tests.bots.kit import (
+    NODES_A_TO_E,
+    NUMBER,
+    REGISTRY,
+    REPO,
+    chance,
+    entrants,
+    in_seat,
+    load_bot,
+    played,
+    regular,
+    run_python,
+)
+from tests.bots.test_statistics import PUBLISHED
+
+WRITING = (REPO / "docs" / "writing-a-bot.md").read_text()
+BOTS = (REPO / "docs" / "bots.md").read_text()
+TEMPLATE = (REPO / "bots" / "manual" / "_template.py").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The guide's code blocks in that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+
+
+PROSE = re.sub(r"^```.*?^```$", "", WRITING, flags=re.MULTILINE | re.DOTALL)
+
+
+def name_of(source: str) -> str:
+    """The one class that a code block defines."""
+    (name,) = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return name
+
+
+def plays(bot: Bot, **settings: object) -> None:
+    """Whole games of two instances under both win rules; a BotError would end the test."""
+    mine = Entrant(bot.name, bot.cls, settings)
+    for rule in get_args(WinRule):
+        for deal in range(20):
+            assert played([mine, *entrants("StefaBot", "ClaudeBot"), mine], Rules(win_rule=rule), 3, deal).over
+
+
+@pytest.mark.parametrize("source", [*blocks("python"), TEMPLATE], ids=name_of)
+def test_every_bot_in_the_guide_plays(tmp_path: Path, source: str) -> None:
+    name = name_of(source)
+    bot = load_bot(tmp_path, name.lower(), source)
+    assert bot.name == name
+    assert bot.repeatable
+    assert bot.summary.endswith(".")
+    plays(bot)
+
+
+def test_the_guide_shows_the_three_ways_of_r28() -> None:
+    assert [name_of(source) for source in blocks("python")] == ["MyBot", "Witness", "Careful", "Whole"]
+
+
+def test_the_template_plays_under_another_name(tmp_path: Path) -> None:
+    bot = load_bot(tmp_path, "night_owl", TEMPLATE.replace("MyBot", "NightOwl"))
+    assert bot.name == "NightOwl"
+    plays(bot)
+    plays(bot, risk=1.0)
+
+
+def test_the_template_answers_all_five_nodes_and_its_setting_counts(tmp_path: Path) -> None:
+    bot = load_bot(tmp_path, "my_bot", TEMPLATE)
+    assert vars(bot.cls).keys() >= {*NODES_A_TO_E.values(), "__init__", "origin"}
+    for settings, risk in ((None, 0.3), ({"risk": 0.8}, 0.8)):
+        player = in_seat(bot.cls, (NUMBER, NUMBER, 1), settings)
+        assert chance(player, "D", regular((NUMBER, NUMBER, 1))) == pytest.approx(risk)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Path:
+    """A folder as the guide finds it: the template, and the config that it says to save."""
+    (tmp_path / "bots" / "manual").mkdir(parents=True)
+    (tmp_path / "bots" / "manual" / "_template.py").write_text(TEMPLATE)
+    (config,) = blocks("yaml")
+    (tmp_path / "mine.yaml").write_text(config)
+    return tmp_path
+
+
+def shell(line: str, folder: Path) -> str:
+    """Run one line of the guide as it stands there."""
+    command, *arguments = shlex.split(line)
+    if command == "cp":
+        source, target = arguments
+        shutil.copy(folder / source, folder / target)
+        return ""
+    assert command == "dubito"
+    code = f"import runpy, sys; sys.argv[1:] = {arguments}; runpy.run_module('dubito', run_name='__main__')"
+    return run_python(code, folder)
+
+
+def test_the_ten_minutes_work_line_by_line(workshop: Path) -> None:
+    (lines,) = blocks("sh")
+    copied, listed, game, ranking = (shell(line, workshop) for line in lines.splitlines())
+    assert copied == ""
+    assert "MyBot" in listed
+    assert "broken" not in listed
+    assert game.startswith("The cards are dealt: MyBot holds 18, StefaBot holds 18, ClaudeBot holds 18.")
+    assert "[MyBot holds" in game
+    assert re.search(r"^MyBot ", ranking, re.MULTILINE)
+
+
+def test_the_config_gives_the_twin_its_setting(workshop: Path) -> None:
+    shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+    config = yaml.safe_load((workshop / "mine.yaml").read_text())
+    (twin,) = [entry for entry in config["bots"] if isinstance(entry, dict)]
+    assert (twin.pop("bot"), twin.pop("name")) == ("MyBot", "Bold")
+    plays(find_bots(workshop).find("MyBot"), **twin)
+    ranking = shell("dubito run mine.yaml --games 30", workshop)
+    assert all(re.search(rf"^{name} ", ranking, re.MULTILINE) for name in ("MyBot", "Bold", "StefaBot"))
+
+
+def test_every_field_of_a_turn_is_explained_and_no_other() -> None:
+    named = Counter(re.findall(r"`p\.(\w+)`", PROSE))
+    assert named.keys() == {field.name for field in fields(TurnData)}
+    rows = re.findall(r"^\| (`\..*?) \|", PROSE, re.MULTILINE)
+    assert re.findall(r"`\.(\w+)`", " ".join(rows)) == [field.name for field in fields(PlayerData)]
+
+
+def test_every_event_is_explained_with_all_its_fields() -> None:
+    rows = dict(re.findall(r"^\| `(\w+Event)` \| (.*) \|$", PROSE, re.MULTILINE))
+    assert rows.keys() == {event.__name__ for event in get_args(game_data.Event)}
+    for name, text in rows.items():
+        event = getattr(game_data, name)
+        expected = {field.name for field in fields(event)} | ({"loser_id"} & vars(event).keys())
+        assert set(re.findall(r"`(\w+)`", text)) == expected, name
+
+
+def test_every_helper_that_is_named_exists() -> None:
+    """And each of the hand's is named."""
+    player = in_seat(BotBase, (1, 2))
+    picks = set(re.findall(r"self\.cards\.(\w+)", WRITING))
+    assert picks == {name for name in vars(HandView) if not name.startswith("_")}
+    for name in set(re.findall(r"self\.(\w+)", PROSE)):
+        assert hasattr(player, name), name
+    assert {*NODES_A_TO_E.values()} <= set(re.findall(r"`(\w+)`", PROSE))
+
+
+def test_the_table_of_bots_is_the_bots_of_the_source() -> None:
+    table = re.findall(r"^\| (\w+) \|(.*)\|$", BOTS, re.MULTILINE)
+    source = {name for name, bot in REGISTRY.bots.items() if "isBre/Dubito" in bot.cls.origin}
+    assert {name for name, _ in table} - {"bot"} == source
+    maximize = {name: row.split("|")[3].strip() for name, row in table if name != "bot"}
+    assert [name for name, answer in maximize.items() if answer == "no"] == ["RandomBoi"]
+
+
+def test_the_rates_told_are_the_published_ones() -> None:
+    told = re.findall(r"(\w+) (\d\d\.\d)[,.]", BOTS)
+    assert {name: float(rate) for name, rate in told if name in PUBLISHED} == PUBLISHED
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", BOTS + WRITING):
+        assert (REPO / "docs" / target).exists(), target

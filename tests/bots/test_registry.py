@@ -1,0 +1,304 @@
+"""The registry: dropping a file in is the whole registration, and no file stops another."""
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.handlers import Entrant
+from dubito.player import PlayerAI
+from dubito.registry import FALLBACK, KINDS, Kind, find_bots
+from dubito.rules import Rules
+from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
+
+SOURCE = '''
+from bots.base import BotBase
+
+
+class {name}(BotBase):
+    """Doubts always."""
+
+    def bluff_first_hand(self, p):
+        return False
+
+    def maximize_first_hand(self, p):
+        return True
+
+    def should_doubt(self, p):
+        return True
+
+    def bluff_regular(self, p):
+        return False
+
+    def maximize_regular(self, p):
+        return True
+'''
+GOOD = SOURCE.format(name="Good")
+
+
+def broken(folder: Path) -> list[str]:
+    """What the registry says of the files that it cannot use; it finds all bots of the project beside."""
+    registry = find_bots(folder)
+    assert registry.bots.keys() >= REGISTRY.bots.keys()
+    return [str(file) for file in registry.broken]
+
+
+def only_the_projects(folder: Path) -> bool:
+    """Whether the registry finds the project's bots there and nothing else."""
+    registry = find_bots(folder)
+    return (registry.bots, registry.broken) == (REGISTRY.bots, [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: Kind) -> None:
+    bot = load_bot(tmp_path, "good", GOOD, kind)
+    assert (bot.name, bot.kind, bot.summary) == ("Good", kind, "Doubts always.")
+    assert bot.digest == sha256(GOOD.encode()).hexdigest()
+    assert bot.repeatable
+    assert find_bots(tmp_path).find("Good") == bot
+    table = [*entrants("StefaBot", "RandomBoi"), Entrant("Good", bot.cls)]
+    assert played(table, Rules(), 1, 2).over
+
+
+def test_the_projects_bots_are_found_in_any_folder(tmp_path: Path) -> None:
+    assert only_the_projects(tmp_path)
+    assert only_the_projects(tmp_path / "not" / "there")
+    assert FALLBACK in REGISTRY.bots
+
+
+def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
+    write_bot(tmp_path, "good", GOOD)
+    write_bot(tmp_path, "other", SOURCE.format(name="Other"), "llms")
+    names = [bot.name for bot in find_bots(tmp_path).hand_written()]
+    assert names == sorted(names)
+    assert "Good" in names
+    assert "Other" not in names
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("gemini", "Gemini"),
+        ("gemini", "GeminiBot"),
+        ("gemini_bot", "Gemini"),
+        ("gemini_bot", "GeminiBot"),
+        ("geminibot", "GeminiBot"),
+        ("mr_no_doubt", "MRNoDoubt"),
+        ("MrNoDoubt_", "mr_No_Doubt"),
+    ],
+)
+def test_the_class_has_the_name_of_the_file(tmp_path: Path, stem: str, name: str) -> None:
+    """Case and underscores are ignored, a trailing Bot is optional on either side."""
+    helper = "class Helper:\n    pass\n"
+    assert load_bot(tmp_path, stem, helper + SOURCE.format(name=name) + helper).name == name
+
+
+def test_the_exact_name_goes_before_the_one_without_bot(tmp_path: Path) -> None:
+    source = SOURCE.format(name="Twin") + SOURCE.format(name="TwinBot")
+    assert load_bot(tmp_path, "twin_bot", source).name == "TwinBot"
+    assert load_bot(tmp_path, "twin", source.replace("always", "each time")).name == "Twin"
+
+
+def test_an_imported_bot_is_not_the_files_own(tmp_path: Path) -> None:
+    source = "from bots.manual.stefa_bot import StefaBot\n\nclass Stefa(StefaBot):\n    pass\n"
+    bot = load_bot(tmp_path, "stefa", source)
+    assert bot.name == "Stefa"
+    assert bot.summary == "(no docstring)"
+    assert issubclass(bot.cls, REGISTRY.bots["StefaBot"].cls)
+
+
+def test_the_same_bytes_in_two_places_are_one_bot(tmp_path: Path) -> None:
+    """A clone beside the installed project, say: the project's file is the one that counts."""
+    stefa = REGISTRY.bots["StefaBot"]
+    write_bot(tmp_path, "stefa_bot", stefa.file.read_text())
+    write_bot(tmp_path, "good", GOOD)
+    write_bot(tmp_path, "good", GOOD, "llms")
+    registry = find_bots(tmp_path)
+    assert registry.bots["StefaBot"] == stefa
+    assert registry.bots["Good"].kind == "manual"
+    assert not registry.broken
+
+
+def test_a_linked_folder_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "bots").symlink_to(REPO / "bots")
+    assert only_the_projects(tmp_path)
+    write_bot(tmp_path / "other", "odd", "oops oops\n")
+    (tmp_path / "other" / "bots" / "llms").symlink_to("manual")
+    assert len(broken(tmp_path / "other")) == 1
+
+
+def test_the_same_name_with_other_bytes_is_a_clash(tmp_path: Path) -> None:
+    write_bot(tmp_path, "stefa_bot", SOURCE.format(name="StefaBot"), "llms")
+    write_bot(tmp_path, "good", GOOD)
+    registry = find_bots(tmp_path)
+    assert registry.bots.keys() == (REGISTRY.bots.keys() | {"Good"}) - {"StefaBot"}
+    with pytest.raises(UsageError) as caught:
+        registry.find("StefaBot")
+    text = str(caught.value)
+    assert "the name StefaBot is used by bots/manual/stefa_bot.py and bots/llms/stefa_bot.py" in text
+    assert "rename one class and its file" in text
+
+
+BROKEN = {
+    "no class": ("x = 1\n", "no class has the name of the file (classes found: none): rename the class or the file"),
+    "other class": (SOURCE.format(name="Else"), "(classes found: Else): rename the class or the file"),
+    "imported class": ("from bots.manual.stefa_bot import StefaBot as Odd\n", "(classes found: none)"),
+    "no bot": ("class Odd:\n    pass\n", "class Odd is no bot: make it a subclass of bots.base.BotBase"),
+    "syntax": ("class Odd:\n  def\n", "syntax error in line 2: invalid syntax: correct it"),
+    "import": ("import surely_not_there\n", "importing it raises ModuleNotFoundError: No module named"),
+    "raise": ("1 / 0\n", "importing it raises ZeroDivisionError: division by zero: correct the file, or take it"),
+    "exit": ("import sys\nsys.exit(3)\n", "importing it raises SystemExit: 3: correct the file, or take it away"),
+    "recursion": ("def f(): f()\nf()\n", "importing it raises RecursionError: "),
+    "two lines": ("raise ValueError('two\\nlines\\x1b')\n", "importing it raises ValueError: two lines\\x1b: correct"),
+    "bytes": ("x = '\x00'\n", "correct"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_cannot_be_used_is_named_and_stops_nobody(tmp_path: Path, fault: str, kind: Kind) -> None:
+    source, reason = BROKEN[fault]
+    write_bot(tmp_path, "odd", source, kind)
+    write_bot(tmp_path, "zgood", SOURCE.format(name="ZGood"), kind)
+    registry = find_bots(tmp_path)
+    assert registry.bots.keys() == REGISTRY.bots.keys() | {"ZGood"}
+    (said,) = broken(tmp_path)
+    assert said.startswith(f"bots/{kind}/odd.py: ")
+    assert reason in said
+    assert "\n" not in said
+    for asked in ("Odd", "OddBot", "odd"):
+        with pytest.raises(UsageError, match=f"bot '{asked}' cannot be used: bots/{kind}/odd.py: "):
+            registry.find(asked)
+
+
+def test_several_broken_files_are_all_named(tmp_path: Path) -> None:
+    for stem in ("b", "a", "c"):
+        write_bot(tmp_path, stem, "oops oops\n")
+    assert [line[:17] for line in broken(tmp_path)] == ["bots/manual/a.py:", "bots/manual/b.py:", "bots/manual/c.py:"]
+
+
+def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
+    write_bot(tmp_path, "odd", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        find_bots(tmp_path)
+
+
+def test_a_mended_file_is_found_at_the_next_look(tmp_path: Path) -> None:
+    write_bot(tmp_path, "good", "1 / 0\n")
+    assert broken(tmp_path)
+    assert load_bot(tmp_path, "good", GOOD).name == "Good"
+
+
+def test_hand_written_refuses_a_broken_file_in_manual(tmp_path: Path) -> None:
+    """Else a run of all bots would leave one out without a word."""
+    write_bot(tmp_path, "odd", "oops oops\n")
+    with pytest.raises(UsageError, match=r"bots/manual/odd.py: syntax error .*; or name the bots to play with --bots"):
+        find_bots(tmp_path).hand_written()
+
+
+def test_hand_written_does_not_mind_a_broken_file_in_llms(tmp_path: Path) -> None:
+    write_bot(tmp_path, "odd", "oops oops\n", "llms")
+    assert find_bots(tmp_path).hand_written() == REGISTRY.hand_written()
+
+
+def test_hand_written_refuses_a_clash_with_a_bot_of_manual(tmp_path: Path) -> None:
+    """Else a file dropped into llms takes StefaBot out of every default field without a word."""
+    write_bot(tmp_path, "stefa_bot", SOURCE.format(name="StefaBot"), "llms")
+    with pytest.raises(UsageError, match="the name StefaBot is used by"):
+        find_bots(tmp_path).hand_written()
+
+
+def test_an_edited_file_is_found_edited(tmp_path: Path) -> None:
+    """In a process that stays (a play in the browser, a notebook) digest and class must belong together."""
+    load_bot(tmp_path, "good", GOOD)
+    edited = load_bot(tmp_path, "good", GOOD.replace("Doubts always.", "Doubts, always."))
+    assert edited.digest == sha256(edited.file.read_bytes()).hexdigest()
+    assert edited.summary == "Doubts, always."
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("StefBot", "did you mean 'StefaBot'?"),
+        ("stefabot", "did you mean 'StefaBot'?"),
+        ("mrdout", "did you mean 'MrDoubt'?"),
+        ("xyz", "choose from AdaptyBoi, AlwaysTruthful, "),
+        ("", "choose from AdaptyBoi"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        REGISTRY.find(asked)
+    assert str(caught.value).startswith(f"no bot is named {asked!r}: {hint}")
+
+
+@pytest.mark.parametrize(
+    ("line", "repeatable"),
+    [
+        ("import random", False),
+        ("import math, random as r", False),
+        ("from random import choice", False),
+        ("def f():\n    import random", False),
+        ("def f():\n    from random import Random", False),
+        ("import secrets", False),
+        ("from numpy.random import default_rng", False),
+        ("import math", True),
+        ("from collections import Counter", True),
+        ("randomly = 'import random'", True),
+    ],
+)
+def test_a_bot_with_randomness_of_its_own_is_marked(tmp_path: Path, line: str, repeatable: bool) -> None:
+    """R27: no seed of a run reaches the module `random`. (What is not installed is in a function here.)"""
+    source = f"{GOOD}\ndef unused():\n    {line.replace(chr(10), chr(10) + '    ')}\n"
+    assert load_bot(tmp_path, "good", source).repeatable is repeatable
+    if "numpy" not in line:
+        assert load_bot(tmp_path, "good_too", f"{line}\n{SOURCE.format(name='GoodToo')}").repeatable is repeatable
+
+
+def test_files_that_start_with_an_underscore_are_skipped(tmp_path: Path) -> None:
+    write_bot(tmp_path, "_good", GOOD)
+    write_bot(tmp_path, "__init__", "1 / 0\n")
+    write_bot(tmp_path, "_odd", "oops oops\n")
+    (tmp_path / "bots" / "manual" / "good.txt").write_text(GOOD)
+    assert only_the_projects(tmp_path)
+
+
+def test_a_class_stays_the_same_however_often_it_is_found(tmp_path: Path) -> None:
+    assert load_bot(tmp_path, "good", GOOD).cls is load_bot(tmp_path, "good", GOOD).cls
+
+
+def test_an_empty_registry_has_nothing_to_suggest() -> None:
+    with pytest.raises(UsageError, match="no bot is named 'A'"):
+        replace(REGISTRY, bots={}).find("A")
+
+
+FOREIGN = """
+from pathlib import Path
+{first}
+from dubito.registry import find_bots
+registry = find_bots(Path.cwd())
+assert not registry.broken, registry.broken
+from dubito.handlers import Entrant, deal_table, play_game
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+table = [Entrant(name, registry.find(name).cls) for name in ("Good", "StefaBot", "ClaudeBot")]
+assert play_game(deal_table(table, Rules(), DealStreams(1, 1))).over
+import bots.base
+print(len(registry.bots), bots.base.__file__)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import bots", "import bots.base, bots.manual"])
+def test_a_foreign_package_named_bots_shadows_nothing(tmp_path: Path, first: str) -> None:
+    """With `python -c` the working directory comes first on the path; loaded already or not, `bots` is ours."""
+    write_bot(tmp_path, "good", GOOD)
+    for name in ("__init__.py", "base.py", "manual/__init__.py", "manual/_helper.py"):
+        (tmp_path / "bots" / name).write_text("FOREIGN = True\n")
+    out = run_python(FOREIGN.format(first=first), tmp_path)
+    assert out.split() == [str(len(REGISTRY.bots) + 1), str(REPO / "bots" / "base.py")]
+
+
+def test_every_bot_is_a_player() -> None:
+    assert all(issubclass(bot.cls, PlayerAI) for bot in REGISTRY.bots.values())

@@ -1,0 +1,96 @@
+"""The golden games: complete records, played by bots of the registry from a fixed seed and deal.
+
+`python -m tests.engine.golden` in the root of the project writes tests/data/golden/*.json anew, after a change
+of the engine, the streams or a bot that was meant; review the difference before it is committed.
+`python -m tests.engine.golden --digest` prints one digest over all records instead and writes nothing.
+"""
+
+import sys
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from dubito.handlers import Entrant, deal_table, step
+from dubito.record import GameRecord, Recorder, dump
+from dubito.registry import find_bots
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "tests" / "data" / "golden"
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Who plays which deal by which rules."""
+
+    name: str
+    bots: tuple[str, ...]
+    deal: int
+    rules: Rules
+    seed: int = 20
+
+    @property
+    def file(self) -> Path:
+        """Where the record is kept."""
+        return FOLDER / f"{self.name}.json"
+
+
+GAMES = [
+    Golden("three_immediate", ("ClaudeBot", "AdaptyBoi", "RiskCounter"), 23, Rules()),
+    Golden("three_contested", ("UsualBot", "ClaudeBot", "SusBoi"), 21, Rules(win_rule="contested")),
+    Golden(
+        "five_immediate_no_jokers",
+        ("StefaBot", "RandomBoi", "MrDoubt", "AlwaysTruthful", "AdaptyBoi"),
+        3,
+        Rules(jokers=0),
+    ),
+    Golden(
+        "five_contested",
+        ("AdaptyBoi", "JustPutCards", "RiskCounter", "MrNoDoubt", "StefaBot"),
+        15,
+        Rules(win_rule="contested"),
+    ),
+    Golden(
+        "eight_immediate",
+        (
+            *("RandomBoi", "AlwaysTruthful", "MrNoDoubt", "JustPutCards"),
+            *("MrDoubt", "StefaBot", "SusBoi", "ClaudeBot"),
+        ),
+        36,
+        Rules(),
+    ),
+    Golden("eight_contested_capped", ("RandomBoi",) * 8, 35, Rules(win_rule="contested", max_turns=40)),
+]
+
+
+def entrants(golden: Golden) -> list[Entrant]:
+    """The bots of a golden game, out of the registry."""
+    registry = find_bots(ROOT)
+    return [Entrant(name, registry.find(name).cls) for name in golden.bots]
+
+
+def play(golden: Golden) -> GameRecord:
+    """The record of the game, played from its seed."""
+    streams = DealStreams(golden.seed, golden.deal)
+    table = deal_table(entrants(golden), golden.rules, streams, deal=golden.deal)
+    recorder, turn = Recorder(table.game), 0
+    while not table.game.over:
+        turn += 1
+        recorder.add(turn, *step(table, announce=True))
+    return recorder.record(table.game, golden.bots, golden.seed, golden.deal)
+
+
+def digest() -> str:
+    """One digest over all golden games, played now."""
+    return sha256("".join(dump(play(golden)) for golden in GAMES).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    if "--digest" in sys.argv:
+        print(digest())
+    else:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for each in GAMES:
+            each.file.write_text(dump(play(each)), encoding="utf-8")
+            print(f"written: {each.file.relative_to(ROOT)}")

@@ -1,0 +1,190 @@
+"""What the engine's tests share: positions and moves in letters, random games, scripted players.
+
+Cards are written `*` (joker), A, 2-9, T, J, Q, K; hands are parted by `/`. A move is `doubt`, `A*` on a
+regular turn, or `A* as 7` when it opens a round.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
+from typing import Any, Literal
+
+from dubito.core_game import Game
+from dubito.game_data import COPIES, JOKER, NUMBERS, Event, TurnData, TurnOutput
+from dubito.hand import Hand
+from dubito.handlers import Entrant, Table
+from dubito.player import PlayerAI
+from dubito.rules import Rules, WinRule, deal_hands, why_illegal
+from dubito.streams import DealStreams
+
+LETTERS = "*A23456789TJQK"
+Deal = Literal["full", "short", "clumped"]
+WIN_RULES: tuple[WinRule, ...] = ("immediate", "contested")
+
+
+def cards(text: str) -> list[int]:
+    """The cards of some letters: `*A2` is a joker, an ace and a two."""
+    return [LETTERS.index(letter) for letter in text]
+
+
+def position(hands: str, win_rule: WinRule = "immediate", max_turns: int = 1000) -> Game:
+    """A game that seat 0 opens, each seat with its letters."""
+    rules = Rules(win_rule=win_rule, max_turns=max_turns)
+    return Game(rules, [Hand(cards(hand)) for hand in hands.split("/")])
+
+
+def output(move: str) -> TurnOutput:
+    """The output of a move in letters."""
+    if move == "doubt":
+        return TurnOutput(True)
+    laid, _, number = move.partition(" as ")
+    return TurnOutput(False, LETTERS.index(number) if number else None, cards(laid))
+
+
+def run(game: Game, *moves: str) -> list[Event]:
+    """Apply the moves and return the events of the last one."""
+    events: list[Event] = []
+    for move in moves:
+        events = game.apply(output(move))
+    return events
+
+
+def hand(game: Game, seat: int) -> str:
+    """The hand of a seat in letters, sorted by value."""
+    return "".join(LETTERS[card] for card in sorted(game.hands[seat].cards))
+
+
+def snapshot(game: Game) -> dict[str, Any]:
+    """Everything a game knows, private attributes included, as values that can be compared."""
+    state = deepcopy(vars(game))
+    state.pop("_events", None)  # the list under construction
+    state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
+    return state
+
+
+def legal_outputs(game: Game) -> list[TurnOutput]:
+    """Every distinct legal output once: all candidates, filtered by the one rule."""
+    held = game.hands[game.seat]
+    groups = sorted({group for n in range(5) for group in combinations(sorted(held.cards), n)})
+    numbers = (None,) if game.number else (None, *range(15))
+    plays = [TurnOutput(False, number, group) for group in groups for number in numbers]
+    return [
+        candidate
+        for candidate in [TurnOutput(True), TurnOutput(True, None, (JOKER,)), *plays]
+        if why_illegal(candidate, held.counts, game.number, game.can_doubt) is None
+    ]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A random game: table, rules, deal, and the temper of those who play it.
+
+    A short deck has few numbers, a clumped deal gives each seat three of one: both make sets and wins frequent.
+    """
+
+    seed: int
+    players: int
+    rules: Rules
+    deal: Deal
+    doubt: float
+    honest: float
+
+
+def new_game(setup: Setup) -> Game:
+    """The deal of a setup."""
+    rng = Random(f"deal {setup.seed}")
+    if setup.deal == "full":
+        return Game(setup.rules, deal_hands(rng, setup.players, setup.rules))
+    deal = short_deal if setup.deal == "short" else clumped_deal
+    while True:
+        hands = deal(rng, setup.players, setup.rules.jokers)
+        if all(hands) and not any(held.count(number) == COPIES for held in hands for number in NUMBERS):
+            return Game(setup.rules, [Hand(held) for held in hands])
+
+
+def short_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
+    """A deck of few numbers, dealt as ever."""
+    most = rng.randint((players + 3) // 2, players + 1)
+    pile = [*NUMBERS[:most]] * COPIES + [JOKER] * jokers
+    rng.shuffle(pile)
+    return [pile[seat::players] for seat in range(players)]
+
+
+def clumped_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
+    """Three of one number to all but the first or the first two, who get the fourth cards and the jokers."""
+    few = rng.randint(1, 2)
+    rest = [*NUMBERS[: players - few]] + [JOKER] * jokers
+    rng.shuffle(rest)
+    return [rest[seat::few] for seat in range(few)] + [[number] * 3 for number in NUMBERS[: players - few]]
+
+
+def random_output(game: Game, rng: Random, setup: Setup) -> TurnOutput:
+    """A legal output: a doubt with about the probability of the setup, else cards, honest or not."""
+    if game.can_doubt and rng.random() < (0.9 if _would_empty(game) else setup.doubt):
+        return TurnOutput(True)
+    held = game.hands[game.seat].cards
+    most = min(3, len(held))
+    picked = rng.sample(held, rng.randint(1, most))
+    number = game.number or rng.choice(NUMBERS)
+    if rng.random() < setup.honest:
+        number = game.number or picked[0] or number
+        matching = [card for card in held if card in (number, JOKER)]
+        picked = rng.sample(matching, rng.randint(1, min(3, len(matching)))) if matching else picked
+    return TurnOutput(False, None if game.number else number, picked)
+
+
+def _would_empty(game: Game) -> bool:
+    """Whether someone who picks up the board now would discard all he holds: rare, so it is sought."""
+    heaps = [Counter(game.hands[seat].cards + game.board) for seat in (game.seat, game.last_player) if seat is not None]
+    return any(set(heap.values()) == {COPIES} for heap in heaps)
+
+
+def random_game(setup: Setup) -> Iterator[tuple[Game, TurnOutput]]:
+    """The game before each of its moves, with the move that comes next; whoever iterates applies it."""
+    game, rng = new_game(setup), Random(f"moves {setup.seed}")
+    while not game.over:
+        yield game, random_output(game, rng, setup)
+
+
+def in_play(game: Game) -> Counter[int]:
+    """The cards in hands and on the board."""
+    return Counter([card for held in game.hands for card in held.cards] + game.board)
+
+
+class Scripted(PlayerAI):
+    """Makes the given moves one after the other, and keeps what it saw and what it observed."""
+
+    def __init__(self, id: int, *, moves: Sequence[str] = ()) -> None:
+        super().__init__(id)
+        self.moves = list(moves)
+        self.seen: list[TurnData] = []
+        self.heard: list[Event] = []
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.seen.append(p)
+        return output(self.moves.pop(0))
+
+    def observe(self, event: Event) -> None:
+        self.heard.append(event)
+
+
+def scripted(*moves: str) -> Entrant:
+    """A scripted player as an entrant."""
+    return Entrant("Scripted", Scripted, {"moves": moves})
+
+
+def table(game: Game, *entrants: Entrant | type[PlayerAI], fallback: type[PlayerAI] | None = None) -> Table:
+    """These players at a game that is called game 7 of deal 5; the seats left over are scripted without moves."""
+    seated = [one if isinstance(one, Entrant) else Entrant(one.__name__, one) for one in entrants]
+    seated += [scripted()] * (len(game.hands) - len(seated))
+    return Table(game, seated, DealStreams(0, 5), deal=5, number=7, fallback=fallback)
+
+
+def script(at: Table, seat: int) -> Scripted:
+    """The scripted player of a seat."""
+    player = at.players[seat]
+    assert isinstance(player, Scripted)
+    return player

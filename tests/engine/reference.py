@@ -1,0 +1,193 @@
+"""A second engine, written from the rulings alone: slow, immutable, without counters.
+
+A `World` is a tuple; what is not in it is worked out anew from the log of all turns. It shares no code
+with `dubito` and nothing of its shape: the board is a pile of plays, whoever has left is known by the
+list of winners, and a turn is a chain of functions from world to world. A move is None (a doubt) or
+the cards with the number (None on a regular turn). Events are plain tuples.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+Move = tuple[tuple[int, ...], int | None] | None
+Told = tuple[object, ...]
+
+
+class Lay(NamedTuple):
+    """One play on the pile."""
+
+    seat: int
+    cards: tuple[int, ...]
+
+
+class Turn(NamedTuple):
+    """What is remembered of a turn for ever."""
+
+    seat: int
+    free: bool
+    opening: bool
+    laid: tuple[int, ...]  # () for a doubt
+    honest: bool  # this play, or the one that was doubted
+    target: int | None  # whom the doubt was about
+
+
+class World(NamedTuple):
+    """A game between two turns."""
+
+    contested: bool
+    cap: int
+    hands: tuple[tuple[int, ...], ...]
+    pile: tuple[Lay, ...] = ()
+    claim: int = 0
+    mover: int = 0
+    free: bool = False
+    gone: tuple[int, ...] = ()
+    sets: tuple[int, ...] = ()
+    winners: tuple[int, ...] = ()
+    pending: int | None = None
+    log: tuple[Turn, ...] = ()
+    end: str = ""  # "over" with two left, "capped" when the turns are used up
+
+
+def seated(world: World) -> list[int]:
+    """Who is still in the game; a pending winner is (R9)."""
+    return [seat for seat in range(len(world.hands)) if seat not in world.winners]
+
+
+def neighbour(world: World, seat: int, way: int) -> int:
+    """The nearest seat in one direction (1 or -1) that is still in the game (R7, R11)."""
+    size = len(world.hands)
+    return next(other for step in range(1, size + 1) if (other := (seat + way * step) % size) not in world.winners)
+
+
+def may_doubt(world: World) -> bool:
+    """R4: there is a play, and whoever made it is still in the game."""
+    return bool(world.pile) and world.pile[-1].seat not in world.winners
+
+
+def moves(world: World) -> list[Move]:
+    """All that may be done now, each way once (R3, R4)."""
+    if world.end:
+        return []
+    held = sorted(world.hands[world.mover])
+    groups = {group for size in (1, 2, 3) for group in combinations(held, size)}
+    claims: list[int | None] = [None] if world.pile else list(range(1, 14))
+    found: list[Move] = [(group, claim) for group in groups for claim in claims]
+    return [*found, None] if may_doubt(world) else found
+
+
+def true(cards: tuple[int, ...], claim: int) -> bool:
+    """R5: nothing but the number and jokers."""
+    return set(cards) <= {claim, 0}
+
+
+def changed(world: World, seat: int, hand: tuple[int, ...]) -> World:
+    """The world in which this seat holds that hand."""
+    return world._replace(hands=tuple(hand if other == seat else old for other, old in enumerate(world.hands)))
+
+
+def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World, list[Told]]:
+    """Cards go face down on the pile (R3)."""
+    seat, claim = world.mover, number or world.claim
+    rest = list(world.hands[seat])
+    for card in cards:
+        rest.remove(card)
+    turn = Turn(seat, world.free, not world.pile, cards, true(cards, claim), None)
+    world = changed(world, seat, tuple(rest))._replace(
+        pile=(*world.pile, Lay(seat, cards)), claim=claim, log=(*world.log, turn)
+    )
+    return world, [("played", seat, claim, len(cards))]
+
+
+def turn_over(world: World) -> tuple[World, list[Told]]:
+    """A doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
+    target, shown = world.pile[-1]
+    honest = true(shown, world.claim)
+    below = tuple(card for play in world.pile[:-1] for card in play.cards)
+    taken = below + (tuple(card for card in shown if card) if honest else shown)
+    jokers = tuple(card for card in shown if not card) if honest else ()
+    loser = world.mover if honest else target
+    told: Told = ("doubted", world.mover, target, not honest, shown, taken, world.claim, len(jokers))
+    turn = Turn(world.mover, world.free, False, (), honest, target)
+    world = changed(world, loser, world.hands[loser] + taken)
+    return world._replace(pile=(), claim=0, gone=world.gone + jokers, log=(*world.log, turn)), [told]
+
+
+def drop_sets(world: World) -> tuple[World, list[Told]]:
+    """R8, for every hand, although only one can have grown."""
+    told: list[Told] = []
+    for seat in range(len(world.hands)):
+        for number in range(1, 14):
+            held = world.hands[seat]
+            if held.count(number) == 4:
+                told.append(("discarded", seat, number))
+                world = changed(world, seat, tuple(card for card in held if card != number))
+                world = world._replace(gone=world.gone + (number,) * 4, sets=(*world.sets, number))
+    return world, told
+
+
+def leave(world: World) -> tuple[World, list[Told]]:
+    """R9, R10: whoever is empty wins, a pending winner first, a fresh one waits if he may be contested."""
+    last, before = world.log[-1], world.pending
+    empty = [seat for seat in seated(world) if not world.hands[seat]]
+    empty.sort(key=lambda seat: seat != before)
+    world = world._replace(pending=None)
+    told: list[Told] = []
+    for seat in empty:
+        if len(seated(world)) == 2:
+            break
+        if world.contested and last.laid and last.seat == seat:
+            world = world._replace(pending=seat)
+        else:
+            world = world._replace(winners=(*world.winners, seat))
+            told.append(("won", seat, len(world.winners)))
+    return world, told
+
+
+def hand_on(world: World) -> World:
+    """The turn goes round, unless it is a free one (R7), the last (R10), or the cap is reached (R12)."""
+    last = world.log[-1]
+    if len(seated(world)) == 2:
+        return world._replace(end="over")
+    if last.target is not None and not last.honest:
+        return world._replace(free=True)
+    spent = sum(not turn.free for turn in world.log)
+    world = world._replace(free=False, mover=neighbour(world, world.mover, 1))
+    return world._replace(end="capped") if spent >= world.cap else world
+
+
+def after(world: World, move: Move) -> tuple[World, list[Told]]:
+    """The world after a legal move, and what everyone sees of it, in order (R26)."""
+    world, acted = turn_over(world) if move is None else lay(world, *move)
+    world, dropped = drop_sets(world)
+    world, left = leave(world)
+    return hand_on(world), acted + dropped + left
+
+
+def person(world: World, seat: int) -> tuple[int, ...]:
+    """id, cards, turns, not first turns, doubts, honest times, dishonest times (R20, R23)."""
+    own = [turn for turn in world.log if turn.seat == seat]
+    doubted = [turn.honest for turn in world.log if turn.target == seat]
+    return (
+        seat,
+        len(world.hands[seat]),
+        len(own),
+        sum(not turn.opening for turn in own),
+        sum(turn.target is not None for turn in own),
+        doubted.count(True),
+        doubted.count(False),
+    )
+
+
+def counted(world: World, seat: int) -> tuple[int, int, int, int]:
+    """Turns with cards, cards played, bluffs, successful doubts (R31)."""
+    plays = [turn for turn in world.log if turn.seat == seat and turn.laid]
+    caught = [turn for turn in world.log if turn.seat == seat and turn.target is not None and not turn.honest]
+    return len(plays), sum(len(turn.laid) for turn in plays), sum(not turn.honest for turn in plays), len(caught)
+
+
+def outcome(world: World, seat: int) -> str:
+    """R10, R12: what the ended game was for this seat."""
+    if seat in world.winners:
+        return "hard_wins" if world.winners[0] == seat else "soft_wins"
+    return "unfinished" if world.end == "capped" else "losses"

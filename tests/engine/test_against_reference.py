@@ -1,0 +1,244 @@
+"""Whole random games in the engine and in the reference engine, compared state by state (R1-R12, R20-R23, R26)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple
+from functools import cache, partial
+from itertools import product
+from random import Random
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.game_data import (
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    PlayerData,
+    PlayerWonEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.rules import Rules, WinRule
+from tests.engine import reference
+from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
+from tests.engine.reference import Told, World
+
+GAMES = 30  # of each combination of win rule, number of players and jokers
+
+
+def as_told(event: Event) -> Told:
+    """An event of the engine as the reference tells it."""
+    match event:
+        case CardsPlayedEvent():
+            return ("played", event.player_id, event.declared_number, event.n_cards)
+        case DoubtResolvedEvent():
+            return ("doubted", *astuple(event))
+        case DiscardEvent():
+            return ("discarded", event.player_id, event.card_number)
+        case PlayerWonEvent():
+            return ("won", event.player_id, event.position)
+        case _:
+            raise AssertionError(f"the engine does not make {event}")
+
+
+def as_move(output: TurnOutput) -> reference.Move:
+    """An output as the reference's move."""
+    return None if output.cards is None else (tuple(output.cards), output.number)
+
+
+def person(data: PlayerData) -> tuple[int, ...]:
+    """A player's data in the order of the reference."""
+    return (
+        data.id,
+        data.n_cards,
+        data.turns,
+        data.not_first_turns,
+        data.doubts,
+        data.honest_times,
+        data.dishonest_times,
+    )
+
+
+def expected_turn_data(world: World) -> TurnData:
+    """What the seat to move should see, worked out from the reference."""
+
+    def data(seat: int) -> PlayerData:
+        return PlayerData(*reference.person(world, seat))
+
+    seat, pile = world.mover, world.pile
+    return TurnData(
+        board_cards=sum(len(play.cards) for play in pile),
+        playing_cards=tuple(number for number in NUMBERS if number not in world.sets),
+        current_number=world.claim,
+        n_cards_played=len(pile[-1].cards) if pile else 0,
+        streak=len(pile),
+        n_players=len(reference.seated(world)),
+        my_n_cards=len(world.hands[seat]),
+        me=data(seat),
+        prev=data(reference.neighbour(world, seat, -1)),
+        next=data(reference.neighbour(world, seat, 1)),
+        can_doubt=reference.may_doubt(world),
+        last_player_id=pile[-1].seat if pile else None,
+    )
+
+
+def compare(game: Game, world: World) -> None:
+    """Both engines say the same of everything between two turns."""
+    assert [sorted(held.cards) for held in game.hands] == [sorted(held) for held in world.hands]
+    assert game.board == [card for play in world.pile for card in play.cards]
+    assert (game.over, game.capped) == (world.end != "", world.end == "capped")
+    assert game.turns == sum(not turn.free for turn in world.log)
+    assert game.free_turns == sum(turn.free for turn in world.log)
+    for place, seat in enumerate(world.winners, start=1):
+        assert game.places[seat] == place
+    assert game.places.count(None) == len(reference.seated(world)) == game.n_players
+    if not game.over:
+        assert game.seat == world.mover
+        assert game.turn_data() == expected_turn_data(world)
+
+
+def compare_end(game: Game, world: World) -> None:
+    """Both engines say the same of a finished game."""
+    for seat in range(len(world.hands)):
+        counts = game.counts[seat]
+        assert reference.counted(world, seat) == (
+            counts.play_turns,
+            counts.cards_played,
+            counts.bluffs,
+            counts.successful_doubts,
+        )
+        assert reference.person(world, seat) == person(game.player_data(seat))
+        assert game.result(seat) == reference.outcome(world, seat)
+
+
+def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
+    """The rare things that happened in this turn."""
+    kinds = [event[0] for event in told]
+    caught = told[0][0] == "doubted" and told[0][3] is True
+    losers = {event[1] for event in told if event[0] == "discarded"}
+    early = len(before.log) > 1 and {"won"} <= set(kinds)
+    found = {
+        "two sets at once": kinds.count("discarded") > 1,
+        "two wins at once": kinds.count("won") > 1,
+        "out by discarding after a wrong doubt": not caught and before.mover in losers & set(now.winners),
+        "free turn after the caught player left": caught and "won" in kinds and now.free,
+        "caught player leaves and the game is over": caught and "won" in kinds and now.end == "over",
+        "pending winner caught": before.pending is not None and caught,
+        "pending winner caught leaves by discarding": caught and before.pending in losers & set(now.winners),
+        "two leave in a row": early and before.log[-1].seat in before.winners and told[0][0] == "played",
+        "a play ends the game": told[0][0] == "played" and now.end == "over",
+        "loser without cards": now.end == "over" and any(not now.hands[seat] for seat in reference.seated(now)),
+        "pending at the cap": now.end == "capped" and now.pending is not None,
+        "free turn at the cap": now.end == "capped" and before.free,
+        "win kept at the cap": now.end == "capped" and now.winners != (),
+        "board without anyone to doubt": bool(now.pile) and now.end == "" and not reference.may_doubt(now),
+    }
+    return {name for name, seen in found.items() if seen}
+
+
+def play_both(game: Game, choose: Callable[[Game], TurnOutput], every_way: bool) -> set[str]:
+    """Play one game in both engines, compare them after each turn, and say what rare things were seen."""
+    rules, seen = game.rules, set[str]()
+    hands = tuple(tuple(held.cards) for held in game.hands)
+    world = World(rules.win_rule == "contested", rules.max_turns, hands)
+    while not game.over:
+        compare(game, world)
+        if every_way:
+            assert {as_move(way) for way in legal_outputs(game)} == set(reference.moves(world))
+        before, output = world, choose(game)
+        world, told = reference.after(before, as_move(output))
+        assert [as_told(event) for event in game.apply(output)] == told
+        seen |= sights(before, told, world)
+    compare(game, world)
+    compare_end(game, world)
+    return seen
+
+
+@cache
+def play_all(win_rule: WinRule, players: int, jokers: int) -> frozenset[str]:
+    """All random games of one combination; what was seen in them."""
+    seen = set[str]()
+    for number in range(GAMES):
+        rng = Random(f"{win_rule} {players} {jokers} {number}")
+        deal: Deal = ("clumped", "short", "clumped", "full")[number % 4]
+        turns = rng.randint(20, 120) if deal == "full" else rng.choice((rng.randint(1, 12), 60, 250))
+        rules = Rules(jokers=jokers, win_rule=win_rule, max_turns=turns)
+        temper = rng.choice((0.05, 0.25, 0.6)), rng.choice((0.1, 0.5, 0.9))
+        setup = Setup(rng.getrandbits(32), players, rules, deal, *temper)
+        choose = partial(random_output, rng=rng, setup=setup)
+        seen |= play_both(new_game(setup), choose, every_way=number % 4 == 1)
+    return frozenset(seen)
+
+
+@pytest.mark.parametrize("jokers", range(3))
+@pytest.mark.parametrize("players", range(3, 9))
+@pytest.mark.parametrize("win_rule", WIN_RULES)
+def test_engine_and_reference_agree_on_random_games(win_rule: WinRule, players: int, jokers: int) -> None:
+    """R1-R12, R20-R23, R26: hands, board, turn data, counters, events, places, end."""
+    assert play_all(win_rule, players, jokers)
+
+
+# How games begin that chance hardly ever makes; the rest of each is random.
+LINES: dict[str, list[tuple[str, str]]] = {
+    "A2/AAA/34/56": [("A as 2", "A"), ("A as 2", "AAA")],
+    "A2/AAA/34": [("A as 2", "A"), ("A as 2", "AAA")],
+    "A*/AAA/34/56/78": [("A* as 2", "AA"), ("* as 2", "AAA")],
+    "A/AAA/34/56": [("A as A", "doubt"), ("A as 2", "doubt")],
+    "A/AAA/34": [("A as A", "doubt"), ("A as 2", "AAA")],
+    "*/AAA/A4/56/78": [("* as A", "AAA"), ("* as 2", "A")],
+    "A2/AAA222/34/56": [("A2 as 2", "A"), ("A2 as 3", "22")],
+}
+
+
+@cache
+def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
+    """The lines of one position, each with a doubt and then some random endings."""
+    seen = set[str]()
+    for line, turns, seed in product(LINES[hands], (3, 4, 40), range(5)):
+        rng, moves = Random(f"{line} {turns} {seed}"), [output(move) for move in (*line, "doubt")]
+        setup = Setup(seed, len(hands), Rules(), "full", doubt=0.3, honest=0.5)
+
+        def choose(game: Game, moves: list[TurnOutput] = moves, rng: Random = rng, setup: Setup = setup) -> TurnOutput:
+            legal = bool(moves) and (game.can_doubt or not moves[0].doubt)
+            return moves.pop(0) if legal else random_output(game, rng, setup)
+
+        seen |= play_both(position(hands, win_rule, turns), choose, every_way=True)
+    return frozenset(seen)
+
+
+@pytest.mark.parametrize("hands", LINES)
+@pytest.mark.parametrize("win_rule", WIN_RULES)
+def test_engine_and_reference_agree_on_rare_lines(win_rule: WinRule, hands: str) -> None:
+    """R6-R12: players who leave by discarding, pending winners, the cap."""
+    assert play_lines(win_rule, hands)
+
+
+COMMON = {
+    "a play ends the game",
+    "two sets at once",
+    "out by discarding after a wrong doubt",
+    "free turn after the caught player left",
+    "caught player leaves and the game is over",
+    "free turn at the cap",
+    "win kept at the cap",
+}
+RARE: dict[WinRule, set[str]] = {
+    "immediate": {"two leave in a row", "board without anyone to doubt"},
+    "contested": {
+        "two wins at once",
+        "pending winner caught",
+        "pending winner caught leaves by discarding",
+        "loser without cards",
+        "pending at the cap",
+    },
+}
+
+
+@pytest.mark.parametrize("win_rule", WIN_RULES)
+def test_the_compared_games_contain_every_rare_thing(win_rule: WinRule) -> None:
+    """R7-R12: otherwise the agreement of the two engines would say little about them."""
+    seen = set[str]().union(*(play_all(win_rule, *table) for table in product(range(3, 9), range(3))))
+    seen.update(*(play_lines(win_rule, hands) for hands in LINES))
+    assert seen == COMMON | RARE[win_rule]

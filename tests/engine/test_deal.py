@@ -1,0 +1,143 @@
+"""R1, R2: the deck, the table, the deal; and what may be varied at all (R9, R12)."""
+
+from collections import Counter
+from collections.abc import MutableSequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.errors import UsageError
+from dubito.game_data import COPIES, JOKER, NUMBERS
+from dubito.hand import Hand
+from dubito.rules import Rules, check_players, deal_hands
+from tests.engine.helpers import hand, position
+
+DECK = [*NUMBERS] * COPIES
+
+
+class CountingRandom(Random):
+    """Counts the shuffles."""
+
+    shuffles = 0
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        self.shuffles += 1
+        super().shuffle(x)
+
+
+class NoShuffle(Random):
+    """Leaves the deck as it is, then puts it into the given orders."""
+
+    orders: list[list[int]]
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        x[:] = self.orders.pop(0)
+
+
+def dealt(*orders: list[int], players: int) -> list[list[int]]:
+    """The hands that come of these shuffles, all of which must be used."""
+    rng = NoShuffle()
+    rng.orders = list(orders)
+    hands = deal_hands(rng, players, Rules(jokers=0))
+    assert rng.orders == []
+    return [held.cards for held in hands]
+
+
+@pytest.mark.parametrize("jokers", [0, 1, 2])
+@pytest.mark.parametrize("players", range(3, 9))
+def test_r1_every_deal_is_the_whole_deck(players: int, jokers: int) -> None:
+    """R1: four of each number and the jokers; R2: hands differ by a card at most, none holds a set."""
+    for seed in range(20):
+        hands = deal_hands(Random(seed), players, Rules(jokers=jokers))
+        assert Counter(card for held in hands for card in held.cards) == Counter([*DECK, *[JOKER] * jokers])
+        sizes = [len(held.cards) for held in hands]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[0] - sizes[-1] <= 1
+        assert all(held.cards.count(number) < COPIES for held in hands for number in NUMBERS)
+
+
+def test_r1_two_jokers_are_the_default() -> None:
+    """R1: 54 cards unless said otherwise; R9, R12: the default win rule and cap."""
+    assert Rules() == Rules(jokers=2, win_rule="immediate", max_turns=1000)
+    assert sum(len(held.cards) for held in deal_hands(Random(0), 3, Rules())) == 54
+
+
+@pytest.mark.parametrize("players", [0, 1, 2, 9, 30])
+def test_r1_other_tables_are_refused(players: int) -> None:
+    """R1: three to eight players, else a clear error, wherever one comes in."""
+    message = f"^Dubito needs 3 to 8 players, not {players}$"
+    with pytest.raises(UsageError, match=message):
+        check_players(players)
+    with pytest.raises(UsageError, match=message):
+        deal_hands(Random(0), players, Rules())
+    with pytest.raises(UsageError, match=message):
+        Game(Rules(), [Hand([1]) for _ in range(players)])
+
+
+@pytest.mark.parametrize("players", range(3, 9))
+def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
+    """R1: the bounds belong to the range."""
+    game = Game(Rules(), [Hand([1]) for _ in range(players)])
+    assert game.n_players == players
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"jokers": -1}, "jokers: -1 is not between 0 and 2"),
+        ({"jokers": 3}, "jokers: 3 is not between 0 and 2"),
+        ({"max_turns": 0}, "max_turns: 0 is not at least 1"),
+        ({"win_rule": "later"}, "win_rule: 'later' is neither 'immediate' nor 'contested'"),
+    ],
+)
+def test_rules_out_of_range_are_refused(wrong: dict[str, Any], message: str) -> None:
+    """R1, R9, R12: a rule that does not exist is the user's mistake, named."""
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        Rules(**wrong)
+
+
+def test_rules_at_the_bounds_are_accepted() -> None:
+    """R1, R12: the smallest and the largest values."""
+    assert Rules(jokers=0, max_turns=1).jokers == 0
+    assert Rules(jokers=2).jokers == 2
+
+
+def test_r2_cards_go_round_the_table_from_the_first_seat() -> None:
+    """R2: seat 0 gets the first card of the deck, seat 1 the second, and so on round the table."""
+    order = sorted(DECK)
+    assert dealt(order, players=8) == [order[seat::8] for seat in range(8)]
+
+
+def test_r2_a_deal_with_a_set_is_thrown_away_as_a_whole() -> None:
+    """R2: one hand with four of a value is enough, wherever it sits, and nothing of the deal is kept."""
+    good = sorted(DECK)
+    last_seat_has_a_set = sorted(DECK, key=lambda card: card == 13)
+    last_seat_has_a_set = [card for card in last_seat_has_a_set if card != 13]
+    for place in (7, 15, 23, 31):
+        last_seat_has_a_set.insert(place, 13)
+    assert dealt(last_seat_has_a_set, last_seat_has_a_set, good, players=8) == dealt(good, players=8)
+
+
+@pytest.mark.parametrize(("players", "share", "tolerance"), [(3, 0.685, 0.02), (8, 0.990, 0.004)])
+def test_r2_share_of_deals_that_are_accepted(players: int, share: float, tolerance: float) -> None:
+    """R2: 68.5 % at 3 players, 99.0 % at 8; the tolerances are about three standard errors of 5,000 deals."""
+    rng, deals = CountingRandom(2), 5000
+    for _ in range(deals):
+        deal_hands(rng, players, Rules())
+    assert deals / rng.shuffles == pytest.approx(share, abs=tolerance)
+
+
+def test_r2_two_jokers_in_one_hand_are_no_set() -> None:
+    """R2, R8: both jokers may be dealt to one hand."""
+    hands = [deal_hands(Random(seed), 3, Rules()) for seed in range(30)]
+    assert any(held.cards.count(JOKER) == 2 for deal in hands for held in deal)
+
+
+def test_r2_the_first_seat_opens() -> None:
+    """R2: seat 0, on an empty board, whatever the others hold; everyone starts at nothing."""
+    game = position("AA/A/A")
+    assert (game.seat, game.board, game.number) == (0, [], 0)
+    assert (game.turns, game.free_turns, game.over, game.capped) == (0, 0, False, False)
+    assert hand(game, 0) == "AA"

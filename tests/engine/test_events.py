@@ -1,0 +1,193 @@
+"""R26: what the table observes, when, and who does."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from dubito.game_data import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.handlers import Entrant, Table, deal_table, play_game, step
+from dubito.player import PlayerAI
+from dubito.rules import Rules, WinRule
+from dubito.streams import DealStreams
+from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
+
+BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
+
+
+def heard(at: Table) -> list[list[Event]]:
+    """What each seat observed, the start of the game left out."""
+    return [script(at, seat).heard[1:] for seat in range(len(at.players))]
+
+
+def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]]:
+    """A table of scripted players who make these moves, and all events of the game."""
+    at, events = table(position(hands, win_rule)), list[Event]()
+    for move in moves:
+        script(at, at.game.seat).moves.append(move)
+        events += step(at)[1]
+    return at, events
+
+
+@BOTH
+def test_r26_everyone_observes_the_start(win_rule: WinRule) -> None:
+    """R26: with the ids and how many cards each was dealt, before the first turn."""
+    at = table(position("A2/345/6/7", win_rule))
+    for seat in range(4):
+        assert script(at, seat).heard == [GameStartEvent((0, 1, 2, 3), (2, 3, 1, 1))]
+
+
+def test_r26_the_start_of_a_dealt_game() -> None:
+    """R26, R2: 54 cards at four players."""
+    at = deal_table([scripted()] * 4, Rules(), DealStreams(0, 0))
+    assert script(at, 2).heard == [GameStartEvent((0, 1, 2, 3), (14, 14, 13, 13))]
+
+
+@BOTH
+def test_r26_everyone_observes_every_play(win_rule: WinRule) -> None:
+    """R26: the player himself too, in the same order."""
+    at, events = play("A2/34/567/89", win_rule, "A as 9", "3", "doubt", "56 as 5")
+    assert len(events) == 4
+    assert heard(at) == [events] * 4
+
+
+class Peeking(PlayerAI):
+    """Looks at its hand when it observes."""
+
+    def __init__(self, id: int, *, moves: list[str]) -> None:
+        super().__init__(id)
+        self.moves, self.sizes = moves, list[int]()
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return output(self.moves.pop(0))
+
+    def observe(self, event: Event) -> None:
+        self.sizes.append(len(self.cards))
+
+
+def test_r26_the_cards_have_moved_when_the_table_observes() -> None:
+    """R26: the play and the doubt are observed afterwards."""
+    at = table(position("AA2/34/56"), Entrant("Peeking", Peeking, {"moves": ["AA as 9"]}), scripted("doubt"))
+    step(at)
+    step(at)
+    player = at.players[0]
+    assert isinstance(player, Peeking)
+    assert player.sizes == [3, 1, 3]
+
+
+def test_r26_the_order_within_a_turn() -> None:
+    """R26: the doubt, all discards ascending, all wins in the order of the places."""
+    _, events = play("2/AAA222/34/5/A67", "contested", "2 as 2", "doubt")
+    assert events[1:] == [DoubtResolvedEvent(1, 0, False, (2,), (2,), 2, 0), DiscardEvent(1, 2), PlayerWonEvent(0, 1)]
+    _, events = play("2A8/AAA222/34/56", "immediate", "2A as 9", "A", "doubt")
+    discards = [DiscardEvent(1, 1), DiscardEvent(1, 2), PlayerWonEvent(1, 1)]
+    assert events[2:] == [DoubtResolvedEvent(2, 1, True, (1,), (2, 1, 1), 9, 0), *discards]
+    _, events = play("2/222/34/56", "contested", "2 as 2", "doubt")
+    assert events[2:] == [DiscardEvent(1, 2), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
+
+
+def test_r26_a_winner_observes_his_win_and_nothing_more() -> None:
+    """R26: immediate; the play, the win, and then silence."""
+    at, events = play("A/34/56/78", "immediate", "A as 9", "3", "doubt")
+    assert heard(at) == [events[:2], events, events, events]
+    assert events[1] == PlayerWonEvent(0, 1)
+
+
+def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
+    """R26, R9: contested; he is still active while the next one moves."""
+    at, events = play("A/34/56/78", "contested", "A as 9", "3", "5")
+    assert events[2] == PlayerWonEvent(0, 1)
+    assert heard(at) == [events[:3], events, events, events]
+
+
+def test_r26_of_two_who_win_in_one_turn_the_first_does_not_see_the_second() -> None:
+    """R26, R9: he has left by then."""
+    at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
+    assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
+    assert heard(at) == [events[:-1], events, events, events]
+
+
+def test_r26_the_board_of_a_doubt_is_what_the_loser_picks_up() -> None:
+    """R26, R6, R7: without the jokers that leave; the target placed the last cards."""
+    _, events = play("*2/*34/567", "immediate", "* as 3", "*3", "doubt")
+    assert events[-1] == DoubtResolvedEvent(2, 1, False, (0, 3), (0, 3), 3, 1)
+    _, events = play("*2/*34/567", "immediate", "* as 3", "*4", "doubt")
+    assert events[-1] == DoubtResolvedEvent(2, 1, True, (0, 4), (0, 0, 4), 3, 0)
+
+
+def test_r26_the_loser_of_a_doubt() -> None:
+    """R26: the target of a right one, the doubter of a wrong one."""
+    assert DoubtResolvedEvent(2, 1, True, (1,), (1,), 9, 0).loser_id == 1
+    assert DoubtResolvedEvent(2, 1, False, (1,), (1,), 1, 0).loser_id == 2
+
+
+EVENTS: list[Event] = [
+    GameStartEvent((0, 1, 2), (18, 18, 18)),
+    CardsPlayedEvent(0, 9, 1),
+    DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0),
+    DiscardEvent(0, 1),
+    PlayerWonEvent(0, 1),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_r26_events_are_immutable(event: Event) -> None:
+    """R26: they are shared by the whole table."""
+    for name in event.__slots__:
+        with pytest.raises(FrozenInstanceError):
+            setattr(event, name, None)
+    assert hash(event) == hash(event)
+
+
+def test_r26_card_lists_are_tuples() -> None:
+    """R26: in events and in the turn data."""
+    at, events = play("AA2/34/56", "immediate", "AA as 9", "doubt")
+    doubt = events[-1]
+    assert isinstance(doubt, DoubtResolvedEvent)
+    assert type(doubt.latest_cards) is type(doubt.board_cards) is tuple
+    assert type(at.game.turn_data().playing_cards) is tuple
+    start = script(at, 0).heard[0]
+    assert isinstance(start, GameStartEvent)
+    assert type(start.player_ids) is type(start.initial_card_counts) is tuple
+
+
+def test_r26_turn_data_is_made_afresh() -> None:
+    """R26: equal, and another object each time."""
+    game = position("A2/34/56")
+    one, other = game.turn_data(), game.turn_data()
+    assert one == other
+    assert one is not other
+    assert one.me is not other.me
+
+
+class Silent(PlayerAI):
+    """Does not observe; honest with one card."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return self.bluff(p, maximize=False)
+
+
+def test_events_are_built_when_somebody_observes_or_asks_for_them() -> None:
+    """R26: a table of bots that do not observe is the fast path; it plays the same game."""
+    assert step(table(position("A2/34/56"), Silent, Silent, Silent))[1] == []
+    assert step(table(position("A2/34/56"), Silent, Silent, Silent), announce=True)[1] != []
+    assert step(table(position("A2/34/56"), Silent))[1] != []
+
+
+def test_the_last_watcher_may_leave_before_the_game_ends() -> None:
+    """R26: nobody is left who observes, and the game goes on."""
+    entrants = [scripted("A as 9"), *[Entrant("Silent", Silent)] * 3]
+    at = table(position("A/34/56/78"), *entrants)
+    step(at)
+    assert at.watchers == []
+    assert step(at)[1] == []
+    assert play_game(at).over
+    assert script(at, 0).heard[1:] == [CardsPlayedEvent(0, 9, 1), PlayerWonEvent(0, 1)]

@@ -1,0 +1,200 @@
+"""R13, R27: `on_bot_error: fallback`. RandomBoi's rules play the failed turn, on the fallback's own stream."""
+
+from typing import Any, NoReturn
+
+import pytest
+
+from bots.manual.random_boi import RandomBoi
+from dubito.core_game import Game
+from dubito.errors import BotError
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.hand import HandView
+from dubito.handlers import Entrant, Table, deal_table, play_game, step
+from dubito.player import PlayerAI, Seating, make_player
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+from tests.engine.helpers import Scripted, position, script, scripted, snapshot, table
+from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
+
+
+class Failing(PlayerAI):
+    """Raises in the methods and at the turns that it is told."""
+
+    def __init__(self, id: int, *, methods: tuple[str, ...], first: int = 0, last: int = 1000) -> None:
+        super().__init__(id)
+        self.methods, self.turns = methods, range(first, last)
+        if "__init__" in methods:
+            raise ValueError("no")
+
+    def play(self, p: TurnData) -> TurnOutput:
+        if "play" in self.methods and p.me.turns in self.turns:
+            raise ValueError("no")
+        return self.bluff(p, maximize=True)
+
+    def observe(self, event: Event) -> None:
+        if "observe" in self.methods:
+            raise ValueError("no")
+
+
+def failing(*methods: str, **settings: int) -> Entrant:
+    """A bot that fails in these methods."""
+    return Entrant("Failing", Failing, {"methods": methods, **settings})
+
+
+def watch(at: Table) -> list[TurnOutput]:
+    """The outputs of the whole game."""
+    outputs = []
+    while not at.game.over:
+        outputs.append(step(at)[0])
+    return outputs
+
+
+def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
+    """These players at a dealt game, with RandomBoi as the fallback."""
+    rules = Rules(max_turns=max_turns)
+    return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        failing("play"),
+        failing("__init__"),
+        Entrant("Exiting", Exiting),
+        Entrant("Recursing", Recursing),
+        Entrant("Telling", Telling, {"answer": None}),
+        Entrant("Telling", Telling, {"answer": TurnOutput(True, None, [1])}),
+    ],
+    ids=["raises", "init", "exits", "recurses", "no output", "illegal"],
+)
+def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> None:
+    """R13: a bot that never works; every turn of its seat, and no other, is the fallback's."""
+    at = dealt(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
+    game = play_game(at)
+    turns = game.player_data(1).turns
+    assert at.fallback_turns == [0, turns, 0, 0]
+    assert turns > 3
+    errors = 1 if bad.settings.get("methods") == ("__init__",) else turns
+    assert len(at.errors) == errors
+    assert {(error.seat, error.game, error.deal) for error in at.errors} == {(1, 9, 4)}
+
+
+def test_r13_the_errors_are_kept_with_their_turns() -> None:
+    """R13: in order, each with its turn; the bot plays again as soon as it can."""
+    at = dealt(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
+    turns = []
+    while not at.game.over:
+        known, turn = len(at.errors), at.game.turns + at.game.free_turns + 1
+        step(at)
+        turns += [turn] * (len(at.errors) - known)
+    assert [error.turn for error in at.errors] == turns
+    assert at.fallback_turns == [0, 2, 0, 0]
+    assert all("play raised ValueError: no" in error.reason for error in at.errors)
+    assert at.game.player_data(1).turns > 4
+
+
+def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
+    """The game with a true RandomBoi in that seat, all of whose draws come from the fallback's stream."""
+    at = dealt(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
+    streams = DealStreams(seed, 0).seat(seat)
+    streams.bot = streams.framework = streams.fallback
+    at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, HandView(at.game.hands[seat], streams)), {})
+    return watch(at)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("methods", ["play", "__init__"])
+def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: int) -> None:
+    """R13, R27: all draws of the failed turns, the bot's and the framework's, are the fallback stream's."""
+    entrants = [Entrant("Quiet", Quiet)] * 4
+    entrants[2] = failing(methods)
+    assert watch(dealt(*entrants, seed=seed)) == same_as_random_boi(2, seed)
+
+
+def test_r27_a_bot_that_fails_once_shifts_nobodys_cards() -> None:
+    """R27: not even its own: its next random cards are those it would have drawn without the failure."""
+    drawn = []
+    for first in (0, 99):  # fails in its first turn, or never
+        at = table(position("23456789T/A/A/A"), failing("play", first=first, last=1), fallback=RandomBoi)
+        if first == 0:
+            step(at)
+        player = at.players[0]
+        assert player is not None
+        drawn.append([player._seating.streams.framework.random() for _ in range(5)])
+    assert drawn[0] == drawn[1]
+    assert drawn[0] == [stream.random() for stream in [DealStreams(0, 5).seat(0).framework] for _ in range(5)]
+
+
+def test_r13_a_bot_that_fails_to_observe_still_plays() -> None:
+    """R13: nothing was to be played then; the errors are kept all the same, one for each event."""
+    at = table(position("A2345/34/56"), failing("observe"), scripted("3"), fallback=RandomBoi)
+    step(at)
+    step(at)
+    assert at.fallback_turns == [0, 0, 0]
+    assert [error.seat for error in at.errors] == [0] * 3
+    assert len(script(at, 1).heard) == 3
+
+
+def test_r13_the_table_observes_a_fallback_turn_too() -> None:
+    """R13, R26: as any other."""
+    at = table(position("A2/34/56"), failing("play"), fallback=RandomBoi)
+    output, events = step(at)
+    assert len(events) == 1
+    assert script(at, 1).heard[1:] == events
+    assert output.cards == at.game.board
+
+
+def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
+    """R13: the fallback finds the game as the bot found it."""
+    game = position("A2/34/56")
+    seen = []
+
+    class Looking(RandomBoi):
+        def play(self, p: TurnData) -> TurnOutput:
+            seen.append((snapshot(game), p))
+            return super().play(p)
+
+    at = table(game, Entrant("Liar", Telling, {"answer": TurnOutput(False, 1, [1, 1])}), fallback=Looking)
+    before = snapshot(game), game.turn_data()
+    step(at)
+    assert seen == [before]
+
+
+@pytest.mark.parametrize("methods", ["__init__", "observe", "play"])
+def test_r13_stop_is_the_default(methods: str) -> None:
+    """R13: without a fallback the first error is raised, and never silent."""
+    game: Game = position("A2/34/56")
+    with pytest.raises(BotError, match=f"{methods} raised ValueError: no"):
+        play_game(table(game, failing(methods)))
+    assert game.turns == 0
+
+
+class Stubborn(Scripted):
+    """Fails once, then goes on with its script, to see that the instance is the same."""
+
+    def play(self, p: TurnData) -> Any:
+        if not self.seen:
+            self.seen.append(p)
+            self._fail()
+        return super().play(p)
+
+    def _fail(self) -> NoReturn:
+        raise ValueError("once")
+
+
+def test_r13_the_bot_is_back_in_the_next_turn() -> None:
+    """R13: it is the turn that is played by the fallback, not the rest of the game."""
+    moves = ("2", "3", "4", "5", "6")
+    at = table(
+        position("A2345/3456/56789"),
+        scripted("A as A", "2", "3"),
+        Entrant("Stubborn", Stubborn, {"moves": ["3", "4"]}),
+        scripted(*moves[3:]),
+        fallback=RandomBoi,
+    )
+    step(at)
+    output, _ = step(at)
+    assert at.fallback_turns == [0, 1, 0]
+    assert len(script(at, 1).seen) == 1
+    assert script(at, 1).moves == ["3", "4"]
+    assert output.doubt or output.cards

@@ -1,0 +1,154 @@
+"""Golden games: frozen records that the same bots must play again, and that must replay to the same story.
+
+When a change was meant, `python -m tests.engine.golden` writes the files anew; review the difference.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from dubito.record import GameRecord, RecordedOutput, dump, load, replay
+from dubito.rules import Rules
+from tests.engine import golden
+from tests.engine.golden import Golden
+
+EVERY_GAME = pytest.mark.parametrize("game", golden.GAMES, ids=lambda game: game.name)
+
+
+def kept(game: Golden) -> GameRecord:
+    """The record in the file."""
+    return load(game.file.read_text(encoding="utf-8"))
+
+
+@EVERY_GAME
+def test_r27_the_bots_play_the_same_game_again(game: Golden) -> None:
+    """R2, R24, R27: from seed and deal alone, byte for byte."""
+    assert dump(golden.play(game)) == game.file.read_text(encoding="utf-8")
+
+
+@EVERY_GAME
+def test_a_record_replays_to_its_story(game: Golden) -> None:
+    """R3-R12: without bots, from the dealt hands and the outputs."""
+    record = kept(game)
+    assert list(replay(record)) == record.story
+    assert len(record.outputs) > 20
+
+
+@EVERY_GAME
+def test_a_record_is_what_was_written(game: Golden) -> None:
+    """The file loads to the record that was played, all fields of it, and dumps to the same bytes."""
+    record = kept(game)
+    assert record == golden.play(game)
+    assert (record.players, record.rules) == (list(game.bots), game.rules)
+    assert (record.seed, record.deal, record.format) == (game.seed, game.deal, "dubito game 1")
+    assert dump(load(dump(record))) == dump(record)
+
+
+def test_the_folder_holds_the_golden_games_and_nothing_else() -> None:
+    """A file that no test reads would be forgotten."""
+    assert sorted(golden.FOLDER.iterdir()) == sorted(game.file for game in golden.GAMES)
+
+
+def test_the_golden_games_show_every_kind_of_event() -> None:
+    """R6, R8, R9, R12: otherwise they would freeze little; both win rules, 3, 5 and 8 players."""
+    told = "\n".join(line for game in golden.GAMES for line in kept(game).story)
+    for words in ("puts down", ": a bluff.", ": honest.", "out of the game", "discards", "a hard win", "a soft win"):
+        assert words in told
+    assert "unfinished" in told
+    assert {(len(game.bots), game.rules.win_rule) for game in golden.GAMES} >= {
+        *((3, "immediate"), (3, "contested"), (5, "contested"), (5, "immediate"), (8, "immediate")),
+    }
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4711"])
+def test_r27_no_hash_of_a_text_decides_anything(hash_seed: str) -> None:
+    """R27: another process with another hash seed plays the same games."""
+    here = golden.digest()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.golden", "--digest"],
+        cwd=golden.ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == here
+
+
+def tampered(record: GameRecord, turn: int, output: RecordedOutput | None) -> GameRecord:
+    """The record with another output at that turn, counted from 1, or without it."""
+    outputs = list(record.outputs)
+    outputs[turn - 1 : turn] = [] if output is None else [output]
+    return replace(record, outputs=outputs)
+
+
+def first_difference(record: GameRecord) -> int:
+    """The number of the first line of the story that a replay does not tell again."""
+    for number, (told, known) in enumerate(zip([*replay(record), ""], [*record.story, ""], strict=False)):
+        if told != known:
+            return number
+    return -1
+
+
+def changes(record: GameRecord) -> Iterator[tuple[int, RecordedOutput | None]]:
+    """Changed outputs that the table would have noticed, at every turn."""
+    for turn, output in enumerate(record.outputs, start=1):
+        yield turn, None
+        if output.doubt:
+            yield turn, RecordedOutput(False, None, [0])
+            continue
+        assert output.cards is not None
+        yield turn, RecordedOutput(True, None, None)
+        yield turn, replace(output, cards=[*output.cards, *output.cards, *output.cards, 13])
+        yield turn, replace(output, cards=output.cards[1:])
+        yield turn, replace(output, number=(output.number or 0) % 13 + 1 if output.number else 14)
+
+
+@EVERY_GAME
+def test_a_changed_output_is_noticed(game: Golden) -> None:
+    """At the turn where it is, not before; or, where an output is missing, at the latest at the end."""
+    record = kept(game)
+    starts = {line.split(":")[0]: number for number, line in reversed(list(enumerate(record.story)))}
+    for turn, output in changes(record):
+        wrong = tampered(record, turn, output)
+        difference = first_difference(wrong)
+        assert difference != -1, f"turn {turn}"
+        assert difference >= starts[f"turn {turn}"], f"turn {turn}"
+        if output is not None:
+            assert record.story[difference].startswith(f"turn {turn}: "), f"turn {turn}"
+
+
+@EVERY_GAME
+def test_a_changed_hand_is_noticed(game: Golden) -> None:
+    """When a card that was dealt is missing where it is played, the replay says who refuses it."""
+    record = kept(game)
+    for seat in range(2):
+        wrong = deepcopy(record)
+        first = next(output for output in record.outputs[seat:] if output.cards)
+        assert first.cards is not None
+        wrong.hands[:] = [[card for card in held if card != first.cards[0]] for held in record.hands]
+        lines = list(replay(wrong))
+        assert "refused: the hand holds" in lines[-1]
+        assert first_difference(wrong) != -1
+
+
+def test_the_end_of_a_record_is_compared() -> None:
+    """An output too few or too many is noticed, and what is missing is said."""
+    record = kept(golden.GAMES[0])
+    short = replace(record, outputs=record.outputs[:-1])
+    assert list(replay(short))[-1] == "The outputs end before the game does."
+    long = replace(record, outputs=[*record.outputs, RecordedOutput(True, None, None)])
+    assert list(replay(long))[-1] == f"turn {len(long.outputs)}: refused: the game is over"
+    assert -1 not in (first_difference(short), first_difference(long))
+
+
+def test_changed_rules_are_noticed() -> None:
+    """R9, R12: the rules are part of the record."""
+    record = kept(golden.GAMES[0])
+    assert first_difference(replace(record, rules=Rules(win_rule="contested"))) != -1
+    assert first_difference(replace(record, rules=Rules(max_turns=5))) != -1

@@ -1,0 +1,330 @@
+"""R13: bots that break the rules, raise, exit, recurse or lie, and what `on_bot_error: stop` says of them."""
+
+import pickle
+import sys
+from typing import Any, NoReturn
+
+import pytest
+
+from bots.base import BotBase
+from dubito.errors import BotError, IllegalOutput, RunStopped
+from dubito.game_data import CardsPlayedEvent, Event, TurnData, TurnOutput
+from dubito.handlers import Entrant, step
+from dubito.player import PlayerAI
+from dubito.record import Recorder
+from tests.engine.helpers import output, position, run, script, scripted, snapshot, table
+
+HANDS = "A2/34/56"
+
+
+class Quiet(BotBase):
+    """Always honest with one card, or else bluffing; never doubts."""
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return False
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return False
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return False
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return False
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return False
+
+
+class Raising(Quiet):
+    """Raises in the method of the given name."""
+
+    def __init__(self, id: int, *, method: str, error: BaseException) -> None:
+        self.method, self.error = method, error
+        self._maybe("__init__")
+        super().__init__(id)
+
+    def _maybe(self, method: str) -> None:
+        if method == self.method:
+            raise self.error
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self._maybe("play")
+        return super().play(p)
+
+    def observe(self, event: Event) -> None:
+        self._maybe("observe")
+
+
+class Answering(Quiet):
+    """Gives one answer at one node."""
+
+    def __init__(self, id: int, *, node: str, answer: Any) -> None:
+        super().__init__(id)
+        setattr(self, node, lambda p: answer)
+
+
+class Exiting(Quiet):
+    """Wants to end the process."""
+
+    def play(self, p: TurnData) -> NoReturn:
+        sys.exit(3)
+
+
+class Recursing(Quiet):
+    """Never comes back."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return self.play(p)
+
+
+class RecursingInInit(Quiet):
+    """Never gets ready."""
+
+    def __init__(self, id: int) -> None:
+        self.__init__(id)  # type: ignore[misc]
+
+
+class Telling(PlayerAI):
+    """Answers every turn with the same object."""
+
+    def __init__(self, id: int, *, answer: Any) -> None:
+        super().__init__(id)
+        self.answer = answer
+
+    def play(self, p: TurnData) -> Any:
+        return self.answer
+
+
+def raising(method: str, error: BaseException) -> Entrant:
+    """A bot that raises this error in this method."""
+    return Entrant("Bad Bot", Raising, {"method": method, "error": error})
+
+
+def blamed(entrant: Entrant | type[PlayerAI], moves: tuple[str, ...] = (), seat: int = 0) -> BotError:
+    """The error when this bot's turn comes after some moves of others; its play leaves no trace."""
+    game = position(HANDS)
+    run(game, *moves)
+    before = snapshot(game)
+    with pytest.raises(BotError) as caught:
+        step(table(game, *[scripted()] * seat, entrant))
+    assert snapshot(game) == before
+    return caught.value
+
+
+def test_r13_the_error_names_bot_game_deal_turn_and_reason() -> None:
+    """R13: and its text has all of it in one sentence."""
+    error = blamed(Entrant("Bad Bot", Telling, {"answer": None}), ("A as 9", "doubt", "3 as 3"), seat=2)
+    assert (error.bot, error.seat, error.game, error.deal, error.turn) == ("Bad Bot", 2, 7, 5, 4)
+    assert error.reason == "the output is None, not a TurnOutput"
+    assert str(error) == "Bad Bot (seat 2) failed in game 7, deal 5, turn 4: the output is None, not a TurnOutput"
+
+
+def test_r13_the_error_travels_between_processes() -> None:
+    """R13: with all its fields."""
+    error = blamed(raising("play", ValueError("no idea")))
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert vars(copy) == vars(error)
+    assert str(copy) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (TurnOutput(False, 1, [3]), "the hand holds 0 of card 3, not 1"),
+        (TurnOutput(False, 1, [True]), "there is no card of type bool"),
+        (TurnOutput(True), "there is no doubting on an empty board"),
+        (TurnOutput(False, None, [1]), "an opening declares a number from 1 to 13, not None"),
+    ],
+)
+def test_r13_a_lie_is_refused(answer: TurnOutput, reason: str) -> None:
+    """R13: cards not held, a bool as a card, an illegal doubt, no number; test_illegal.py has them all."""
+    assert blamed(Entrant("Liar", Telling, {"answer": answer})).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("node", "name", "moves"),
+    [
+        ("A", "bluff_first_hand", ()),
+        ("B", "maximize_first_hand", ()),
+        ("C", "should_doubt", ("A as 3",)),
+        ("D", "bluff_regular", ("A as 3",)),
+        ("E", "maximize_regular", ("A as 3",)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (None, "None"),
+        (0, "a value of type int"),
+        (1, "a value of type int"),
+        (0.5, "a value of type float"),
+        ("yes", "a value of type str"),
+        ([], "a value of type list"),
+    ],
+)
+def test_r13_an_answer_must_be_a_bool(node: str, name: str, moves: tuple[str, ...], answer: Any, kind: str) -> None:
+    """R13: at each of the five nodes."""
+    error = blamed(Entrant("Shrug", Answering, {"node": name, "answer": answer}), moves, seat=len(moves))
+    assert error.reason == f"node {node} ({name}) answered {kind}, not True or False"
+
+
+@pytest.mark.parametrize("node", ["A", "C"])
+def test_r13_a_node_that_is_not_written_is_refused(node: str) -> None:
+    """R13: a bot with a node missing is told which."""
+    error = blamed(type("Half", (BotBase,), {}), ("A as 3",) if node == "C" else (), seat=int(node == "C"))
+    assert error.reason.startswith(f"node {node} (")
+    assert error.reason.endswith("of Half is not written yet")
+
+
+def test_r13_a_player_without_play_is_refused() -> None:
+    """R13: PlayerAI alone is no bot."""
+    assert "play raised NotImplementedError: Dumb has no play()" in blamed(type("Dumb", (PlayerAI,), {})).reason
+
+
+ERRORS = [ValueError("no idea"), SystemExit(3), GeneratorExit(), MemoryError(), BaseException("anything")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
+    """R13: whatever it is, with the method, the type and the line."""
+    reason = blamed(raising("play", error)).reason
+    assert reason.startswith(f"play raised {type(error).__name__}: {error}")
+    assert "(test_hostile.py, line " in reason
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
+    """R13: before the first turn."""
+    with pytest.raises(BotError) as caught:
+        table(position(HANDS), scripted(), raising("__init__", error))
+    assert caught.value.reason.startswith(f"__init__ raised {type(error).__name__}: {error}")
+    assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
+    """R13: already when the game starts."""
+    with pytest.raises(BotError) as caught:
+        table(position(HANDS), scripted(), raising("observe", error))
+    assert caught.value.reason.startswith(f"observe raised {type(error).__name__}: {error}")
+    assert (caught.value.bot, caught.value.seat) == ("Bad Bot", 1)
+
+
+class ObservingOnce(Quiet):
+    """Fails when cards have been played."""
+
+    def observe(self, event: Event) -> None:
+        if isinstance(event, CardsPlayedEvent):
+            raise ValueError("I cannot bear it")
+
+
+def test_r13_an_exception_in_observe_names_the_turn_observed() -> None:
+    """R13: the turn of the event, which is the first of this game."""
+    with pytest.raises(BotError) as caught:
+        step(table(position(HANDS), ObservingOnce))
+    assert caught.value.turn == 1
+
+
+def test_r13_settings_that_the_bot_does_not_know_are_its_error() -> None:
+    """R13, R28: a wrong keyword argument fails in __init__."""
+    with pytest.raises(BotError, match=r"__init__ raised TypeError: .*unexpected keyword argument 'risk'"):
+        table(position(HANDS), Entrant("Quiet", Quiet, {"risk": 1}))
+
+
+def test_r13_sys_exit_is_blamed() -> None:
+    """R13: a bot does not end the run."""
+    assert blamed(Exiting).reason.startswith("play raised SystemExit: 3")
+
+
+def test_r13_endless_recursion_is_blamed() -> None:
+    """R13: in play and in __init__."""
+    assert "play raised RecursionError" in blamed(Recursing).reason
+    with pytest.raises(BotError, match="__init__ raised RecursionError"):
+        table(position(HANDS), RecursingInInit)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RunStopped("the disk is full")], ids=repr)
+def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) -> None:
+    """Ctrl-C and a run that has to stop go on up."""
+    game = position(HANDS)
+    with pytest.raises(type(error)):
+        step(table(game, raising("play", error)))
+    assert game.board == []
+
+
+class MuteError(Exception):
+    """Its text cannot be read."""
+
+    def __str__(self) -> str:
+        raise ValueError("not even this")
+
+
+class EndlessError(Exception):
+    """Its text never ends."""
+
+    def __str__(self) -> str:
+        return self.__str__()
+
+
+@pytest.mark.parametrize("error", [MuteError(), EndlessError()], ids=["mute", "endless"])
+def test_r13_an_exception_with_a_failing_text_is_blamed(error: Exception) -> None:
+    """R13: the type's name has to do."""
+    assert blamed(raising("play", error)).reason.startswith(
+        f"play raised {type(error).__name__}: (its text cannot be read)"
+    )
+
+
+def test_r13_control_characters_stay_out_of_messages() -> None:
+    """R13: names and texts are foreign; the message is one printable line of sane length."""
+    wild = "\x1b[2J\r\n\ud800\u202e" + "x" * 10_000
+    error = blamed(Entrant(wild, Raising, {"method": "play", "error": ValueError(wild)}))
+    assert str(error).isprintable()
+    assert len(str(error)) < 1000
+    kind = type("\x1b[31mRed\n", (), {})
+    assert str(blamed(Entrant(wild, Telling, {"answer": kind()}))).isprintable()
+    assert str(blamed(Entrant(wild, Telling, {"answer": TurnOutput(False, 1, [kind()])}))).isprintable()
+
+
+class Meddling(Quiet):
+    """Changes all it is given, and its own output afterwards."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        answer = super().play(p)
+        for person in (p.me, p.prev, p.next):
+            person.n_cards = person.turns = person.id = 99
+        p.board_cards = p.current_number = p.n_players = p.my_n_cards = 0
+        p.playing_cards, p.can_doubt, p.last_player_id = (), False, None
+        self.answer = answer
+        return answer
+
+    def observe(self, event: Event) -> None:
+        if isinstance(event, CardsPlayedEvent) and hasattr(self, "answer"):
+            assert isinstance(self.answer.cards, list)
+            self.answer.cards[:] = [13, 13, 13]
+
+
+def test_r13_a_bot_that_changes_what_it_was_given_changes_nothing() -> None:
+    """R13, R26: neither the turn data nor the output's list is the game's."""
+    games = [position("A2/34/56"), position("A2/34/56")]
+    for game, cls in zip(games, (Quiet, Meddling), strict=True):
+        at = table(game, cls, scripted("3"))
+        for _ in range(2):
+            step(at, announce=True)
+        assert script(at, 1).seen[0].prev.n_cards == 1
+    assert snapshot(games[0]) == snapshot(games[1])
+
+
+def test_r13_a_bot_that_changes_its_output_does_not_change_the_record() -> None:
+    """R13: what is recorded is what was played."""
+    game = position("A2/34/56")
+    recorder = Recorder(game)
+    played, events = step(table(game, Meddling), announce=True)
+    recorder.add(1, played, events)
+    assert recorder.outputs[0].cards == game.board
+
+
+def test_r13_the_engine_raises_its_own_error_and_the_handler_the_bots() -> None:
+    """R13: without players there is no name yet."""
+    with pytest.raises(IllegalOutput, match=r"^there is no doubting on an empty board$"):
+        position(HANDS).apply(output("doubt"))

@@ -1,0 +1,126 @@
+"""R13: exceptions that are hostile themselves. Saying what went wrong runs the bot's code once more."""
+
+from typing import Any, NoReturn
+
+import pytest
+
+from dubito.errors import BotError, IllegalOutput
+from dubito.game_data import TurnData, TurnOutput
+from dubito.handlers import Entrant, step
+from dubito.player import PlayerAI
+from tests.engine.helpers import position, snapshot, table
+
+
+class ExitingError(Exception):
+    """Ends the process when its text is read."""
+
+    def __str__(self) -> NoReturn:
+        raise SystemExit(3)
+
+
+class MuteIllegalOutput(IllegalOutput):
+    """Pretends to be the engine's own error, and cannot be read."""
+
+    def __str__(self) -> NoReturn:
+        raise ValueError("not even this")
+
+
+class Text(str):
+    """A text that fails when it is used."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise ValueError("not even this")
+
+
+class TextError(Exception):
+    """Its text is of its own kind."""
+
+    def __str__(self) -> str:
+        return Text("hello")
+
+
+class Nameless(type):
+    """A type whose name cannot be read."""
+
+    @property
+    def __name__(cls) -> NoReturn:  # type: ignore[override]
+        raise ValueError("not even this")
+
+
+class NamelessError(Exception, metaclass=Nameless):
+    """Its type's name cannot be read."""
+
+
+class TracelessError(Exception):
+    """Its traceback cannot be read."""
+
+    @property
+    def __traceback__(self) -> NoReturn:  # type: ignore[override]
+        raise ValueError("not even this")
+
+
+class Disguised(Exception):
+    """Says that it is Ctrl-C, which it is not."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[BaseException]:  # type: ignore[override]
+        return KeyboardInterrupt
+
+
+class Throwing(PlayerAI):
+    """Raises an error of the given class."""
+
+    def __init__(self, id: int, *, error: type[Exception]) -> None:
+        super().__init__(id)
+        self.error = error
+
+    def play(self, p: TurnData) -> NoReturn:
+        raise self.error
+
+
+def blamed(entrant: Entrant | type[PlayerAI]) -> str:
+    """What the error of this bot's turn says; such an exception must not get as far as pytest."""
+    game = position("A2/34/56")
+    before = snapshot(game)
+    try:
+        step(table(game, entrant))
+    except BotError as error:
+        assert snapshot(game) == before
+        return str(error)
+    except BaseException:
+        return "it got away"
+    return "nothing happened"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
+    ids=["exiting", "illegal output", "text", "nameless", "traceless", "disguised"],
+)
+def test_r13_an_exception_that_fights_back_is_blamed_all_the_same(error: type[Exception]) -> None:
+    """R13: as a BotError, the game untouched."""
+    assert blamed(Entrant("Throwing", Throwing, {"error": error})).startswith("Throwing (seat 0) failed in game 7")
+
+
+def test_r13_control_characters_in_a_file_name_stay_out_of_messages() -> None:
+    """R13: code may come from anywhere."""
+    names: dict[str, Any] = {}
+    exec(compile("def play(self, p):\n raise ValueError", "\x1b[2J\n.py", "exec"), names)  # noqa: S102
+    bot = type("Wild", (PlayerAI,), {"play": names["play"]})
+    assert blamed(bot).startswith("Wild (seat 0) failed")
+    assert blamed(bot).isprintable()
+
+
+class Odd:
+    """Whatever a bot may think of as a number."""
+
+
+@pytest.mark.parametrize("number", [Odd(), "5", True, 14])
+def test_r13_a_doubt_declares_no_odd_number(number: Any) -> None:
+    """R13: on a regular turn a number other than None or the current one is illegal; a record cannot hold it."""
+    game = position("A2/34/56")
+    game.apply(TurnOutput(False, 1, [1]))
+    with pytest.raises(IllegalOutput):
+        game.apply(TurnOutput(True, number))

@@ -1,0 +1,267 @@
+"""R13: every output that the rules refuse, the words it is refused with, and that the game is untouched.
+
+What only looks like a card, a bool, a list or a `TurnOutput` is refused as well, and its code never runs.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.errors import IllegalOutput
+from dubito.game_data import TurnOutput
+from dubito.rules import why_illegal
+from tests.engine.helpers import position, run, snapshot
+
+
+def opening() -> Game:
+    """Seat 0 opens with joker, two aces and a two."""
+    return position("*AA2/A34/56/78")
+
+
+def regular() -> Game:
+    """Seat 1 holds ace, 3, 4, on a board of number 2."""
+    game = position("*AA2/A34/56/78")
+    run(game, "A as 2")
+    return game
+
+
+def undoubtable() -> Game:
+    """Seat 1 holds 3, 4, on the last cards of one who has left (R9)."""
+    game = position("A/34/56/78")
+    run(game, "A as 2")
+    return game
+
+
+class Sub(TurnOutput):
+    """A subclass may have any code in it."""
+
+
+class Card(int):
+    """A card that answers as it likes."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("the engine runs no code of the bot's")
+
+    __hash__ = int.__hash__
+
+
+class Cards(list[int]):
+    """A list that answers as it likes."""
+
+    def __len__(self) -> int:
+        raise AssertionError("the engine runs no code of the bot's")
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("the engine runs no code of the bot's")
+
+
+class Truth:
+    """Neither True nor False."""
+
+    def __bool__(self) -> bool:
+        raise AssertionError("the engine runs no code of the bot's")
+
+    def __repr__(self) -> str:
+        raise AssertionError("the engine runs no code of the bot's")
+
+
+@dataclass
+class LookAlike:
+    """Has all fields of an output."""
+
+    doubt: bool = False
+    number: int | None = 1
+    cards: Any = (1,)
+
+
+Case = tuple[Callable[[], Game], Any, str]
+
+
+def plays(game: Callable[[], Game], number: Any, *cases: tuple[Any, str]) -> list[Case]:
+    """Plays with these cards and that number."""
+    return [(game, TurnOutput(False, number, laid), reason) for laid, reason in cases]
+
+
+def numbers(game: Callable[[], Game], *cases: tuple[Any, str]) -> list[Case]:
+    """Plays of an ace with these numbers."""
+    return [(game, TurnOutput(False, number, [1]), reason) for number, reason in cases]
+
+
+CASES: list[Case] = [
+    # no output at all
+    (opening, None, "the output is None, not a TurnOutput"),
+    (opening, (False, 1, [1]), "the output is of type tuple, not a TurnOutput"),
+    (opening, LookAlike(), "the output is of type LookAlike, not a TurnOutput"),
+    (opening, Sub(False, 1, [1]), "the output is of type Sub, not a TurnOutput"),
+    (opening, TurnOutput, "the output is of type type, not a TurnOutput"),
+    # an answer that is no bool
+    (regular, TurnOutput(1), "doubt is of type int, not True or False"),  # type: ignore[arg-type]
+    (regular, TurnOutput(0, None, [1]), "doubt is of type int, not True or False"),  # type: ignore[arg-type]
+    (regular, TurnOutput(None, None, [1]), "doubt is None, not True or False"),  # type: ignore[arg-type]
+    (regular, TurnOutput(Truth()), "doubt is of type Truth, not True or False"),  # type: ignore[arg-type]
+    # doubts
+    (opening, TurnOutput(True), "there is no doubting on an empty board"),
+    (undoubtable, TurnOutput(True), "whom to doubt has left the game (R4)"),
+    (regular, TurnOutput(True, None, [1]), "a doubt comes without cards"),
+    (regular, TurnOutput(True, None, (1,)), "a doubt comes without cards"),
+    (regular, TurnOutput(True, 2, [1]), "a doubt comes without cards"),
+    (regular, TurnOutput(True, None, 0), "a doubt comes without cards"),  # type: ignore[arg-type]
+    (regular, TurnOutput(True, None, ""), "a doubt comes without cards"),  # type: ignore[arg-type]
+    (regular, TurnOutput(True, None, Cards()), "a doubt comes without cards"),
+    # none or more than three cards
+    *plays(
+        opening,
+        1,
+        (None, "cards is None, not a list of 1 to 3 cards"),
+        ([], "0 cards were played; play 1 to 3"),
+        ((), "0 cards were played; play 1 to 3"),
+        ([1, 1, 2, 0], "4 cards were played; play 1 to 3"),
+    ),
+    # not a list of cards
+    *plays(
+        opening,
+        1,
+        (1, "cards is of type int, not a list of 1 to 3 cards"),
+        ("1", "cards is of type str, not a list of 1 to 3 cards"),
+        ({1}, "cards is of type set, not a list of 1 to 3 cards"),
+        ({1: 1}, "cards is of type dict, not a list of 1 to 3 cards"),
+        (iter([1]), "cards is of type list_iterator, not a list of 1 to 3 cards"),
+        (Cards([1]), "cards is of type Cards, not a list of 1 to 3 cards"),
+    ),
+    # no card
+    *plays(
+        opening,
+        1,
+        ([True], "there is no card of type bool"),
+        ([False], "there is no card of type bool"),
+        ([1, True], "there is no card of type bool"),
+        ([None], "there is no card None"),
+        (["A"], "there is no card of type str"),
+        ([1.0], "there is no card of type float"),
+        ([[1]], "there is no card of type list"),
+        ([-1], "there is no card -1"),
+        ([14], "there is no card 14"),
+        ([10**30], "there is no card of type int"),
+        ([Card(1)], "there is no card of type Card"),
+    ),
+    # not in the hand
+    *plays(
+        opening,
+        1,
+        ([3], "the hand holds 0 of card 3, not 1"),
+        ([1, 1, 1], "the hand holds 2 of card 1, not 3"),
+        ([1, 0, 0], "the hand holds 1 of card 0, not 2"),
+        ((2, 2), "the hand holds 1 of card 2, not 2"),
+    ),
+    *plays(regular, None, ([2], "the hand holds 0 of card 2, not 1"), ([1, 1], "the hand holds 1 of card 1, not 2")),
+    # the number
+    *numbers(
+        opening,
+        (None, "an opening declares a number from 1 to 13, not None"),
+        (0, "an opening declares a number from 1 to 13, not 0"),
+        (14, "an opening declares a number from 1 to 13, not 14"),
+        (-1, "an opening declares a number from 1 to 13, not -1"),
+        (10**30, "an opening declares a number from 1 to 13, not of type int"),
+        (True, "an opening declares a number from 1 to 13, not of type bool"),
+        ("1", "an opening declares a number from 1 to 13, not of type str"),
+        (1.0, "an opening declares a number from 1 to 13, not of type float"),
+        (Card(1), "an opening declares a number from 1 to 13, not of type Card"),
+    ),
+    *numbers(
+        regular,
+        (1, "the number of this round is 2; declare it or None"),
+        (0, "the number of this round is 2; declare it or None"),
+        (14, "the number of this round is 2; declare it or None"),
+        (False, "the number of this round is 2; declare it or None"),
+        ("2", "the number of this round is 2; declare it or None"),
+        (2.0, "the number of this round is 2; declare it or None"),
+        (Card(2), "the number of this round is 2; declare it or None"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "wrong", "reason"), CASES)
+def test_r13_an_illegal_output_is_refused(make: Callable[[], Game], wrong: Any, reason: str) -> None:
+    """R13: with its reason, the game's state untouched; the same turn may then be played."""
+    game = make()
+    before = snapshot(game)
+    with pytest.raises(IllegalOutput) as caught:
+        game.apply(wrong)
+    assert str(caught.value) == reason
+    assert snapshot(game) == before
+    number = None if game.number else 13
+    game.apply(TurnOutput(False, number, [game.hands[game.seat].cards[0]]))
+    assert snapshot(game) != before
+
+
+LEGAL: list[tuple[Callable[[], Game], TurnOutput]] = [
+    (opening, TurnOutput(False, 1, [1])),
+    (opening, TurnOutput(False, 13, (1, 0, 1))),
+    (regular, TurnOutput(True)),
+    (regular, TurnOutput(True, 2, [])),
+    (regular, TurnOutput(True, None, ())),
+    (regular, TurnOutput(False, None, [1, 4, 3])),
+    (regular, TurnOutput(False, 2, (3,))),
+    (undoubtable, TurnOutput(False, None, [3, 4])),
+]
+
+
+@pytest.mark.parametrize(("make", "right"), LEGAL)
+def test_r13_legal_outputs_are_not_refused(make: Callable[[], Game], right: TurnOutput) -> None:
+    """R3, R4, R13: the other side of the border, lists and tuples alike."""
+    game = make()
+    assert why_illegal(right, game.hands[game.seat].counts, game.number, game.can_doubt) is None
+    assert game.apply(right) != []
+
+
+def test_r13_an_output_without_fields_is_refused() -> None:
+    """R13: slots can be emptied; whatever is raised then, the game is untouched."""
+    game, broken = opening(), TurnOutput(False, 1, [1])
+    del broken.cards
+    before = snapshot(game)
+    with pytest.raises((IllegalOutput, AttributeError)):
+        game.apply(broken)
+    assert snapshot(game) == before
+
+
+def test_r13_changing_the_output_afterwards_changes_nothing() -> None:
+    """R13: the list stays the bot's, the cards are the game's."""
+    game, laid = opening(), [1, 2]
+    output = TurnOutput(False, 1, laid)
+    game.apply(output)
+    before = snapshot(game)
+    laid[:] = [13, 13, 13]
+    output.number = 13
+    assert snapshot(game) == before
+
+
+class Clearing:
+    """Empties the list it lies in when it is compared with a card."""
+
+    def __init__(self, laid: list[Any]) -> None:
+        self.laid = laid
+
+    def __eq__(self, other: object) -> bool:
+        self.laid.clear()
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_r13_no_code_of_a_card_runs() -> None:
+    """R13: a false card behind a true one is refused by its type, without asking it anything."""
+    with pytest.raises(IllegalOutput, match=r"^there is no card of type Card$"):
+        opening().apply(TurnOutput(False, 1, [1, Card(1)]))
+
+
+def test_r13_an_output_cannot_change_while_it_is_judged() -> None:
+    """R13: a play must have one to three cards when it is made, not only when they are counted."""
+    game, laid = opening(), list[Any]([1])
+    laid.append(Clearing(laid))
+    before = snapshot(game)
+    with pytest.raises(IllegalOutput):
+        game.apply(TurnOutput(False, 1, laid))
+    assert snapshot(game) == before

@@ -1,0 +1,133 @@
+"""Perft: how many ways the next moves can go, exactly, counted in both engines and kept in a file.
+
+A way is a sequence of `depth` distinct legal outputs; where the game is over there is none. Depth 1 of a
+failing position is shown move by move, which finds the fault in minutes.
+"""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.rules import WinRule
+from tests.engine import reference
+from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position
+from tests.engine.reference import World
+
+FILE = Path(__file__).parent.parent / "data" / "perft.txt"
+
+
+class Line(NamedTuple):
+    """A line of the file."""
+
+    win_rule: WinRule
+    hands: str
+    ways: tuple[int, ...]  # at depth 1, 2, ...
+
+
+def read_lines() -> list[Line]:
+    """The file without its comments."""
+    rows = [line.split() for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
+    rules = {name: name for name in WIN_RULES}
+    return [Line(rules[rule], hands, tuple(map(int, ways))) for rule, hands, *ways in rows]  # type: ignore[index]
+
+
+def count(game: Game, depth: int) -> int:
+    """The ways of the engine."""
+    outputs = [] if game.over else legal_outputs(game)
+    if depth == 1:
+        return len(outputs)
+    ways = 0
+    for output in outputs:
+        branch = deepcopy(game)
+        branch.apply(output)
+        ways += count(branch, depth - 1)
+    return ways
+
+
+def count_in_reference(world: World, depth: int) -> int:
+    """The ways of the reference engine."""
+    moves = reference.moves(world)
+    if depth == 1:
+        return len(moves)
+    return sum(count_in_reference(reference.after(world, move)[0], depth - 1) for move in moves)
+
+
+def divide(game: Game, depth: int) -> str:
+    """The ways below each first move."""
+    rows = []
+    for output in legal_outputs(game):
+        branch = deepcopy(game)
+        branch.apply(output)
+        move = "doubt" if output.cards is None else "".join(LETTERS[card] for card in output.cards)
+        rows.append(f"{move} {output.number or ''}: {count(branch, depth - 1) if depth > 1 else 1}")
+    return "\n".join(rows)
+
+
+LINES = read_lines()
+IDS = [f"{line.win_rule} {line.hands}" for line in LINES]
+
+
+@pytest.mark.parametrize("line", LINES, ids=IDS)
+def test_perft(line: Line) -> None:
+    """R3, R4, R6-R11: the legal outputs and where they lead, counted exactly."""
+    for depth, ways in enumerate(line.ways, start=1):
+        game = position(line.hands, line.win_rule)
+        assert count(game, depth) == ways, f"depth {depth}\n{divide(game, depth)}"
+
+
+@pytest.mark.parametrize("line", LINES, ids=IDS)
+def test_perft_of_the_reference(line: Line) -> None:
+    """The numbers of the file are not the engine's alone."""
+    hands = tuple(tuple(cards(held)) for held in line.hands.split("/"))
+    world = World(line.win_rule == "contested", 1000, hands)
+    for depth, ways in enumerate(line.ways, start=1):
+        assert count_in_reference(world, depth) == ways, f"depth {depth}"
+
+
+def in_file(win_rule: WinRule, hands: str, depth: int) -> tuple[int, ...]:
+    """The counts that the file gives for a position, up to a depth."""
+    (ways,) = [line.ways for line in LINES if line.win_rule == win_rule and line.hands == hands]
+    return ways[:depth]
+
+
+def test_perft_by_hand_of_single_cards_immediate() -> None:
+    """R3, R4, R9, R10, R11, all four seats with one card."""
+    opening = 13  # seat 0 puts down his ace under any number and has won (R9)
+    second = opening * 1  # seat 1 can only play: nobody may doubt the ace of one who has left (R4)
+    third = 0  # seat 1 has won too, two are left, the game is over (R10)
+    assert in_file("immediate", "A/2/3/4", 3) == (opening, second, third)
+
+
+def test_perft_by_hand_of_single_cards_contested() -> None:
+    """R3, R4, R6, R7, R9, R10, R11, all four seats with one card."""
+    opening = 13  # seat 0 puts down his ace under any number, and is pending (R9)
+    second = opening * 2  # seat 1 plays his two or doubts
+    # Seat 1 played: seat 0 is placed and seat 1 pending; seat 2 plays or doubts, under any of 13 numbers.
+    # Seat 1 doubted rightly (12 numbers): seat 0 takes his ace back; seat 1 opens with his two in 13 ways (R7).
+    # Seat 1 doubted wrongly (1 number): he takes the ace, seat 0 is placed, seat 2 opens in 13 ways (R6).
+    third = 13 * 2 + 12 * 13 + 1 * 13
+    # Played, played: seat 1 is placed too, the game is over: 0 ways.
+    # Played, doubted: under number 2 seat 1 was honest and wins: over. Under the 12 others he takes ace and
+    # two, and seat 2 opens with his three in 13 ways.
+    # Right doubt, opening of seat 1 (12 * 13): he is pending, seat 2 plays or doubts.
+    # Wrong doubt, opening of seat 2 (1 * 13): he is pending, seat 3 plays or doubts.
+    fourth = 0 + 12 * 13 + (12 * 13) * 2 + (1 * 13) * 2
+    assert in_file("contested", "A/2/3/4", 4) == (opening, second, third, fourth)
+
+
+def test_perft_by_hand_of_a_joker_and_a_set() -> None:
+    """R3, R5, R6, R7, R8, R10: a joker that leaves, four aces that are discarded on pick-up."""
+    opening = 3 * 13  # seat 0 plays ace, joker or both, under any number
+    # Both: he has won, two are left, over. Else seat 1 has six groups (A, 2, AA, A2, AAA, AA2) and the doubt.
+    second = 2 * 13 * (6 + 1)
+    # The ace, then cards (13 * 6): three groups of seat 2 (3, 4, 34) and the doubt.
+    # The ace under A, doubted: honest; seat 1 discards four aces and keeps the two; seat 2 opens: 3 * 13.
+    # The ace under one of 12 other numbers, doubted: seat 0 takes it; seat 1 opens with six groups: 6 * 13.
+    ace = 13 * 6 * (3 + 1) + 1 * 3 * 13 + 12 * 6 * 13
+    # The joker, then cards (13 * 6): as above. The joker doubted is honest under all 13 numbers and leaves
+    # the game; seat 1 picks up nothing; seat 2 opens: 3 * 13.
+    joker = 13 * 6 * (3 + 1) + 13 * 3 * 13
+    assert in_file("immediate", "*A/AAA2/34", 3) == (opening, second, ace + joker)

@@ -1,0 +1,278 @@
+"""What is true of every game: properties over whole random games, both win rules, all tables and joker counts."""
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dubito.core_game import Game, Result
+from dubito.errors import IllegalOutput
+from dubito.game_data import (
+    COPIES,
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    PlayerData,
+    PlayerWonEvent,
+    TurnOutput,
+)
+from dubito.rules import Rules
+from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot
+
+SETUPS = st.builds(
+    Setup,
+    seed=st.integers(0, 2**32 - 1),
+    players=st.integers(3, 8),
+    rules=st.builds(
+        Rules,
+        jokers=st.integers(0, 2),
+        win_rule=st.sampled_from(["immediate", "contested"]),
+        max_turns=st.sampled_from([1, 2, 5, 30, 150]),
+    ),
+    deal=st.sampled_from(["full", "short", "clumped"]),
+    doubt=st.sampled_from([0.05, 0.3, 0.6]),
+    honest=st.sampled_from([0.1, 0.5, 0.9]),
+)
+ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-1, 14), st.just("7"), st.just(7.0))
+OUTPUTS = st.builds(
+    TurnOutput,
+    doubt=st.one_of(st.booleans(), st.integers(0, 1), st.none()),
+    number=ANYTHING,
+    cards=st.one_of(
+        st.lists(st.integers(0, 13), max_size=4),
+        st.lists(st.integers(0, 13), max_size=4).map(tuple),
+        st.lists(ANYTHING, max_size=4),
+        st.sets(st.integers(0, 13), max_size=3),
+        ANYTHING,
+    ),
+)
+GAMES = settings(deadline=None, derandomize=True, database=None, max_examples=120)
+
+
+def played(setup: Setup) -> Iterator[tuple[Game, int, list[Event]]]:
+    """The game after each of its moves, with who moved and what the table observed."""
+    for game, output in random_game(setup):
+        seat = game.seat
+        yield game, seat, game.apply(output)
+
+
+def following(game: Game, seat: int, way: int = 1) -> int:
+    """The nearest seat in one direction that has no place yet."""
+    n = len(game.places)
+    return next(other for k in range(1, n + 1) if game.places[other := (seat + way * k) % n] is None)
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
+    """R1, R6, R8: every card is in a hand, on the board, or has left the game in a set or as a doubted joker."""
+    deck = in_play(new_game(setup))
+    if setup.deal == "full":
+        assert deck == Counter([*NUMBERS] * COPIES + [JOKER] * setup.rules.jokers)
+    gone: Counter[int] = Counter()
+    for game, _, events in played(setup):
+        for event in events:
+            if isinstance(event, DiscardEvent):
+                gone[event.card_number] += COPIES
+            elif isinstance(event, DoubtResolvedEvent):
+                gone[JOKER] += event.jokers_discarded
+        assert in_play(game) + gone == deck
+        assert all(Counter(held.cards) == +Counter(dict(enumerate(held.counts))) for held in game.hands)
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r11_turn_order(setup: Setup) -> None:
+    """R6, R7, R11: the next seat still in the game, or the doubter again after a right doubt."""
+    for game, seat, events in played(setup):
+        if game.over:
+            return
+        first = events[0]
+        right = isinstance(first, DoubtResolvedEvent) and first.correct
+        assert game.seat == (seat if right else following(game, seat))
+        assert game.turn_data().prev.id == following(game, game.seat, -1)
+        assert game.turn_data().next.id == following(game, game.seat)
+        assert game.places[game.seat] is None
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r26_events_tell_every_public_change(setup: Setup) -> None:
+    """R26: counts, board, number and places can be rebuilt from the events alone."""
+    game = new_game(setup)
+    counts = [len(held.cards) for held in game.hands]
+    board, number, streak, places = 0, 0, 0, dict[int, int]()
+    for game, seat, events in played(setup):
+        for event in events:
+            match event:
+                case CardsPlayedEvent():
+                    assert event.player_id == seat
+                    counts[seat] -= event.n_cards
+                    board, number, streak = board + event.n_cards, event.declared_number, streak + 1
+                case DoubtResolvedEvent():
+                    assert event.doubter_id == seat
+                    assert len(event.board_cards) + event.jokers_discarded == board
+                    counts[event.loser_id] += len(event.board_cards)
+                    board = number = streak = 0
+                case DiscardEvent():
+                    counts[event.player_id] -= COPIES
+                case PlayerWonEvent():
+                    places[event.player_id] = event.position
+        assert counts == [len(held.cards) for held in game.hands]
+        assert counts == [game.player_data(other).n_cards for other in range(setup.players)]
+        assert (board, number, streak) == (len(game.board), game.number, game.streak)
+        assert [places.get(other) for other in range(setup.players)] == game.places
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r26_events_come_in_order(setup: Setup) -> None:
+    """R8, R26: the play or the doubt, then the sets of whoever picked up, ascending, then the wins."""
+    dropped: set[int] = set()
+    for game, _, events in played(setup):
+        order = [CardsPlayedEvent, DoubtResolvedEvent, DiscardEvent, PlayerWonEvent]
+        kinds = [order.index(type(event)) for event in events]
+        assert kinds == sorted(kinds)
+        assert sum(kind < 2 for kind in kinds) == 1
+        sets = [event for event in events if isinstance(event, DiscardEvent)]
+        if sets:
+            first = events[0]
+            assert isinstance(first, DoubtResolvedEvent)
+            assert {event.player_id for event in sets} == {first.loser_id}
+            numbers = [event.card_number for event in sets]
+            assert numbers == sorted(set(numbers) - dropped)
+            dropped.update(numbers)
+        assert game.playing_cards == tuple(number for number in NUMBERS if number not in dropped)
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r10_places_and_the_end(setup: Setup) -> None:
+    """R9, R10, R12: places 1, 2, ... as they are won; over with two left or at the cap, and not before."""
+    won: list[int] = []
+    for game, _, events in played(setup):
+        for event in events:
+            if isinstance(event, PlayerWonEvent):
+                won.append(event.player_id)
+                assert event.position == len(won)
+        left = setup.players - len(won)
+        assert game.n_players == left >= 2
+        assert game.turns <= setup.rules.max_turns
+        assert game.capped == (game.over and left > 2)
+        first = events[0]
+        earned = isinstance(first, DoubtResolvedEvent) and first.correct
+        assert game.over == (left == 2 or (game.turns == setup.rules.max_turns and not earned))
+    results = [game.result(seat) for seat in range(setup.players)]
+    assert [results[seat] for seat in won] == [Result.HARD_WIN, *[Result.SOFT_WIN] * (len(won) - 1)][: len(won)]
+    others = {results[seat] for seat in range(setup.players) if seat not in won}
+    assert others == {Result.UNFINISHED if game.capped else Result.LOSS}
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_a_player_is_never_stuck(setup: Setup) -> None:
+    """R3, R9: whoever is to move holds a card and may play it."""
+    for game, output in random_game(setup):
+        held = game.hands[game.seat].cards
+        branch = deepcopy(game)
+        branch.apply(TurnOutput(False, None if game.number else 13, [held[-1]]))
+        assert len(branch.hands[game.seat].cards) == len(held) - 1
+        game.apply(output)
+
+
+def legal(game: Game, output: TurnOutput) -> bool:
+    """The ruling on illegal outputs once more, in other words (R3, R4, R13)."""
+    cards = output.cards
+    allowed = list(NUMBERS) if game.number == 0 else [None, game.number]
+    if not any((type(output.number), output.number) == (type(number), number) for number in allowed):
+        return False
+    if output.doubt is True:
+        someone = game.last_player is not None and game.places[game.last_player] is None
+        return someone and cards in (None, [], ())
+    if output.doubt is not False or not isinstance(cards, (list, tuple)) or len(cards) not in (1, 2, 3):
+        return False
+    return all(type(card) is int for card in cards) and Counter(cards) <= Counter(game.hands[game.seat].cards)
+
+
+@GAMES
+@given(setup=SETUPS, outputs=st.lists(OUTPUTS, min_size=1, max_size=20), skip=st.integers(0, 12))
+def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs: list[TurnOutput], skip: int) -> None:
+    """R13: for outputs of every kind, at some turn of the game."""
+    for _, (game, output) in zip(range(skip + 1), random_game(setup), strict=False):
+        before = snapshot(game)
+        for wrong in outputs:
+            branch = deepcopy(game)
+            if legal(game, wrong):
+                assert branch.apply(wrong)
+                continue
+            with pytest.raises(IllegalOutput, match=r"."):
+                branch.apply(wrong)
+            assert snapshot(branch) == before
+        game.apply(output)
+
+
+@GAMES
+@given(setup=SETUPS, shuffle=st.randoms(use_true_random=False))
+def test_turn_data_says_nothing_about_hidden_cards(setup: Setup, shuffle: Random) -> None:
+    """R20: deal the others' hands and the board anew, and the seat to move sees the same."""
+    for game, output in random_game(setup):
+        other = deepcopy(game)
+        piles = [other.board, *(held.cards for seat, held in enumerate(other.hands) if seat != game.seat)]
+        hidden = [card for pile in piles for card in pile]
+        shuffle.shuffle(hidden)
+        for pile in piles:
+            pile[:] = [hidden.pop() for _ in pile]
+        for held in other.hands:
+            held.counts[:] = [held.cards.count(value) for value in range(14)]
+        assert other.turn_data() == game.turn_data()
+        game.apply(output)
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r20_counters_add_up(setup: Setup) -> None:
+    """R20, R23, R31: every turn is somebody's, every doubt is about somebody's play."""
+    doubts = 0
+    for game, _, events in played(setup):
+        doubts += isinstance(events[0], DoubtResolvedEvent)
+        people = [game.player_data(seat) for seat in range(setup.players)]
+        assert sum(data.turns for data in people) == game.turns + game.free_turns
+        assert sum(data.doubts for data in people) == doubts
+        assert sum(data.honest_times + data.dishonest_times for data in people) == doubts
+        caught = sum(data.dishonest_times for data in people)
+        assert sum(counts.successful_doubts for counts in game.counts) == caught
+        assert caught - 1 <= game.free_turns <= caught
+        assert sum(counts.play_turns for counts in game.counts) == game.turns + game.free_turns - doubts
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
+    """R26: a bot that changes its turn data harms only itself."""
+    for game, output in random_game(setup):
+        before = snapshot(game)
+        data = game.turn_data()
+        assert data.me == game.player_data(game.seat)
+        for person in (data.me, data.prev, data.next):
+            for name in PlayerData.__slots__:
+                setattr(person, name, -1)
+        assert snapshot(game) == before
+        game.apply(output)
+
+
+@GAMES
+@given(setup=SETUPS)
+def test_a_game_without_announcements_is_the_same_game(setup: Setup) -> None:
+    """R26: events are only built when somebody wants them, and nothing depends on it."""
+    quiet = new_game(setup)
+    for game, output in random_game(setup):
+        assert game.apply(output) != []
+        assert quiet.apply(output, announce=False) == []
+        assert snapshot(quiet) == snapshot(game)

@@ -1,0 +1,257 @@
+"""Records: events in words, dump and load, and what is said of a file that is none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.errors import UsageError
+from dubito.game_data import (
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+    TurnOutput,
+)
+from dubito.handlers import step
+from dubito.record import (
+    GameRecord,
+    RecordedOutput,
+    Recorder,
+    card_name,
+    cards_in_words,
+    dump,
+    ending,
+    load,
+    replay,
+    seat_label,
+    sentence,
+)
+from dubito.rules import Rules
+from tests.engine.helpers import cards, output, position, run, scripted, table
+
+SENTENCES: list[tuple[Event, str]] = [
+    (GameStartEvent((0, 1, 2), (18, 18, 17)), "The cards are dealt: Bo holds 18, Cy holds 18, Di holds 17."),
+    (CardsPlayedEvent(0, 6, 1), "Bo puts down 1 card as sixes."),
+    (CardsPlayedEvent(1, 1, 2), "Cy puts down 2 cards as aces."),
+    (CardsPlayedEvent(2, 12, 3), "Di puts down 3 cards as queens."),
+    (
+        DoubtResolvedEvent(1, 0, True, (13, 0, 7), (1, 13, 0, 7), 7, 0),
+        "Cy doubts Bo, who shows 7 king joker: a bluff. Bo picks up 4 cards.",
+    ),
+    (
+        DoubtResolvedEvent(1, 0, False, (7, 0), (7,), 7, 1),
+        "Cy doubts Bo, who shows 7 joker: honest. 1 joker out of the game. Cy picks up 1 card.",
+    ),
+    (
+        DoubtResolvedEvent(1, 0, False, (0, 0), (), 7, 2),
+        "Cy doubts Bo, who shows joker joker: honest. 2 jokers out of the game. Cy picks up 0 cards.",
+    ),
+    (DiscardEvent(2, 11), "Di discards the four jacks."),
+    (PlayerWonEvent(0, 1), "Bo is out of cards: place 1, a hard win."),
+    (PlayerWonEvent(1, 2), "Cy is out of cards: place 2, a soft win."),
+    (PlayerWonEvent(1, 3), "Cy is out of cards: place 3, a soft win."),
+]
+
+
+@pytest.mark.parametrize(("event", "words"), SENTENCES, ids=[words[:30] for _, words in SENTENCES])
+def test_r26_every_event_in_words(event: Event, words: str) -> None:
+    """R26: one sentence, with the names that are wanted."""
+    assert sentence(event, ("Bo", "Cy", "Di").__getitem__) == words
+
+
+def test_a_story_names_seats() -> None:
+    """Names may change, seats do not."""
+    assert seat_label(2) == "seat 2"
+    assert sentence(PlayerWonEvent(2, 1)) == "seat 2 is out of cards: place 1, a hard win."
+
+
+def test_r1_the_names_of_the_cards() -> None:
+    """R1: thirteen numbers and the joker; one plural is its own."""
+    names = ["joker", "ace", "2", "3", "4", "5", "6", "7", "8", "9", "10", "jack", "queen", "king"]
+    assert [card_name(card) for card in range(14)] == names
+    plurals = [name + "s" for name in names]
+    plurals[6] = "sixes"
+    assert [card_name(card, plural=True) for card in range(14)] == plurals
+
+
+def test_cards_in_words_are_sorted_with_jokers_last() -> None:
+    """As a player would show them."""
+    assert cards_in_words([0, 13, 1, 7, 0, 7]) == "ace 7 7 king joker joker"
+    assert cards_in_words([]) == ""
+
+
+def test_the_ending_in_words() -> None:
+    """R10, R12: who loses, or who is unfinished."""
+    game = position("A/23/45")
+    run(game, "A as A")
+    assert ending(game) == "The game is over; seat 1 and seat 2 lose."
+    game = position("A/23/45/67", max_turns=2)
+    run(game, "A as A", "2")
+    assert ending(game) == "The game stops after 2 turns, unfinished for seat 1 and seat 2 and seat 3."
+
+
+def recorded(game: Game, *moves: str) -> GameRecord:
+    """The record of a short game of scripted players."""
+    recorder = Recorder(game)
+    at = table(game, *[scripted(*moves[seat :: len(game.hands)]) for seat in range(len(game.hands))])
+    for turn, _ in enumerate(moves, start=1):
+        recorder.add(turn, *step(at, announce=True))
+    return recorder.record(game, ["Bo", "Cy", "Di\x1b"], seed=4, deal=9)
+
+
+def short() -> GameRecord:
+    """A whole game."""
+    return recorded(position("A2/34/*6"), "A as A", "3", "*", "2")
+
+
+def test_a_recorder_keeps_deal_outputs_and_story() -> None:
+    """All that is needed to play the game again, and what the engine made of it."""
+    assert short() == GameRecord(
+        players=["Bo", "Cy", "Di\x1b"],
+        hands=[[1, 2], [3, 4], [0, 6]],
+        outputs=[
+            RecordedOutput(False, 1, [1]),
+            RecordedOutput(False, None, [3]),
+            RecordedOutput(False, None, [0]),
+            RecordedOutput(False, None, [2]),
+        ],
+        story=[
+            "turn 1: seat 0 puts down 1 card as aces.",
+            "turn 2: seat 1 puts down 1 card as aces.",
+            "turn 3: seat 2 puts down 1 card as aces.",
+            "turn 4: seat 0 puts down 1 card as aces.",
+            "turn 4: seat 0 is out of cards: place 1, a hard win.",
+            "The game is over; seat 1 and seat 2 lose.",
+        ],
+        rules=Rules(),
+        seed=4,
+        deal=9,
+    )
+
+
+def test_a_recorder_copies_what_it_keeps() -> None:
+    """Neither the hands nor the outputs of the record change with the game."""
+    game = position("A2/34/56")
+    recorder, laid = Recorder(game), [1]
+    move = TurnOutput(False, 1, laid)
+    recorder.add(1, move, game.apply(move))
+    laid.append(13)
+    assert (recorder.hands[0], recorder.outputs[0].cards) == ([1, 2], [1])
+    recorder.add(2, output("doubt"), [])
+    assert recorder.outputs[1] == RecordedOutput(True, None, None)
+
+
+def test_dump_and_load_are_inverse() -> None:
+    """Also for names with control characters, and without seed and deal; an output stands on a line."""
+    record = short()
+    text = dump(record)
+    assert load(text) == record
+    assert json.loads(text)["players"][2] == "Di\x1b"
+    assert '\n  {"doubt": false, "number": null, "cards": [0]},\n' in text
+    assert text.isascii()
+    bare = GameRecord(["Bo", "Çy", "Di"], [[1], [2], [3]], [], [])
+    assert load(dump(bare)) == bare
+    assert (bare.seed, bare.deal) == (None, None)
+
+
+def test_replay_of_a_record_is_its_story() -> None:
+    """Word for word; a changed record tells another."""
+    record = short()
+    assert list(replay(record)) == record.story
+    record.outputs[1] = RecordedOutput(True, None, None)
+    assert list(replay(record))[1] == "turn 2: seat 1 doubts seat 0, who shows ace: honest. seat 1 picks up 1 card."
+    record.outputs[2] = RecordedOutput(False, 14, [0])
+    assert list(replay(record))[2:] == ["turn 3: refused: an opening declares a number from 1 to 13, not 14"]
+
+
+def plain() -> dict[str, Any]:
+    """A record as JSON reads it."""
+    read: dict[str, Any] = json.loads(dump(short()))
+    return read
+
+
+MALFORMED: list[tuple[dict[str, Any], str]] = [
+    ({"format": "dubito game 2"}, "format"),
+    ({"players": None}, "players"),
+    ({"players": ["Bo", "Cy"]}, "the record names 2 players but holds 3 hands"),
+    ({"players": ["Bo", "Cy", 3]}, "players.2"),
+    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2"),
+    ({"hands": [[1]] * 9, "players": ["Bo"] * 9}, "Dubito needs 3 to 8 players, not 9"),
+    ({"hands": [[14], [2], [3]]}, "hands.0.0"),
+    ({"hands": [[1], [-1], [3]]}, "hands.1.0"),
+    ({"hands": [[1], [2], [True]]}, "hands.2.0"),
+    ({"hands": [[1], [2], ["3"]]}, "hands.2.0"),
+    ({"hands": [[1], [2], [3.0]]}, "hands.2.0"),
+    ({"hands": [[1, 1], [1, 1], [1]]}, "the record deals more cards of a value than a deck has"),
+    ({"hands": [[0], [0], [0]]}, "the record deals more cards of a value than a deck has"),
+    ({"hands": [[0], [2], [3]], "rules": {"jokers": 0}}, "the record deals more cards of a value than a deck has"),
+    ({"outputs": [{"doubt": 1, "number": None, "cards": None}]}, "outputs.0.doubt"),
+    ({"outputs": [{"doubt": True, "number": True, "cards": None}]}, "outputs.0.number"),
+    ({"outputs": [{"doubt": True, "number": None, "cards": [14]}]}, "outputs.0.cards.0"),
+    ({"outputs": [{"doubt": True, "number": None, "cards": 3}]}, "outputs.0.cards"),
+    ({"outputs": [{"doubt": True, "number": None}]}, "outputs.0.cards"),
+    ({"outputs": [{"doubt": True, "number": None, "cards": None, "why": ""}]}, "outputs.0.why"),
+    ({"outputs": {}}, "outputs"),
+    ({"story": [1]}, "story.0"),
+    ({"seed": "4"}, "seed"),
+    ({"deal": True}, "deal"),
+    ({"rules": {"jokers": True}}, "rules.jokers"),
+    ({"rules": {"max_turns": "9"}}, "rules.max_turns"),
+    ({"notes": ""}, "notes"),
+    ({"rules": None}, "rules"),
+    ({"rules": {"jokers": 3}}, "jokers: 3 is not between 0 and 2"),
+    ({"rules": {"win_rule": "later"}}, "rules.win_rule"),
+    ({"rules": {"max_turns": 0}}, "max_turns: 0 is not at least 1"),
+    ({"rules": {"jokrs": 0}}, "rules.jokrs"),
+]
+
+
+def complaint(text: str) -> str:
+    """What is said of a file that is no record: one printable line."""
+    with pytest.raises(UsageError) as caught:
+        load(text)
+    words = str(caught.value)
+    assert words.isprintable()
+    assert 0 < len(words) < 300
+    return words
+
+
+@pytest.mark.parametrize(("change", "words"), MALFORMED, ids=[str(change) for change, _ in MALFORMED])
+def test_a_malformed_record_is_a_usage_error(change: dict[str, Any], words: str) -> None:
+    """One sentence, which names the place or says what is wrong."""
+    said = complaint(json.dumps({**plain(), **change}))
+    assert said == words or said.startswith(f"this is no game record: {words}: ")
+
+
+@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story"])
+def test_a_missing_field_is_a_usage_error(field: str) -> None:
+    """It is named."""
+    read = plain()
+    del read[field]
+    assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
+def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
+    """An empty file, half a file, something else."""
+    assert complaint(text).startswith("this is no game record: the file: ")
+
+
+def test_a_short_deck_is_welcome() -> None:
+    """A position for a lesson need not hold all 54 cards."""
+    assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], []))).hands[2] == [1, 1, 2]
+
+
+def test_control_characters_of_a_file_stay_out_of_messages() -> None:
+    """A record may come from anywhere."""
+    complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
+
+
+@pytest.mark.parametrize("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]], ids=["a set", "no cards"])
+def test_r2_hands_that_no_deal_gives_are_a_usage_error(hands: list[list[int]]) -> None:
+    """R2, R9: a set is never dealt; whoever has no cards cannot play, and has not won."""
+    complaint(json.dumps({**plain(), "hands": hands}))

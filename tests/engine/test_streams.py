@@ -1,0 +1,200 @@
+"""R27: named random streams, independent of each other and of everything else."""
+
+import copy
+import random
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from bots.manual.just_put_cards import JustPutCards
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.hand import Hand, HandView
+from dubito.handlers import Entrant, deal_table, step
+from dubito.player import PlayerAI, Seating, make_player
+from dubito.rules import Rules, deal_hands
+from dubito.streams import DealStreams, SeatStreams
+
+STREAMS = ("bot", "framework", "fallback")
+
+
+def first(stream: Random) -> int:
+    """The first 32 bits."""
+    return stream.getrandbits(32)
+
+
+def all_of(seed: int, deal: int) -> list[int]:
+    """The first bits of all 26 streams of a deal, in order."""
+    streams = DealStreams(seed, deal)
+    seats = [first(getattr(streams.seat(seat), name)) for seat in range(8) for name in STREAMS]
+    return [first(streams.deck()), first(streams.seating()), *seats]
+
+
+def test_r27_the_streams_never_change() -> None:
+    """R27: literal values. When they change, every recorded seed plays another game: say so in a decision."""
+    found = all_of(0, 0)
+    assert found[:8] == [
+        *(720610257, 391803179),
+        *(2106730620, 3496004571, 2314995518),
+        *(2718394186, 1313664023, 1423731342),
+    ]
+    assert found[-3:] == [843422181, 2420384283, 1733592309]
+    found = all_of(12345, 678)
+    assert found[:5] == [327049975, 185223899, 3284821316, 3836315129, 2596754415]
+    assert found[-3:] == [703699359, 2872757820, 336526920]
+
+
+def test_r27_the_deal_of_a_seed_never_changes() -> None:
+    """R2, R27: the cards of a deal, literally."""
+    hands = deal_hands(DealStreams(0, 0).deck(), 8, Rules())
+    assert [held.cards for held in hands][::7] == [[11, 3, 9, 6, 9, 5, 7], [12, 10, 6, 7, 9, 2]]
+
+
+def test_r27_every_stream_is_another() -> None:
+    """R27: 26 of a deal, of several deals and runs, neighbours and swapped numbers included."""
+    keys = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 11), (11, 1), (12, 3), (1, 23), (-1, 1), (10**20, 5)]
+    values = [value for key in keys for value in all_of(*key)]
+    assert len(values) == 26 * len(keys)
+    assert len(set(values)) == len(values)
+
+
+def test_r27_a_stream_is_made_from_its_name_alone() -> None:
+    """R27: not from what was drawn before from others, nor from the order of asking; afresh at each call."""
+    streams = DealStreams(3, 4)
+    seats = [streams.seat(seat) for seat in (5, 2)]
+    late = [first(seats[0].fallback), first(seats[0].bot), first(seats[1].framework)]
+    fresh = DealStreams(3, 4)
+    early = [first(fresh.seat(5).fallback), first(fresh.seat(5).bot), first(fresh.seat(2).framework)]
+    assert late == early
+    assert first(streams.deck()) == first(streams.deck())
+    assert first(streams.seat(5).bot) == first(streams.seat(5).bot)
+
+
+def test_r27_a_stream_goes_on_where_it_was() -> None:
+    """R27: one object for each name of a seat."""
+    seat = DealStreams(3, 4).seat(0)
+    for name in STREAMS:
+        assert getattr(seat, name) is getattr(seat, name)
+    assert first(seat.bot) != first(seat.bot)
+
+
+@pytest.mark.parametrize("other", STREAMS)
+@pytest.mark.parametrize("name", STREAMS)
+def test_r27_drawing_from_one_stream_leaves_the_others_alone(name: str, other: str) -> None:
+    """R27: a thousand draws from one, and the others give what they would have given."""
+    seat, untouched = DealStreams(9, 9).seat(1), DealStreams(9, 9).seat(1)
+    for _ in range(1000):
+        first(getattr(seat, name))
+    same = first(getattr(seat, other)) == first(getattr(untouched, other))
+    assert same is (name != other)
+
+
+def test_r27_a_deal_is_the_same_alone_and_in_a_batch() -> None:
+    """R27: deal 17 does not depend on the deals before it."""
+    batch = [deal_hands(DealStreams(7, deal).deck(), 4, Rules())[0].cards for deal in range(18)]
+    assert batch[17] == deal_hands(DealStreams(7, 17).deck(), 4, Rules())[0].cards
+    assert all(one != other for one, other in pairwise(batch))
+
+
+class Drawing(JustPutCards):
+    """JustPutCards, who also draws from his own stream, as often as he is told."""
+
+    def __init__(self, id: int, *, draws: int) -> None:
+        super().__init__(id)
+        self.draws = draws
+
+    def play(self, p: TurnData) -> TurnOutput:
+        for _ in range(self.draws):
+            self.rng.random()
+        return super().play(p)
+
+
+class Using(JustPutCards):
+    """Plays as its stream says, which it drew already in __init__."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.first = self.rng.random()
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self.rng.random() < self.first
+
+
+def outputs(*entrants: Entrant) -> list[TurnOutput]:
+    """The outputs of a game of four."""
+    table = deal_table(entrants, Rules(), DealStreams(5, 6))
+    found = []
+    while not table.game.over:
+        found.append(step(table)[0])
+    return found
+
+
+@pytest.mark.parametrize("seat", range(4))
+def test_r27_a_bot_that_draws_once_more_shifts_nobodys_cards(seat: int) -> None:
+    """R27: neither the cards the framework draws for it, nor anything of the others."""
+    games = []
+    for draws in (0, 1, 7):
+        entrants = [Entrant("Using", Using)] * 4
+        entrants[seat] = Entrant("Drawing", Drawing, {"draws": draws})
+        games.append(outputs(*entrants))
+    assert games[0] == games[1] == games[2]
+    assert len(games[0]) > 5
+
+
+def test_r27_twins_have_streams_of_their_own() -> None:
+    """R27: the same class in four seats draws four different things, the same ones every time."""
+    tables = [deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, deal)) for deal in (6, 6, 7)]
+    drawn = [[player.first for player in table.players if isinstance(player, Using)] for table in tables]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0] + drawn[2])) == 8
+    assert drawn[0] == [DealStreams(5, 6).seat(seat).bot.random() for seat in range(4)]
+
+
+def test_r27_the_deal_does_not_depend_on_who_plays() -> None:
+    """R27: same deck for all contenders."""
+    for_these = deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, 6)).game.hands
+    for_those = deal_table([Entrant("JustPutCards", JustPutCards)] * 4, Rules(), DealStreams(5, 6)).game.hands
+    assert [held.cards for held in for_these] == [held.cards for held in for_those]
+    assert [held.cards for held in for_these] == [
+        held.cards for held in deal_hands(DealStreams(5, 6).deck(), 4, Rules())
+    ]
+
+
+def test_r27_nothing_touches_the_global_generator() -> None:
+    """R27: it decides nothing, and nothing is drawn from it."""
+    random.seed(1)
+    state = random.getstate()
+    game = outputs(*[Entrant("Using", Using)] * 4)
+    assert random.getstate() == state
+    random.seed(2)
+    assert outputs(*[Entrant("Using", Using)] * 4) == game
+
+
+class Nosy(PlayerAI):
+    """Draws from its stream before its own __init__ has run that of its base."""
+
+    def __init__(self, id: int) -> None:
+        self.early = self.rng.random()
+        self.seat, self.held = self.id, sorted(self.cards)
+        super().__init__(id)
+
+    def observe(self, event: Event) -> None:
+        self.early = 0.0
+
+
+def test_r27_stream_seat_and_cards_are_there_already_in_init() -> None:
+    """R27, R28: `self.rng`, `self.id`, `self.cards`."""
+    streams, held = DealStreams(1, 2).seat(3), Hand([5, 1])
+    player = make_player(Nosy, Seating(3, 0, 2, streams, HandView(held, streams)), {})
+    assert isinstance(player, Nosy)
+    assert (player.seat, player.held) == (3, [1, 5])
+    assert player.early == DealStreams(1, 2).seat(3).bot.random()
+    assert player.rng is streams.bot
+
+
+def test_a_bot_may_be_copied_with_its_streams() -> None:
+    """R27: a bot that thinks ahead copies itself; the copy draws the same and shifts nothing."""
+    streams: SeatStreams = DealStreams(1, 2).seat(3)
+    first(streams.bot)
+    twin = copy.deepcopy(streams)
+    assert first(twin.bot) == first(streams.bot)

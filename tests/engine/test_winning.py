@@ -1,0 +1,272 @@
+"""R9-R12: who wins when, the end, the order of turns, the cap; both win rules."""
+
+import pytest
+
+from dubito.core_game import Game, Result
+from dubito.errors import IllegalOutput
+from dubito.game_data import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
+from dubito.rules import Rules, WinRule
+from tests.engine.helpers import WIN_RULES, hand, position, run
+
+BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
+HARD, SOFT, LOSS, UNFINISHED = Result.HARD_WIN, Result.SOFT_WIN, Result.LOSS, Result.UNFINISHED
+
+
+def results(game: Game) -> list[Result]:
+    """The results of all seats."""
+    return [game.result(seat) for seat in range(len(game.hands))]
+
+
+def test_r9_immediate_the_last_card_wins() -> None:
+    """R9: at the end of the turn; the cards stay on the board, the next player goes on with the number."""
+    game = position("AA/23/45/67")
+    assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2), PlayerWonEvent(0, 1)]
+    data = game.turn_data()
+    assert (data.me.id, data.n_players, data.can_doubt) == (1, 3, False)
+    assert (data.board_cards, data.current_number, data.n_cards_played, data.streak) == (2, 9, 2, 1)
+    assert run(game, "3") == [CardsPlayedEvent(1, 9, 1)]
+
+
+def test_r9_immediate_that_turn_counts_as_not_first() -> None:
+    """R9, R20: the board is not empty, although nobody may be doubted."""
+    game = position("A/23/45/67")
+    run(game, "A as 9", "2")
+    assert (game.player_data(1).turns, game.player_data(1).not_first_turns) == (1, 1)
+
+
+def test_r9_immediate_the_next_play_may_be_doubted_and_the_winners_cards_go_along() -> None:
+    """R9: whoever loses that doubt picks up the winner's last cards as well."""
+    game = position("A/23/45/67")
+    event = run(game, "A as 9", "2", "doubt")[0]
+    assert event == DoubtResolvedEvent(2, 1, True, (2,), (1, 2), 9, 0)
+    assert (hand(game, 1), game.seat) == ("A23", 2)
+
+
+def test_r9_immediate_two_leave_in_a_row_on_one_board() -> None:
+    """R9, R11: the second is not to be doubted either, the turn goes to the next seat in the game."""
+    game = position("A/2/34/56")
+    assert run(game, "A as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(1, 2)]
+    assert game.over
+    game = position("A/2/34/56/78")
+    run(game, "A as 9", "2")
+    data = game.turn_data()
+    assert (data.me.id, data.prev.id, data.next.id, data.can_doubt, data.board_cards) == (2, 4, 3, False, 2)
+
+
+def test_r9_immediate_a_hand_is_not_empty_before_the_discards() -> None:
+    """R9: after discards; the doubter who was wrong and discards all he holds has won."""
+    game = position("A2/AAA/34/56")
+    events = run(game, "A as A", "doubt")
+    assert events[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
+    assert (game.seat, game.turn_data().prev.id) == (2, 0)
+
+
+def test_r9_contested_the_last_card_is_pending() -> None:
+    """R9: he stays seated with no cards until the end of the next player's turn."""
+    game = position("AA/23/45/67", "contested")
+    assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2)]
+    data = game.turn_data()
+    assert (data.n_players, data.can_doubt, data.prev.id, data.prev.n_cards) == (4, True, 0, 0)
+    assert game.places == [None] * 4
+
+
+def test_r9_contested_a_play_confirms_the_win() -> None:
+    """R9: the next player did not doubt; his own play is then the one to doubt."""
+    game = position("AA/23/45/67", "contested")
+    assert run(game, "AA as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(0, 1)]
+    data = game.turn_data()
+    assert (data.me.id, data.prev.id, data.last_player_id, data.n_players) == (2, 1, 1, 3)
+
+
+def test_r9_contested_a_wrong_doubt_confirms_the_win() -> None:
+    """R9: the last cards were honest; the doubter takes them."""
+    game = position("AA/23/45/67", "contested")
+    events = run(game, "AA as A", "doubt")
+    assert events == [DoubtResolvedEvent(1, 0, False, (1, 1), (1, 1), 1, 0), PlayerWonEvent(0, 1)]
+    assert (hand(game, 1), game.seat, game.n_players) == ("AA23", 2, 3)
+
+
+def test_r9_contested_a_right_doubt_brings_him_back() -> None:
+    """R9: it was a bluff; he takes the board and plays on, and is not placed later either."""
+    game = position("A/23/45/67", "contested")
+    assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0)]
+    assert (game.seat, game.n_players, hand(game, 0)) == (1, 4, "A")
+    run(game, "2 as 2", "4", "6")
+    assert game.places == [None] * 4
+    assert (game.seat, game.turn_data().my_n_cards) == (0, 1)
+    run(game, "A")
+    assert run(game, "3") == [CardsPlayedEvent(1, 2, 1), PlayerWonEvent(0, 1)]
+
+
+@BOTH
+def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None:
+    """R9: in both modes, for the wrong doubter and for the caught bluffer."""
+    game = position("A2/AAA/34/56", win_rule)
+    assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
+    game = position("A2/AAA/34/56", win_rule)
+    assert run(game, "A as 2", "AA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
+
+
+def test_r9_contested_a_caught_pending_player_may_win_by_discarding() -> None:
+    """R9: he takes the board, discards four aces, and has no cards again: placed at once, and once."""
+    game = position("A2/AAA/34/56", "contested")
+    assert run(game, "A as 2", "AAA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
+    assert (game.seat, game.n_players) == (2, 3)
+    assert run(game, "3 as 3") == [CardsPlayedEvent(2, 3, 1)]
+
+
+def test_r9_contested_order_pending_winner_then_whoever_discarded() -> None:
+    """R9: both in one turn."""
+    game = position("A/AAA/34/56", "contested")
+    assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
+    assert results(game) == [HARD, SOFT, LOSS, LOSS]
+
+
+def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
+    """R9, R10: two remain after the pending winner, so the doubter without cards is a loser."""
+    game = position("A/AAA/34", "contested")
+    assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1)]
+    assert (game.over, hand(game, 1), results(game)) == (True, "", [HARD, LOSS, LOSS])
+
+
+def test_r9_contested_order_the_end_comes_before_the_next_last_card() -> None:
+    """R9, R10: two remain after the pending winner, so who has just played his last card is a loser."""
+    game = position("A/2/34", "contested")
+    assert run(game, "A as A", "2") == [CardsPlayedEvent(1, 1, 1), PlayerWonEvent(0, 1)]
+    assert (game.over, results(game)) == (True, [HARD, LOSS, LOSS])
+
+
+def test_r9_contested_pending_players_in_a_row() -> None:
+    """R9, R11: each is placed at the end of the next one's turn."""
+    game = position("A/2/3/45/67", "contested")
+    assert run(game, "A as A", "2")[1:] == [PlayerWonEvent(0, 1)]
+    assert game.turn_data().prev.n_cards == 0
+    assert run(game, "3")[1:] == [PlayerWonEvent(1, 2)]
+    assert (game.seat, game.n_players, game.turn_data().prev.id) == (3, 3, 2)
+    assert run(game, "4")[1:] == [PlayerWonEvent(2, 3)]
+    assert results(game) == [HARD, SOFT, SOFT, LOSS, LOSS]
+
+
+@BOTH
+def test_r10_over_with_two_left(win_rule: WinRule) -> None:
+    """R10: both lose whatever they hold; place 1 is a hard win, 2 to n - 2 a soft win."""
+    game = position("A/2/3/4/56/78", win_rule)
+    run(game, "A as A", "2", "3")
+    assert not game.over
+    run(game, "4")
+    if win_rule == "contested":
+        run(game, "5")
+    assert game.over
+    assert not game.capped
+    assert game.places == [1, 2, 3, 4, None, None]
+    assert results(game) == [HARD, SOFT, SOFT, SOFT, LOSS, LOSS]
+
+
+def test_r10_with_three_players_there_is_one_winner() -> None:
+    """R10: the hard win, then the game is over, and nobody may move."""
+    game = position("A/23/45")
+    run(game, "A as A")
+    assert results(game) == [HARD, LOSS, LOSS]
+    for move in ("2", "doubt"):
+        with pytest.raises(IllegalOutput, match=r"^the game is over$"):
+            run(game, move)
+
+
+@BOTH
+def test_r11_seating_order_after_two_wins_in_a_row(win_rule: WinRule) -> None:
+    """R11: the turn passes over everyone who has left, also from the last seat to the first."""
+    game = position("2A/344/5/6/78/9T", win_rule)
+    run(game, "2 as 2", "3", "5", "6", "7")
+    assert game.places[2:4] == [1, 2]
+    seats = []
+    for move in ("9", "A", "4"):
+        seats.append(game.seat)
+        run(game, move)
+    assert [*seats, game.seat] == [5, 0, 1, 4]
+
+
+def test_r12_the_cap_is_a_thousand_turns() -> None:
+    """R12: three players who doubt every opening in vain hand the same cards round for ever."""
+    game = position("A2/A3/23")
+    while not game.over:
+        held = hand(game, game.seat)
+        assert game.turns < 1000
+        run(game, "doubt" if game.can_doubt else f"{held[0]} as {held[0]}")
+    assert (game.turns, game.free_turns, game.capped) == (1000, 0, True)
+    assert results(game) == [UNFINISHED] * 3
+
+
+@BOTH
+def test_r12_free_turns_are_not_counted(win_rule: WinRule) -> None:
+    """R12: and the one that the last turn earned is still played; afterwards nobody may move."""
+    game = position("A2/345/67", win_rule, max_turns=2)
+    run(game, "A as 9", "doubt")
+    assert (game.over, game.seat, game.turns, game.free_turns) == (False, 1, 2, 0)
+    run(game, "3 as 3")
+    assert (game.over, game.capped, game.turns, game.free_turns) == (True, True, 2, 1)
+    assert results(game) == [UNFINISHED] * 3
+    with pytest.raises(IllegalOutput, match=r"^the game is over$"):
+        run(game, "6")
+
+
+def test_r12_a_free_turn_before_the_cap_does_not_bring_it_nearer() -> None:
+    """R12: three turns are three turns beside the free one."""
+    game = position("A2/345/67", max_turns=3)
+    run(game, "A as 9", "doubt", "3 as 3")
+    assert not game.over
+    run(game, "6")
+    assert (game.capped, game.turns, game.free_turns) == (True, 3, 1)
+
+
+def test_r12_a_wrong_doubt_earns_no_turn_beyond_the_cap() -> None:
+    """R12: only a free turn is still played."""
+    game = position("A2/345/67", max_turns=2)
+    run(game, "A as A", "doubt")
+    assert (game.capped, results(game)) == (True, [UNFINISHED] * 3)
+
+
+def test_r12_a_pending_winner_is_unfinished() -> None:
+    """R12: contested; he was still seated."""
+    game = position("A/23/45", "contested", max_turns=1)
+    assert run(game, "A as A") == [CardsPlayedEvent(0, 1, 1)]
+    assert (game.capped, game.places, results(game)) == (True, [None] * 3, [UNFINISHED] * 3)
+
+
+def test_r12_a_pending_predecessor_is_placed_before_the_cap() -> None:
+    """R9, R12: the turn ends, with its wins, and then the cap applies; the new pending player is unfinished."""
+    game = position("A/2/34/56", "contested", max_turns=2)
+    run(game, "A as A", "2")
+    assert (game.capped, results(game)) == (True, [HARD, UNFINISHED, UNFINISHED, UNFINISHED])
+
+
+def test_r12_a_game_that_is_over_is_not_capped() -> None:
+    """R10, R12: the last turn ended the game, so those left have lost."""
+    game = position("A/2/34", "contested", max_turns=2)
+    run(game, "A as A", "2")
+    assert (game.over, game.capped, results(game)) == (True, False, [HARD, LOSS, LOSS])
+    game = position("A2/2/34", max_turns=2)
+    run(game, "A as A", "2")
+    assert (game.over, game.capped, results(game)) == (True, False, [LOSS, HARD, LOSS])
+
+
+def test_r12_who_had_won_keeps_his_win() -> None:
+    """R12: a hard and a soft win, the others unfinished."""
+    game = position("A/2/34/56/78", max_turns=3)
+    run(game, "A as A", "2", "3")
+    assert (game.capped, results(game)) == (True, [HARD, SOFT, UNFINISHED, UNFINISHED, UNFINISHED])
+
+
+def test_r12_a_win_in_the_free_turn_at_the_cap_counts() -> None:
+    """R9, R12: the free turn is played in full."""
+    game = position("A2/3/45/67", max_turns=2)
+    run(game, "A as 9", "doubt")
+    assert run(game, "3 as 3") == [CardsPlayedEvent(1, 3, 1), PlayerWonEvent(1, 1)]
+    assert results(game) == [UNFINISHED, HARD, UNFINISHED, UNFINISHED]
+
+
+def test_r12_the_cap_may_be_set() -> None:
+    """R12: one turn is the shortest game there is."""
+    game = position("A2/34/56", max_turns=1)
+    assert game.rules == Rules(max_turns=1)
+    run(game, "A as A")
+    assert (game.over, game.capped, game.turns) == (True, True, 1)

@@ -1,0 +1,272 @@
+"""R28: the ways to write a bot, the helpers that build and never touch the hand, the hand's read-only view."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bots.base import BotBase
+from dubito.errors import BotError, IllegalOutput
+from dubito.game_data import NUMBERS, TurnData, TurnOutput
+from dubito.hand import Hand, HandView
+from dubito.handlers import Entrant, step
+from dubito.player import FiveNodes, PlayerAI, Seating, make_player
+from dubito.streams import DealStreams
+from tests.engine.helpers import cards, hand, position, run, table
+from tests.engine.test_hostile import Quiet
+
+
+def view(held: str) -> HandView:
+    """The view of a hand in letters."""
+    return HandView(Hand(cards(held)), DealStreams(0, 0).seat(0))
+
+
+def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
+    """A player who holds these cards, and what he sees, as seat 0 or after some moves as another."""
+    hands = ["A2345", "6789T", "AJQK"]
+    hands[len(moves)] = held
+    game = position("/".join(hands))
+    run(game, *moves)
+    streams = DealStreams(0, 0).seat(game.seat)
+    seating = Seating(game.seat, 0, 0, streams, HandView(game.hands[game.seat], streams))
+    return make_player(PlayerAI, seating, {}), game.turn_data()
+
+
+def test_r28_the_five_nodes_are_one_way() -> None:
+    """R28: BotBase with A-E."""
+    assert issubclass(BotBase, FiveNodes)
+    output, _ = step(table(position("AA2/34/56"), Quiet))
+    assert output.number == (output.cards or [0])[0]
+
+
+class Counting(Quiet):
+    """Keeps count of its turns before it plays."""
+
+    def __init__(self, id: int, *, start: int = 0) -> None:
+        super().__init__(id)
+        self.turns = start
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.turns += 1
+        return super().play(p)
+
+
+def test_r28_an_overridden_play_may_end_in_super() -> None:
+    """R28: state is brought up to date, and the nodes decide."""
+    games = [position("AA2/34/56"), position("AA2/34/56")]
+    tables = [table(games[0], Counting), table(games[1], Quiet)]
+    assert step(tables[0])[0] == step(tables[1])[0]
+    player = tables[0].players[0]
+    assert isinstance(player, Counting)
+    assert player.turns == 1
+
+
+class Own(PlayerAI):
+    """Returns an output of its own."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return TurnOutput(False, 13, tuple(self.cards)[:2])
+
+
+def test_r28_a_player_may_return_an_output_itself() -> None:
+    """R28: a subclass of PlayerAI, list or tuple."""
+    game = position("AA2/34/56")
+    step(table(game, Own))
+    assert (hand(game, 0), game.number, game.board) == ("2", 13, [1, 1])
+
+
+def test_r28_settings_are_keyword_arguments_after_the_id() -> None:
+    """R28: with their defaults."""
+    at = table(position("AA2/34/56"), Entrant("Counting", Counting, {"start": 5}), Counting)
+    players = [player for player in at.players if isinstance(player, Counting)]
+    assert [(player.id, player.turns) for player in players] == [(0, 5), (1, 0)]
+
+
+class Collecting(Quiet):
+    """Writes into its settings."""
+
+    def __init__(self, id: int, *, notes: list[int]) -> None:
+        super().__init__(id)
+        notes.append(id)
+        self.notes = notes
+
+
+def test_r28_a_new_instance_per_seat_and_game_with_settings_of_its_own() -> None:
+    """R28: none reaches another's, nor those of the next game."""
+    notes: list[int] = []
+    entrant = Entrant("Collecting", Collecting, {"notes": notes})
+    players = [
+        player
+        for _ in range(2)
+        for player in table(position("AA2/34/56"), entrant, entrant).players
+        if isinstance(player, Collecting)
+    ]
+    assert len({id(player) for player in players}) == 4
+    assert [player.notes for player in players] == [[0], [1], [0], [1]]
+    assert notes == []
+
+
+def test_r28_doubt() -> None:
+    """R28: the output that doubts."""
+    player, p = seated("34", ("A as 3",))
+    assert player.doubt(p) == TurnOutput(True)
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("moves", [(), ("A as 3",)])
+def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
+    """R28, R24: random cards; the number only when opening."""
+    player, p = seated("2344", moves)
+    sizes = set()
+    for _ in range(60):
+        output = player.bluff(p, maximize=maximize)
+        assert output.doubt is False
+        assert (output.number is None) if moves else (output.number in NUMBERS)
+        assert not Counter(output.cards) - Counter(cards("2344"))
+        sizes.add(len(output.cards or ()))
+    assert sizes == ({3} if maximize else {1, 2, 3})
+
+
+@pytest.mark.parametrize(
+    ("held", "moves", "maximize", "expected"),
+    [
+        ("2443", (), True, TurnOutput(False, 4, [4, 4])),
+        ("3", (), False, TurnOutput(False, 3, [3])),
+        ("*3343", ("A as 3",), True, TurnOutput(False, None, [3, 3, 3])),
+        ("*34", ("A as 3",), False, TurnOutput(False, None, [3])),
+    ],
+)
+def test_r28_play_truthfully(held: str, moves: tuple[str, ...], maximize: bool, expected: TurnOutput) -> None:
+    """R28, R24: honest cards, built and not taken."""
+    player, p = seated(held, moves)
+    assert player.play_truthfully(p, maximize=maximize) == expected
+    assert sorted(player.cards) == sorted(cards(held))
+
+
+def test_r28_play_truthfully_without_the_number_is_the_bots_error() -> None:
+    """R28: jokers do not help."""
+    player, p = seated("*45", ("A as 3",))
+    for maximize in (True, False):
+        with pytest.raises(IllegalOutput, match=r"^play_truthfully needs a card 3 in the hand$"):
+            player.play_truthfully(p, maximize=maximize)
+
+
+class Honest(PlayerAI):
+    """Wants to be honest, come what may."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return self.play_truthfully(p, maximize=True)
+
+
+def test_r28_it_is_blamed_by_name() -> None:
+    """R13, R28: as an error of the bot."""
+    game = position("A2/45/67")
+    run(game, "A as 3")
+    with pytest.raises(BotError, match=r"^Honest \(seat 1\) .*: play_truthfully needs a card 3 in the hand$"):
+        step(table(game, Honest, Honest, Honest))
+
+
+@pytest.mark.parametrize(
+    ("held", "pick", "expected"),
+    [
+        ("2443", lambda view: view.pick_most(), "44"),
+        ("2433", lambda view: view.pick_most(), "33"),
+        ("5225", lambda view: view.pick_most(), "22"),
+        ("7777", lambda view: view.pick_most(), "777"),
+        ("**3", lambda view: view.pick_most(), "3"),
+        ("**", lambda view: view.pick_most(), "**"),
+        ("", lambda view: view.pick_most(), ""),
+        ("2443", lambda view: view.pick_all(4), "44"),
+        ("4444", lambda view: view.pick_all(4), "444"),
+        ("2443", lambda view: view.pick_all(5), ""),
+        ("**43", lambda view: view.pick_all(0), "**"),
+        ("2443", lambda view: view.pick(4, 1), "4"),
+        ("2443", lambda view: view.pick(4, 5), "44"),
+        ("2443", lambda view: view.pick(4, 0), ""),
+        ("2443", lambda view: view.pick(4, -1), ""),
+        ("2443", lambda view: view.pick(14, 2), ""),
+        ("2443", lambda view: view.pick(-1, 2), ""),
+        ("2443", lambda view: view.pick_random(4), "2344"),
+        ("2443", lambda view: view.pick_random(9), "2344"),
+        ("2443", lambda view: view.pick_random(0), ""),
+        ("2443", lambda view: view.pick_random(-1), ""),
+        ("", lambda view: view.pick_random(1), ""),
+    ],
+)
+def test_r28_picks(held: str, pick: Callable[[HandView], list[int]], expected: str) -> None:
+    """R28, R25: lists of at most what is held, and the hand as it was; the list is the bot's own."""
+    own = view(held)
+    picked = pick(own)
+    assert type(picked) is list
+    assert sorted(picked) == cards(expected)
+    picked.clear()
+    assert list(own) == cards(held)
+
+
+def test_r28_pick_random_draws_from_the_framework() -> None:
+    """R27, R28: without replacement, and not from the bot's own stream."""
+    streams = DealStreams(0, 0).seat(0)
+    own = HandView(Hand(cards("A23456789")), streams)
+    seen = set()
+    for _ in range(200):
+        picked = own.pick_random(3)
+        assert len(set(picked)) == 3
+        seen.update(picked)
+    assert seen == set(range(1, 10))
+    assert streams.bot.random() == DealStreams(0, 0).seat(0).bot.random()
+    assert streams.framework.random() != DealStreams(0, 0).seat(0).framework.random()
+
+
+def test_r26_the_view_of_a_hand_is_read_only() -> None:
+    """R26, R28: there is nothing in it to write to, and what it gives is a copy."""
+    own = view("*2443")
+    for name in ("cards", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(own, name, [])
+    with pytest.raises(TypeError):
+        own[0] = 1  # type: ignore[index]
+    own.count_all().clear()
+    assert list(own) == cards("*2443")
+
+
+def test_r28_questions_about_the_hand() -> None:
+    """R28: how many, whether at all, whether all alike."""
+    own = view("*2443")
+    assert (len(own), sorted(own), own.most_common()) == (5, cards("*2344"), 4)
+    assert own.count_all() == {0: 1, 2: 1, 3: 1, 4: 2}
+    assert [own.count(number) for number in (-1, 0, 2, 4, 5, 13, 14)] == [0, 1, 1, 2, 0, 0, 0]
+    assert [own.has(number) for number in (-1, 0, 2, 4, 5, 13, 14)] == [False, True, True, True, False, False, False]
+    assert [view(held).all_equal() for held in ("", "4", "44", "**", "45", "*4")] == [True] * 4 + [False] * 2
+    assert repr(own) == "HandView([0, 2, 3, 4, 4])"
+
+
+def test_r28_the_view_follows_the_hand() -> None:
+    """R28: what is played is gone, what is picked up is there, a set that is discarded is gone."""
+    game = position("A2/AAA3/45")
+    at = table(game, Own, Own, Own)
+    views = [player.cards for player in at.players if player is not None]
+    run(game, "A as A")
+    assert [sorted(own) for own in views] == [[2], [1, 1, 1, 3], [4, 5]]
+    run(game, "doubt")
+    assert [sorted(own) for own in views] == [[2], [3], [4, 5]]
+    assert [(own.count(1), own.has(3), len(own)) for own in views][1] == (0, True, 1)
+
+
+def test_r28_a_hand_counts_what_it_holds() -> None:
+    """R28: cards and counts agree after every change."""
+    held = Hand(cards("*2443"))
+    held.add(cards("44K"))
+    held.remove(cards("*2"))
+    assert (sorted(held.cards), held.counts[0], held.counts[4], held.counts[13]) == (cards("34444K"), 0, 4, 1)
+    assert held.discard_sets() == [4]
+    assert (sorted(held.cards), held.counts[4]) == (cards("3K"), 0)
+    assert held.discard_sets() == []
+
+
+@pytest.mark.parametrize("move", [{"doubt": False, "number": 2, "cards": [2]}, {"doubt": True}])
+def test_r28_outputs_are_plain_values(move: dict[str, Any]) -> None:
+    """R28: equal when their fields are, with None where nothing was said."""
+    assert TurnOutput(**move) == TurnOutput(**move)
+    assert TurnOutput(True).number is None
+    assert TurnOutput(True).cards is None

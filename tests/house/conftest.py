@@ -1,0 +1,22 @@
+"""A house without faults, one for all tests of a module."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dubito.house.server import House
+from tests.house.kit import POLICY, Asker
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    """The server."""
+    with House(policy=POLICY) as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def ask(house: House) -> Iterator[Asker]:
+    """Both SDKs, pointed at it."""
+    with Asker(house) as ask:
+        yield ask

@@ -1,0 +1,195 @@
+"""The house as Anthropic's own SDK sees it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import pytest
+
+from dubito.house.server import House
+from tests.house.kit import FORMATS, POLICY, SEEN, Answer, anthropic_at
+
+FORMAT = FORMATS["anthropic"]
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.fixture(scope="module")
+def client(house: House) -> Iterator[anthropic.Anthropic]:
+    with anthropic_at(house) as client:
+        yield client
+
+
+def said(text: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": text}]
+
+
+def create(client: anthropic.Anthropic, **changed: Any) -> Any:
+    request = {"model": "house-honest", "max_tokens": 100, "messages": said("say yes"), **FORMAT, **changed}
+    return client.messages.create(**request)
+
+
+def test_a_structured_answer_comes_back(client: anthropic.Anthropic) -> None:
+    reply = create(client)
+    assert [block.to_dict() for block in reply.content] == [
+        {"type": "text", "text": '{"answer":true}', "citations": None}
+    ]
+    assert (reply.stop_reason, reply.role, reply.model) == ("end_turn", "assistant", "house-honest")
+    assert reply.id.startswith("msg_01")
+    assert create(client, messages=said("no")).content[0].text == '{"answer":false}'
+    assert create(client, output_config={"effort": "low"}).content[0].text == '{"answer":true}', "free text is the same"
+
+
+def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
+    with anthropic.Anthropic(
+        base_url=house.anthropic_base_url, api_key="any", max_retries=0, _strict_response_validation=True
+    ) as strict:
+        assert create(strict).stop_reason == "end_turn"
+        assert create(strict, max_tokens=1).stop_reason == "max_tokens"
+        assert [model.id for model in strict.models.list()] == list(POLICY.models)
+
+
+def test_parse_gives_the_model(client: anthropic.Anthropic) -> None:
+    messages: Any = said("say yes")
+    reply = client.messages.parse(model="house-honest", max_tokens=100, messages=messages, output_format=Answer)
+    assert reply.parsed_output == Answer(answer=True)
+
+
+def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:
+    system = [{"type": "text", "text": "one", **MARK}, {"type": "text", "text": "two"}]
+    blocks = [{"type": "text", "text": "three"}, {"type": "text", "text": "four"}]
+    messages = [{"role": "user", "content": blocks}, *said("five")]
+    create(client, system=system, messages=messages)
+    assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
+
+
+@pytest.mark.parametrize(
+    ("system", "extra", "cached"),
+    [
+        ("x" * 8000, {}, 0),
+        ("x" * 8000, MARK, 2000),
+        ([{"type": "text", "text": "x" * 8000}], {}, 0),
+        ([{"type": "text", "text": "x" * 4000, **MARK}, {"type": "text", "text": "x" * 3999}], {}, 1000),
+        ([{"type": "text", "text": "x" * 4000}, {"type": "text", "text": "x" * 3999, **MARK}], {}, 2000),
+    ],
+)
+def test_marked_system_text_counts_as_cached(
+    client: anthropic.Anthropic, system: Any, extra: dict[str, Any], cached: int
+) -> None:
+    usage = create(client, system=system, messages=said("123"), **extra).usage
+    assert usage.cache_read_input_tokens == cached
+    assert usage.input_tokens + cached == 2001, "cached ones not included"
+    assert (usage.cache_creation_input_tokens, usage.output_tokens) == (0, 4)
+
+
+def test_headers_are_the_providers(client: anthropic.Anthropic) -> None:
+    messages: Any = said("?")
+    raw = client.messages.with_raw_response.create(model="house-honest", max_tokens=9, messages=messages)
+    assert raw.request_id is not None
+    assert raw.request_id.startswith("req_")
+    assert raw.headers["anthropic-ratelimit-requests-remaining"] == "3996"
+    assert raw.headers["anthropic-ratelimit-input-tokens-reset"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_limit_on_output_cuts(client: anthropic.Anthropic) -> None:
+    cut = create(client, max_tokens=3)
+    assert (cut.stop_reason, cut.usage.output_tokens) == ("max_tokens", 3)
+    assert cut.content[0].text == '{"answer":tr'
+    assert create(client, max_tokens=4).stop_reason == "end_turn"
+
+
+def test_models_are_listed(client: anthropic.Anthropic) -> None:
+    assert [model.id for model in client.models.list()] == ["house-random", "house-honest"]
+    assert client.models.retrieve("house-random").lifecycle == "active"
+    with pytest.raises(anthropic.NotFoundError):
+        client.models.retrieve("claude-9")
+
+
+OPEN_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
+INVALID = "invalid_request_error"
+REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] = [
+    ({"model": "claude-9"}, anthropic.NotFoundError, "not_found_error", "model: claude-9"),
+    ({"model": None}, anthropic.BadRequestError, INVALID, "model: Field required"),
+    ({"extra_body": {"max_tokens": None}}, anthropic.BadRequestError, INVALID, "max_tokens: Field required"),
+    ({"max_tokens": 0}, anthropic.BadRequestError, INVALID, "max_tokens: Input should be an integer greater"),
+    ({"messages": None}, anthropic.BadRequestError, INVALID, "messages: Field required"),
+    ({"messages": []}, anthropic.BadRequestError, INVALID, "messages: Input should be at least one message"),
+    ({"messages": [{"role": "user"}]}, anthropic.BadRequestError, INVALID, "messages.0.content: Input should be"),
+    ({"system": 7}, anthropic.BadRequestError, INVALID, "system: Input should be a string or an array"),
+    (
+        {"messages": said("x" * 800_004)},
+        anthropic.BadRequestError,
+        INVALID,
+        "prompt is too long: 200001 tokens > 200000",
+    ),
+    ({"extra_body": {"temperature": 1.0}}, anthropic.BadRequestError, INVALID, "`temperature` is not supported"),
+    ({"extra_body": {"top_k": None}}, anthropic.BadRequestError, INVALID, "`top_k` is not supported"),
+    ({"extra_body": {"seed": 1}}, anthropic.BadRequestError, INVALID, "seed: Extra inputs are not permitted"),
+    ({"extra_body": {"stream": True}}, anthropic.BadRequestError, INVALID, "`stream` is not supported"),
+    (
+        {"output_config": {"format": {"type": "json_schema", "schema": OPEN_SCHEMA}}},
+        anthropic.BadRequestError,
+        INVALID,
+        "'additionalProperties' is required",
+    ),
+    ({"extra_headers": {"x-dubito-try": "-1"}}, anthropic.BadRequestError, INVALID, "x-dubito-try: Input should be"),
+    (
+        {"extra_headers": {"anthropic-version": anthropic.Omit()}},
+        anthropic.BadRequestError,
+        INVALID,
+        "anthropic-version",
+    ),
+    (
+        {"extra_headers": {"Authorization": anthropic.Omit()}},
+        anthropic.AuthenticationError,
+        "authentication_error",
+        "x-api-key header is required",
+    ),
+    (
+        {"extra_headers": {"Authorization": "Bearer wrong-1"}},
+        anthropic.AuthenticationError,
+        "authentication_error",
+        "invalid x-api-key",
+    ),
+    (
+        {"extra_headers": {"Authorization": "Bearer broke-1"}},
+        anthropic.PaymentRequiredError,
+        "billing_error",
+        "credit balance is too low",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "kind", "message"), REFUSED)
+def test_errors_are_the_providers(
+    client: anthropic.Anthropic, changed: dict[str, Any], error: type[anthropic.APIStatusError], kind: str, message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        create(client, **changed)
+    assert type(caught.value) is error
+    assert caught.value.type == kind
+    assert message in str(caught.value.api_message)
+    body: Any = caught.value.body
+    assert (body["type"], body["request_id"]) == ("error", caught.value.request_id)
+
+
+def test_an_x_api_key_is_a_key_too(house: House) -> None:
+    with anthropic_at(house) as client:
+        bare = {"Authorization": anthropic.Omit(), "x-api-key": "any"}
+        assert create(client, extra_headers=bare).stop_reason == "end_turn"
+        with pytest.raises(anthropic.AuthenticationError):
+            create(client, extra_headers=bare | {"x-api-key": "wrong"})
+
+
+def test_what_is_no_json_is_refused(client: anthropic.Anthropic) -> None:
+    for text in (b"", b"{", b"[]", b"\xff"):
+        with pytest.raises(anthropic.BadRequestError, match="not valid JSON"):
+            client.post("/v1/messages", cast_to=object, content=text)
+
+
+def test_other_paths_and_methods_are_refused(client: anthropic.Anthropic) -> None:
+    with pytest.raises(anthropic.NotFoundError) as caught:
+        client.messages.batches.list()
+    assert caught.value.type == "not_found_error"
+    with pytest.raises(anthropic.APIStatusError, match="Method Not Allowed") as refused:
+        client.get("/v1/messages", cast_to=object)
+    assert refused.value.status_code == 405

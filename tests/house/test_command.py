@@ -1,0 +1,62 @@
+"""`dubito house` in a process of its own, as a user has it."""
+
+import json
+import signal
+from pathlib import Path
+
+import anthropic
+import openai
+import pytest
+
+from dubito.cli.house import house as command
+from dubito.errors import UsageError
+from dubito.house.server import House
+from tests.cli.kit import started
+from tests.house.kit import POLICY
+
+
+def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
+    with started(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--latency", "0.001") as process:
+        assert process.stdout is not None
+        first, second, third, fourth = (process.stdout.readline().split() for _ in range(4))
+        assert third[:4] == ["models:", "house-random,", "house-honest,", "house-sharp;"]
+        assert fourth == ["Ctrl-C", "ends", "it"]
+        with openai.OpenAI(base_url=first[2], api_key="any", max_retries=0) as client:
+            assert [model.id for model in client.models.list()] == ["house-random", "house-honest", "house-sharp"]
+            assert client.responses.create(model="house-sharp", input="?").status == "completed"
+        with anthropic.Anthropic(base_url=second[2], api_key="any", max_retries=0) as other:
+            other.messages.create(model="house-honest", max_tokens=9, messages=[{"role": "user", "content": "?"}])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "3 calls answered\n", "")
+    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert [call["model"] for call in calls] == [None, "house-sharp", "house-honest"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--rate-limit", "2"], "rate-limit is a probability from 0 to 1, not 2.0"),
+        (["--server-error", "nan"], "server-error is a probability from 0 to 1, not nan"),
+        (["--latency", "inf"], "latency is a number of seconds from 0, not inf"),
+        (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
+        (["--log", "no/such/folder"], "the call log no/such/folder cannot be written: No such file or directory"),
+    ],
+)
+def test_mistakes_have_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        command.main(["--port", "0", *words], standalone_mode=False)
+    assert str(caught.value) == sentence
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_in_use_has_one_sentence() -> None:
+    with House(policy=POLICY) as house, pytest.raises(UsageError) as caught:
+        command.main(["--port", str(house.port)], standalone_mode=False)
+    where = f"127.0.0.1 port {house.port}"
+    text = f"cannot listen on {where} (address already in use): choose another port, or 0 for a free one"
+    assert str(caught.value) == text

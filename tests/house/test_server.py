@@ -1,0 +1,182 @@
+"""The server around it: its log, its ports, many clients at once, its end."""
+
+import json
+import socket
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from dubito.errors import UsageError
+from dubito.house.calls import Call
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from tests.house.kit import POLICY, Asker, answer_in, anthropic_at, openai_at
+
+
+def test_every_call_is_one_record(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    messages: Any = [{"role": "user", "content": "123"}]
+    system: Any = [{"type": "text", "text": "x" * 100, "cache_control": {"type": "ephemeral"}}]
+    with House(policy=POLICY, log=log) as house:
+        with Asker(house) as ask:
+            ask("openai", "12345", model="house-honest", draw=7, attempt=3)
+            ask("openai", "12345", model="house-honest", draw=8)
+            ask("openai", "12345", model="gpt-9")
+        with anthropic_at(house) as client:
+            client.messages.create(model="house-random", max_tokens=9, system=system, messages=messages)
+        with openai_at(house) as other:
+            with pytest.raises(openai.BadRequestError):
+                other.post("/responses", cast_to=object, content=b"{")
+            other.models.list()
+            with pytest.raises(openai.NotFoundError):
+                other.get("/nothing", cast_to=object)
+        calls = house.calls
+        assert [json.loads(line) for line in log.read_text().splitlines()] == [asdict(call) for call in calls]
+    first, second, third, fourth, *others = calls
+    path = "/v1/responses"
+    assert first == Call("openai", path, "house-honest", 200, first.request, "7", 3, 2, 4, 0, understood=True)
+    assert second == replace(first, draw="8", try_number=1), "draw and try are not part of the request"
+    assert third == Call("openai", path, "gpt-9", 404, third.request, "0", 1)
+    assert third.request != first.request
+    assert (fourth.protocol, fourth.path, fourth.understood) == ("anthropic", "/v1/messages", False)
+    assert (fourth.input_tokens, fourth.output_tokens, fourth.cached_tokens) == (26, 4, 25)
+    assert [(call.path, call.model, call.status) for call in others] == [
+        ("/v1/responses", None, 400),
+        ("/v1/models", None, 200),
+        ("/v1/nothing", None, 404),
+    ]
+    assert house.calls == calls, "readable after the end"
+
+
+def test_a_log_is_continued(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    for _ in range(2):
+        with House(policy=POLICY, log=log) as house, Asker(house) as ask:
+            ask("openai")
+            assert len(house.calls) == 1
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_a_log_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:
+    house = House(policy=POLICY, log=tmp_path)
+    with pytest.raises(UsageError, match=r"the call log .* cannot be written: Is a directory"), house:
+        pass
+
+
+@pytest.mark.parametrize("key", ["PLANTED-fine", "wrong-PLANTED", "broke-PLANTED"])
+def test_no_key_and_no_header_gets_into_log_or_answer(
+    tmp_path: Path, key: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "calls.jsonl"
+    headers = {"x-other": "PLANTED", "openai-organization": "PLANTED"}
+    with House(policy=POLICY, log=log, faults=Faults(server_error=0.5)) as house:
+        with openai_at(house, key) as client, ThreadPoolExecutor(4) as pool:
+
+            def one(draw: int) -> str:
+                draws = {"x-dubito-draw": str(draw)}
+                try:
+                    raw = client.responses.with_raw_response.create(
+                        model="house-random", input="?", extra_headers=headers | draws
+                    )
+                except openai.APIStatusError as error:
+                    return f"{error.response.text} {error.response.headers}"
+                return f"{raw.http_response.text} {raw.headers}"
+
+            answers = list(pool.map(one, range(8)))
+        calls = repr(house.calls)
+    assert len(answers) == len(log.read_text().splitlines()) == 8
+    for text in (log.read_text(), calls, *answers, *capfd.readouterr()):
+        assert "PLANTED" not in text
+
+
+def test_a_port_in_use_is_the_users_mistake(house: House) -> None:
+    second = House(house.port, policy=POLICY)
+    text = (
+        f"cannot listen on 127.0.0.1 port {house.port} (address already in use): choose another port, or 0 for a free"
+    )
+    with pytest.raises(UsageError) as caught, second:
+        pass
+    assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"port": 65536}, "port is a number from 0 to 65535, not 65536"),
+        ({"port": -1}, "port is a number from 0 to 65535, not -1"),
+        ({"latency": -1.0}, "latency is a number of seconds from 0, not -1.0"),
+        ({"latency": float("nan")}, "latency is a number of seconds from 0, not nan"),
+    ],
+)
+def test_impossible_numbers_are_refused(numbers: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        House(policy=POLICY, **numbers)
+    assert str(caught.value) == message
+
+
+def test_nothing_is_left_at_the_end() -> None:
+    before = threading.active_count()
+    with House(policy=POLICY) as house, Asker(house) as ask:
+        assert ask("openai")[0] == 200
+        assert threading.active_count() > before
+        port = house.port
+        house.__exit__(None, None, None)  # while a client still holds its connection
+        assert threading.active_count() == before
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens"
+    with House(port, policy=POLICY) as again, Asker(again) as ask:
+        assert again.port == port, "the port is free at once"
+        assert ask("openai")[0] == 200
+
+
+def test_the_end_does_not_wait_for_latency() -> None:
+    with ThreadPoolExecutor(8) as pool, House(policy=POLICY, latency=600) as house, Asker(house) as ask:
+        asked = [pool.submit(ask, "openai", draw=draw) for draw in range(8)]
+        while len(house.calls) < 8:
+            assert not any(future.done() for future in asked)
+        house.__exit__(None, None, None)
+        assert [future.result()[0] for future in asked] == [200] * 8, "what was under way was answered"
+
+
+HALF_A_REQUEST = b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"
+
+
+def test_a_client_that_never_finishes_does_not_hold_up_the_end() -> None:
+    with (
+        House(policy=POLICY) as house,
+        Asker(house) as ask,
+        socket.create_connection(("127.0.0.1", house.port)) as slow,
+    ):
+        slow.sendall(HALF_A_REQUEST)
+        assert ask("openai")[0] == 200
+
+
+def test_a_client_that_leaves_halfway_is_not_heard_of(capfd: pytest.CaptureFixture[str]) -> None:
+    with House(policy=POLICY) as house, Asker(house) as ask:
+        with socket.create_connection(("127.0.0.1", house.port)) as leaving:
+            leaving.sendall(HALF_A_REQUEST)
+        assert ask("openai")[0] == 200
+        assert len(house.calls) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_sixty_four_clients_at_once() -> None:
+    with House(policy=POLICY, faults=Faults(rate_limit=0.1)) as house, Asker(house) as ask:
+
+        def one(number: int) -> tuple[int, str]:
+            return ask(("openai", "anthropic")[number % 2], f"question {number // 4}", draw=number // 2 % 2)
+
+        with ThreadPoolExecutor(64) as pool:
+            crowd = list(pool.map(one, range(256)))
+        assert crowd == [one(number) for number in range(256)], "as if each had come alone"
+        calls = house.calls
+    assert {status for status, _ in crowd} == {200, 429}
+    assert all(answer_in(body) in (True, False) for status, body in crowd if status == 200)
+    assert len(calls) == 512
+    assert set(Counter((call.request, call.draw) for call in calls).values()) == {2}

@@ -1,0 +1,102 @@
+"""The smallest JSON that fits a schema, and the schemas that the providers refuse."""
+
+import json
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from dubito.house.anthropic_wire import AnthropicWire
+from dubito.house.openai_wire import OpenAIWire
+from dubito.house.refusal import KINDS, Refusal
+from dubito.house.structured import answer_text, check_schema
+
+
+class Mood(Enum):
+    """A definition that is referred to."""
+
+    CALM = "calm"
+
+
+class Inner(BaseModel):
+    """An object in the object."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answer: bool
+    number: float
+
+
+class Rich(BaseModel):
+    """Every kind of field that an answer schema may have."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    reason: str
+    answer: bool
+    maybe: bool | None
+    nothing: str | None
+    number: int
+    cards: list[int]
+    inner: Inner
+    mood: Mood
+    word: Literal["a", "b"]
+    always: Literal["x"]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_the_text_fits_the_schema(answer: bool) -> None:
+    schema = check_schema(Rich.model_json_schema(), "schema", every_required=True)
+    text = answer_text(schema, answer)
+    rich = Rich.model_validate_json(text)
+    assert (rich.answer, rich.maybe, rich.inner.answer) == (answer, answer, answer)
+    assert (rich.nothing, rich.number, rich.cards, rich.mood, rich.word) == (None, 0, [], Mood.CALM, "a")
+    assert rich.reason
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")), "compact, keys in order"
+
+
+def test_what_is_not_required_is_left_out_but_the_answer_never() -> None:
+    properties = {"answer": {"type": ["null", "boolean"]}, "note": {"type": "string"}}
+    assert answer_text({"type": "object", "properties": properties}, True) == '{"answer":true}'
+    assert answer_text(None, False) == '{"answer":false}'
+
+
+CLOSED = {"type": "object", "additionalProperties": False}
+ANSWER = {"answer": {"type": "boolean"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "every_required", "reason"),
+    [
+        (None, False, "must be an object"),
+        ([], False, "must be an object"),
+        ({"type": "object"}, False, "additionalProperties"),
+        ({**CLOSED, "properties": {"inner": {"type": "object"}}}, False, "additionalProperties"),
+        ({"type": "array", "items": {"type": "object"}}, False, "additionalProperties"),
+        ({"anyOf": [{"type": "null"}, {"type": "object"}]}, False, "additionalProperties"),
+        ({**CLOSED, "$defs": {"inner": {"type": "object"}}}, False, "additionalProperties"),
+        ({**CLOSED, "properties": ANSWER}, True, "'required' is required"),
+        ({**CLOSED, "properties": 7}, False, "not a valid JSON schema"),
+        ({**CLOSED, "properties": {"answer": 7}}, False, "not a valid JSON schema"),
+        ({**CLOSED, "properties": {"answer": {"type": ["truth"]}}}, False, "not a valid JSON schema"),
+        ({"enum": {"a": 1}}, False, "not a valid JSON schema"),
+        ({"$ref": "#/$defs/absent"}, False, "not a valid JSON schema"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, False, "not a valid JSON schema"),
+    ],
+)
+def test_schemas_that_are_refused(schema: Any, every_required: bool, reason: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        check_schema(schema, "schema", every_required)
+    assert caught.value.kind == "bad_schema"
+    assert reason in str(caught.value.facts["reason"])
+
+
+def test_optional_properties_pass_where_not_all_must_be_required() -> None:
+    schema = {**CLOSED, "properties": ANSWER}
+    assert check_schema(schema, "schema", every_required=False) == schema
+
+
+def test_both_protocols_have_a_word_for_every_refusal() -> None:
+    for wire in (OpenAIWire, AnthropicWire):
+        assert set(wire.problems) == set(KINDS)

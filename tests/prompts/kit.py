@@ -1,0 +1,101 @@
+"""What these tests share: a player that sees each of its questions as a position, and games full of them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import dubito
+from dubito.core_game import Game
+from dubito.facts import OwnPlay, Position
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.handlers import Entrant, deal_table, step
+from dubito.llm.prompts import load_prompt
+from dubito.player import FiveNodes
+from dubito.registry import find_bots
+from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
+from dubito.streams import DealStreams
+
+REPO = Path(dubito.__file__).resolve().parent.parent
+REGISTRY = find_bots(REPO)
+PLAIN = load_prompt("plain", REPO)
+SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
+RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
+
+Decide = Callable[[Position, Random], bool]
+
+
+class Asked(FiveNodes):
+    """Answers every question by a function of its position, and keeps the positions of its turn."""
+
+    rules: Rules
+    decide: Decide
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.asked: list[Position] = []
+        self.events: list[Event] = []
+        self.own_plays: list[OwnPlay] = []
+        self.answers: dict[str, bool] = {}
+
+    def observe(self, event: Event) -> None:
+        self.events.append(event)
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.asked, self.answers = [], {}
+        output = super().play(p)
+        if output.cards:
+            self.own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
+        return output
+
+    def position(self, node: str, p: TurnData) -> Position:
+        """What this seat has when the node is asked."""
+        hand, events, plays = tuple(sorted(self.cards)), tuple(self.events), tuple(self.own_plays)
+        return Position(self.rules, self.id, node, hand, p, events, plays, dict(self.answers))
+
+    def _answer(self, node: str, p: TurnData) -> bool:
+        position = self.position(node, p)
+        self.asked.append(position)
+        self.answers[node] = self.decide(position, self.rng)
+        return self.answers[node]
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self._answer("A", p)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self._answer("B", p)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self._answer("C", p)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self._answer("D", p)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self._answer("E", p)
+
+
+def asked_bot(rules: Rules, decide: Decide) -> type[Asked]:
+    """A bot that answers by this function."""
+    return type("Asked", (Asked,), {"rules": rules, "decide": staticmethod(decide)})
+
+
+def by_temper(position: Position, chance: Random) -> bool:
+    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
+    return chance.random() < {"A": 0.3, "B": 0.7, "C": 0.2, "D": 0.3, "E": 0.7}[position.node]
+
+
+def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Iterator[tuple[Game, list[Position]]]:
+    """A whole game among such bots: before each turn the game, and the questions that the turn is going to ask.
+
+    The questions are asked in a table of their own, one turn ahead of the game that is given.
+    """
+    streams = DealStreams(77, deal)
+    bot = asked_bot(rules, decide)
+    ahead = deal_table([Entrant(f"p{seat}", bot) for seat in range(size)], rules, streams, deal=deal)
+    game = Game(rules, deal_hands(streams.deck(), size, rules))
+    while not ahead.game.over:
+        player = ahead.players[ahead.game.seat]
+        assert isinstance(player, bot)
+        output, _ = step(ahead)
+        yield game, player.asked
+        game.apply(output)

@@ -1,0 +1,63 @@
+"""`dubito prompts`: what it prints, and what it says of bad input."""
+
+from pathlib import Path
+
+import pytest
+
+from dubito.cli.main import cli
+from dubito.cli.prompts import prompts
+from dubito.positions import example_position, to_json
+from tests.cli.kit import Shell
+from tests.prompts.golden import renderings
+from tests.prompts.kit import PLAIN
+
+cli.add_command(prompts)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """`dubito` in an empty folder."""
+    return Shell(tmp_path, capsys, monkeypatch)
+
+
+def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
+    said = shell("prompts", "list")
+    assert said.code == 0
+    assert said.out.splitlines()[0] == "1 prompts"
+    assert said.out.splitlines()[2].split()[0] == "plain"
+    assert PLAIN.title in said.out
+    assert PLAIN.digest[:12] in said.out
+
+
+@pytest.mark.parametrize("node", "ABCDE")
+def test_show_prints_the_golden_rendering(shell: Shell, node: str) -> None:
+    expected = next(text for file, text in renderings().items() if file.stem == node)
+    assert shell("prompts", "show", "plain", "--node", node).out == expected
+
+
+def test_show_without_a_node_is_about_c(shell: Shell) -> None:
+    assert shell("prompts", "show", "plain").out == shell("prompts", "show", "plain", "--node", "C").out
+
+
+def test_show_renders_a_position_file(shell: Shell) -> None:
+    (shell.folder / "lost.json").write_text(to_json(example_position("E")))
+    said = shell("prompts", "show", "plain", "--position", "lost.json")
+    assert said.out == f"{PLAIN.render(example_position('E'))}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "plan"), "dubito: no prompt is named 'plan': did you mean 'plain'?"),
+        (("show", "plain", "--node", "F"), "dubito: Invalid value for '--node'"),
+        (("show", "plain", "--position", "none.json"), "dubito: cannot read none.json: No such file or directory"),
+        (("show", "plain", "--position", "bad.json"), "dubito: this is no position: "),
+        (("show", "plain", "--position", "bad.json", "--node", "A"), "dubito: --node shows an example"),
+    ],
+)
+def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    (shell.folder / "bad.json").write_text("{}")
+    said = shell("prompts", *words)
+    assert said.code == 2
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1

@@ -1,0 +1,226 @@
+"""The facts are true: counts, rates and certain knowledge against the engine, over whole random games."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.facts import OwnPlay, Position, facts
+from dubito.game_data import COPIES, JOKER, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent, TurnOutput
+from dubito.positions import example_position
+from dubito.record import card_name
+from dubito.rules import Rules, is_honest
+from dubito.witness import Witness
+from tests.engine.helpers import cards, position
+from tests.prompts.kit import RULES, SIZES, turns
+
+GAMES = pytest.mark.parametrize(("rules", "size"), [(rules, size) for rules in RULES for size in SIZES], ids=str)
+
+
+def words(values: list[int]) -> Counter[str]:
+    """Cards as facts name them."""
+    return Counter(map(card_name, values))
+
+
+def check_counts(values: dict[str, Any], game: Game) -> None:
+    """R20-R23: each player's line is the engine's PlayerData."""
+    seats = [seat for seat, place in enumerate(game.places) if place is None]
+    turn = game.turn_data()
+    start = seats.index(game.seat)
+    assert values["seats_in_game"] == seats[start:] + seats[:start]
+    assert values["places"] == {str(seat): place for seat, place in enumerate(game.places) if place is not None}
+    for line in values["players"]:
+        data = game.player_data(line["seat"])
+        assert (line["cards"], line["turns"], line["doubts"]) == (data.n_cards, data.turns, data.doubts)
+        assert (line["chances_to_doubt"], line["honest_plays"]) == (data.not_first_turns, data.honest_times)
+        assert line["doubted_plays"] == data.honest_times + data.dishonest_times
+    for who, data in (("prev", turn.prev), ("next", turn.next)):
+        doubted = data.honest_times + data.dishonest_times
+        assert (values[who], values[f"{who}_cards"]) == (data.id, data.n_cards)
+        expected = data.doubts / data.not_first_turns if data.not_first_turns else None
+        assert values[f"{who}_doubt_rate"] == expected
+        assert values[f"{who}_bluff_rate"] == (data.dishonest_times / doubted if doubted else None)
+        assert values[f"{who}_honest_share"] == (data.honest_times / doubted if doubted else None)
+    everyone = [game.player_data(seat) for seat in range(len(game.places))]
+    chances = sum(data.not_first_turns for data in everyone)
+    assert values["table_doubt_rate"] == (sum(data.doubts for data in everyone) / chances if chances else None)
+
+
+def check_board(values: dict[str, Any], game: Game) -> None:
+    """R20-R22: what the turn data says, in words."""
+    turn = game.turn_data()
+    hand = game.hands[game.seat].cards
+    assert values["hand"] == words(hand)
+    assert (values["own_cards"], values["board_cards"], values["streak"]) == (len(hand), len(game.board), turn.streak)
+    assert values["numbers_in_play"] == [card_name(number) for number in turn.playing_cards]
+    assert len(values["sets_gone"]) + len(turn.playing_cards) == 13
+    assert values["can_doubt"] is turn.can_doubt
+    assert values["number"] == (card_name(game.number) if game.number else None)
+    assert values["last_player"] == turn.last_player_id
+    in_play = [card for held in game.hands for card in held.cards] + game.board
+    assert values["jokers_gone"] == game.rules.jokers - in_play.count(JOKER)
+
+
+def check_certain(values: dict[str, Any], game: Game) -> None:
+    """What is said to be surely held is held, and a sure bluff is one; what was known is in hand or on the board."""
+    for line in values["players"]:
+        if line["seat"] != game.seat:
+            held = words(game.hands[line["seat"]].cards)
+            assert Counter(line["surely_holds"]) <= held
+            assert Counter(line["known_cards"]) <= held + words(game.board)
+            assert (Counter(line["known_cards"]) - held).total() <= line["put_down"]
+    if game.number:
+        latest = game.board[-game.n_cards_played :]
+        others = COPIES - values["number_elsewhere"]
+        assert latest.count(game.number) <= others
+        assert values["held_of_number"] == game.hands[game.seat].counts[game.number]
+        if values["sure_bluff"]:
+            assert not is_honest(latest, game.number)
+
+
+@GAMES
+def test_facts_are_what_the_engine_knows(rules: Rules, size: int) -> None:
+    """R9, R20-R23, R26: at every question of whole games."""
+    asked = sure = held = 0
+    for deal in range(3):
+        for game, positions in turns(rules, size, deal):
+            for one in positions:
+                values = facts(one)
+                check_counts(values, game)
+                check_board(values, game)
+                check_certain(values, game)
+                asked += 1
+                sure += values["sure_bluff"] is True
+                held += any(line["surely_holds"] for line in values["players"])
+    assert asked > 60
+    assert sure > 0, "no game came to a bluff that is certain"
+    assert held > asked / 10
+
+
+@GAMES
+def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
+    """R20-R23: PlayerData of every seat, from the events alone."""
+    for game, positions in turns(rules, size, 9):
+        one = positions[-1] if positions else None
+        if one is not None:
+            witness = Witness(one.seat, one.events, [play.cards for play in one.own_plays])
+            for seat in witness.active():
+                assert witness.players[seat] == game.player_data(seat)
+
+
+def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
+    every = [facts(example_position(node)) for node in "ABCDE"]
+    assert len({tuple(values) for values in every}) == 1
+    for values in every:
+        assert json.loads(json.dumps(values)) == values
+
+
+def seen(game: Game, seat: int, *moves: str) -> dict[str, Any]:
+    """What seat knows after these moves, in letters of the engine's tests."""
+    counts = tuple(len(hand.cards) for hand in game.hands)
+    events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
+    plays = []
+    for move in moves:
+        laid, _, number = move.partition(" as ")
+        if game.seat == seat and laid != "doubt":
+            plays.append(OwnPlay(cards(number)[0] if number else game.number, tuple(cards(laid))))
+        declared = cards(number)[0] if number else None
+        output = TurnOutput(True) if laid == "doubt" else TurnOutput(False, declared, cards(laid))
+        events += game.apply(output)
+    assert game.seat == seat
+    hand = tuple(sorted(game.hands[seat].cards))
+    node = "C" if game.can_doubt else "A"
+    return facts(Position(game.rules, seat, node, hand, game.turn_data(), tuple(events), tuple(plays), {}))
+
+
+def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
+    """The line of a seat."""
+    found: dict[str, Any] = next(line for line in values["players"] if line["seat"] == seat)
+    return found
+
+
+def test_a_pick_up_is_known_card_by_card() -> None:
+    """R7, R26: the bluffer takes the board, and all see it."""
+    values = seen(position("A2345/6789T/JQK23"), 2, "A as 2", "doubt", "6 as 6")
+    assert player(values, 0)["surely_holds"] == ["ace"]
+    assert player(values, 1)["surely_holds"] == []
+
+
+def test_cards_put_down_since_are_certain_no_more() -> None:
+    """A play of two leaves one of three equal cards certain, and none of a single one."""
+    values = seen(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "7")
+    line = player(values, 0)
+    assert line["known_cards"] == ["ace", "ace", "ace"]
+    assert (line["surely_holds"], line["put_down"]) == (["ace"], 2)
+
+
+def test_a_board_turned_over_makes_what_was_not_on_it_certain_again() -> None:
+    values = seen(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "doubt", "7 as 7")
+    assert player(values, 0)["surely_holds"] == ["ace", "ace", "ace", "4", "5", "6", "queen"]
+
+
+def test_a_discarded_set_is_with_nobody() -> None:
+    """R3, R8: three cards claimed under its number are a sure bluff, two may be the jokers."""
+    aces_gone = ("2A as A", "A", "doubt")
+    three = seen(position("A2345678/A99/AATTT"), 1, *aces_gone, "345 as A")
+    assert (three["sets_gone"], three["number_elsewhere"], three["sure_bluff"]) == (["ace"], 4, True)
+    assert player(three, 2)["surely_holds"] == ["2"]
+    two = seen(position("A2345678/A99/AATTT"), 1, *aces_gone, "34 as A")
+    assert (two["number_elsewhere"], two["sure_bluff"]) == (4, False)
+
+
+def test_more_cards_than_can_be_left_are_a_sure_bluff() -> None:
+    """R5: own cards count, and so do jokers that may be with the other."""
+    held = position("234567/555*8/9TJQK", "immediate")
+    values = seen(held, 1, "234 as 5")
+    assert values["number_elsewhere"] == 3
+    assert values["sure_bluff"] is True  # one five and one joker at most
+    spare = seen(position("234567/5558/9TJQK"), 1, "234 as 5")
+    assert spare["sure_bluff"] is False  # one five and two jokers
+
+
+def test_own_cards_on_the_board_are_not_in_the_last_play() -> None:
+    values = seen(position("555*8/234567/*9TJQ"), 0, "555 as 5", "23", "9T")
+    assert values["number_elsewhere"] == 3
+    assert values["sure_bluff"] is False
+    values = seen(position("5*58/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
+    assert (values["number_elsewhere"], values["sure_bluff"]) == (2, False)
+    values = seen(position("555*8/234567/9TJQK"), 0, "55* as 5", "2", "9TJ")
+    assert (values["number_elsewhere"], values["sure_bluff"]) == (3, True)
+
+
+def test_the_history_shows_the_own_cards_beside_the_own_plays_only() -> None:
+    values = seen(position("A2345/6789T/JQK23"), 0, "A2 as 2", "6", "JK")
+    assert values["history"] == [
+        "The cards are dealt: seat 0 holds 5, seat 1 holds 5, seat 2 holds 5.",
+        "seat 0 puts down 2 cards as 2s. Yours: ace 2, a bluff.",
+        "seat 1 puts down 1 card as 2s.",
+        "seat 2 puts down 2 cards as 2s.",
+    ]
+    assert values["own_plays"] == [{"number": "2", "cards": ["ace", "2"], "honest": False}]
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_every_event_is_a_line_of_the_history(size: int) -> None:
+    """Append-only: what was told once is told again, and comes first."""
+    before: dict[int, list[str]] = {}
+    for _, positions in turns(Rules(), size, 2):
+        for one in positions:
+            told = facts(one)["history"]
+            assert len(told) == len(one.events)
+            assert told[: len(before.get(one.seat, []))] == before.get(one.seat, [])
+            before[one.seat] = told
+            doubts = [event for event in one.events if isinstance(event, DoubtResolvedEvent)]
+            assert sum("doubts" in line for line in told) == len(doubts)
+            own = [e for e in one.events if isinstance(e, CardsPlayedEvent) and e.player_id == one.seat]
+            assert sum("Yours" in line for line in told) == len(own) == len(one.own_plays)
+
+
+def test_a_rate_without_data_is_none() -> None:
+    values = facts(replace(example_position("C")))
+    first = seen(position("A2345/6789T/JQK23"), 0)
+    assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
+    assert isinstance(values["table_doubt_rate"], float)

@@ -1,0 +1,155 @@
+"""The house's models decide by the facts in the text, and by nothing else."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Result
+from dubito.facts import Position, facts
+from dubito.handlers import Entrant, deal_table, play_game
+from dubito.house.policy import MODELS, answer, read_facts, sharp
+from dubito.llm.prompts import plain
+from dubito.player import NODES
+from dubito.positions import example_position
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+from tests.prompts.kit import PLAIN, REGISTRY, RULES, asked_bot, turns
+
+
+def line(player: dict[str, Any]) -> str:
+    """The line of a player, said a second time."""
+    text = f"{player['cards']} cards, doubts {player['doubts']}/{player['chances_to_doubt']}"
+    text += f", honest {player['honest_plays']}/{player['doubted_plays']}"
+    if player["known_cards"]:
+        text += ", known " + " ".join(player["known_cards"])
+        text += f" less {player['put_down']}" if player["put_down"] else ""
+    return text
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("size", [3, 5, 8])
+def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
+    """At every question of a game."""
+    for _, positions in turns(rules, size, 6):
+        for position in positions:
+            values = facts(position)
+            read = read_facts(str(PLAIN.render(position)))
+            assert len(read) > 15
+            for player in values["players"]:
+                assert read.pop(f"seat {player['seat']}") == line(player)
+            assert read == {name: str(plain(values[name])) for name in read}
+            assert ("number" in read) == (values["number"] is not None)
+
+
+def test_the_last_block_counts() -> None:
+    """A prompt may show an earlier question too."""
+    first, last = (str(PLAIN.render(example_position(node))) for node in "AC")
+    assert read_facts(first + last)["node"] == "C"
+    assert read_facts("no facts") == read_facts("=== facts ===\nnode: C") == {}
+
+
+def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
+    """What the model answers, with a chance of that seed."""
+    return answer(model, text, Random(seed))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_without_facts_every_model_flips_a_coin(model: str) -> None:
+    for text in (
+        "",
+        "Should I doubt?",
+        "=== facts ===\nnode: C\n=== end of facts ===",
+        "=== facts ===\nnode: Z\n=== end of facts ===",
+    ):
+        answers = [said(model, text, seed) for seed in range(400)]
+        assert {understood for _, understood in answers} == {model == "house-random"}
+        assert 150 < sum(yes for yes, _ in answers) < 250
+
+
+def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
+    text = str(PLAIN.render(example_position("D")))
+    answers = [said("house-random", text, seed) for seed in range(400)]
+    assert all(understood for _, understood in answers)
+    assert 150 < sum(yes for yes, _ in answers) < 250
+
+
+@pytest.mark.parametrize("model", ["house-honest", "house-sharp"])
+@pytest.mark.parametrize("node", NODES)
+def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
+    text = str(PLAIN.render(example_position(node)))
+    assert len({said(model, text, seed) for seed in range(20)}) == 1
+    assert said(model, text)[1] is True
+
+
+def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(ValueError, match="house-dull"):
+        said("house-dull", "")
+
+
+def question(**changes: str) -> str:
+    """A prompt with a block of facts of a regular turn, some of them changed."""
+    text = str(PLAIN.render(example_position("C")))
+    for name, value in (READY | changes).items():
+        old = read_facts(text)[name]
+        text = text.replace(f"\n{name}: {old}\n", f"\n{name}: {value}\n")
+    return text
+
+
+READY = {"own_cards": "9", "held_of_number": "2", "sure_bluff": "no", "prev_about_to_win": "no", "board_cards": "9"}
+
+
+def test_house_honest() -> None:
+    for node, expected in (("A", False), ("B", True), ("D", False), ("E", True), ("C", False)):
+        assert said("house-honest", question(node=node)) == (expected, True)
+    assert said("house-honest", question(held_of_number="0")) == (True, True)
+    assert said("house-honest", question(prev_about_to_win="yes")) == (True, True)
+
+
+def test_house_sharp_doubts_what_cannot_be_true_and_who_would_win() -> None:
+    quiet = {"prev_bluff_rate": "0.00", "last_play": "1", "number_elsewhere": "0", "table_bluff_rate": "0.05"}
+    assert said("house-sharp", question(**quiet)) == (False, True)
+    assert said("house-sharp", question(**quiet, sure_bluff="yes")) == (True, True)
+    assert said("house-sharp", question(**quiet, prev_about_to_win="yes")) == (True, True)
+
+
+def test_house_sharp_plays_its_last_three_cards_when_nobody_can_doubt_them() -> None:
+    """R9: under `immediate` an empty hand has won."""
+    for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
+        changes = {"node": node, "own_cards": "3", "win_rule": "immediate", "sure_bluff": "yes"}
+        assert said("house-sharp", question(**changes)) == (expected, True)
+    assert said("house-sharp", question(own_cards="3", win_rule="contested", sure_bluff="yes")) == (True, True)
+    assert said("house-sharp", question(node="A", own_cards="3", win_rule="contested")) == (False, True)
+
+
+def test_house_sharp_bluffs_past_those_who_never_doubt() -> None:
+    bold, shy = {"next_doubt_rate": "0.90"}, {"next_doubt_rate": "0.00"}
+    assert said("house-sharp", question(node="D", held_of_number="1", **shy)) == (True, True)
+    assert said("house-sharp", question(node="D", held_of_number="1", **bold)) == (False, True)
+    assert said("house-sharp", question(node="D", held_of_number="3", **shy)) == (False, True)
+
+
+def by_the_prompt(position: Position, chance: Random) -> bool:
+    """What house-sharp answers to prompt `plain`."""
+    yes, understood = answer("house-sharp", str(PLAIN.render(position)), chance)
+    assert understood
+    assert yes is sharp(read_facts(PLAIN.render(position).user))
+    return yes
+
+
+@pytest.mark.parametrize("rules", RULES[:2], ids=str)
+def test_house_sharp_beats_random_boi_clearly(rules: Rules) -> None:
+    """R10: 300 deals of three to six, in the same seat with the same cards and hand-written neighbours."""
+    others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
+    scores = []
+    for bot in (asked_bot(rules, by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):
+        score = 0.0
+        for deal in range(300):
+            streams = DealStreams(11, deal)
+            field = streams.seating().choices(others, k=2 + deal % 4)
+            table = deal_table([Entrant("x", one) for one in (bot, *field)], rules, streams, deal=deal)
+            score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / 300
+        scores.append(score)
+    sharp_one, random_boi, claude = scores
+    assert sharp_one > random_boi + 0.15
+    assert sharp_one > claude - 0.05

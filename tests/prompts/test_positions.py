@@ -1,0 +1,94 @@
+"""Position files: what is written is read, and what no game can have is refused in one sentence."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.facts import facts
+from dubito.player import NODES
+from dubito.positions import example_position, from_json, to_json
+from tests.prompts.kit import RULES, SIZES, turns
+
+Damage = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_every_position_of_a_game_comes_back(rules: Any, size: int) -> None:
+    seen = 0
+    for _, positions in turns(rules, size, 4):
+        for position in positions[-1:]:
+            seen += 1
+            again = from_json(to_json(position))
+            assert again == position
+            assert type(again.events[0]) is type(position.events[0])
+    assert seen > 15
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_an_example_asks_its_node_and_is_always_the_same(node: str) -> None:
+    position = example_position(node)
+    assert position.node == node
+    example_position.cache_clear()
+    assert example_position(node) == position == from_json(to_json(position))
+
+
+def test_the_hidden_truth_changes_no_fact() -> None:
+    position = example_position("C")
+    file = json.loads(to_json(position)) | {"hidden": {"hands": [[1, 2], [3]], "anything": None}}
+    assert facts(from_json(json.dumps(file))) == facts(position)
+
+
+def play_of_eleven(file: dict[str, Any]) -> None:
+    """An unknown player plays."""
+    file["events"][1]["player_id"] = 11
+
+
+DAMAGES: list[tuple[Damage, str]] = [
+    (lambda file: file.pop("hand"), "hand: Field required"),
+    (lambda file: file.update(name="x"), "name: Extra inputs"),
+    (lambda file: file.update(format="dubito position 9"), "format: Input should be 'dubito position 1'"),
+    (lambda file: file["hand"].append(14), "a card is not between 0 and 13"),
+    (lambda file: file["hand"].append("7"), "hand.2: Input should be a valid integer"),
+    (lambda file: file["hand"].append(7), "me, prev, next or the hand disagree with the events"),
+    (lambda file: file["events"].pop(0), "events: the first one"),
+    (lambda file: file["events"].append(file["events"][0]), "events: the first one"),
+    (lambda file: file.update(events=[]), "events: the first one"),
+    (lambda file: file["events"][0].update(player_ids=[0, 1]), "player_ids are the seats"),
+    (lambda file: file["events"][0].update(initial_card_counts=[14]), "another length"),
+    (lambda file: file["events"][1].update(declared_number=-1), "a number is not between 1 and 13"),
+    (play_of_eleven, "a player is none of the table"),
+    (lambda file: file["events"].pop(), "the board disagrees with the events"),
+    (lambda file: file["own_plays"].pop(), "own_plays: not the plays of seat 3"),
+    (lambda file: file.update(seat=1), "own_plays: not the plays of seat 1"),
+    (lambda file: file.update(seat=9), "player_ids are the seats"),
+    (lambda file: file.update(node="F"), "node F is not asked here"),
+    (lambda file: file.update(node="A"), "node A is not asked here"),
+    (lambda file: file.update(node="D"), "node D is not asked here"),
+    (lambda file: file.update(answers={"A": True}), "node C is not asked here, or not after these answers"),
+    (lambda file: file.update(answers={"A": 1}), "answers.A: Input should be a valid boolean"),
+    (lambda file: file["turn"].update(can_doubt=False), "node C is not asked here"),
+    (lambda file: file["turn"]["prev"].update(doubts=7), "disagree with the events"),
+    (lambda file: file["turn"]["next"].update(id=2), "not the neighbours"),
+    (lambda file: file["turn"].update(board_cards=99), "the board disagrees"),
+    (lambda file: file["rules"].update(jokers=9), "jokers: 9 is not between 0 and 2"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=[words for _, words in DAMAGES])
+def test_a_malformed_position_is_refused(damage: Damage, words: str) -> None:
+    file = json.loads(to_json(example_position("C")))
+    damage(file)
+    with pytest.raises(UsageError) as caught:
+        from_json(json.dumps(file))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
+def test_what_is_no_position_at_all_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="this is no position: "):
+        from_json(text)

@@ -1,0 +1,201 @@
+"""Loading a prompt: what is found, what is refused and how that is said, what a template can reach."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.facts import facts
+from dubito.llm.prompts import OWN_PROMPTS, load_prompt, plain, prompt_names
+from dubito.player import NODES
+from dubito.positions import example_position
+from tests.prompts.kit import PLAIN
+
+DESCRIPTION = "title: A test\nanswer: [answer]\n"
+
+
+def prompt_folder(root: Path, name: str = "mine", **files: str) -> Path:
+    """A prompt in `prompts` of a working directory; `prompt`, `system` and `user` may be given."""
+    folder = root / "prompts" / name
+    folder.mkdir(parents=True)
+    (folder / "prompt.yaml").write_text(files.get("prompt", DESCRIPTION))
+    (folder / "system.jinja").write_text(files.get("system", "Seat {{ seat }}."))
+    (folder / "user.jinja").write_text(files.get("user", "{{ question }}"))
+    return folder
+
+
+def refusal(root: Path, name: str = "mine") -> str:
+    """What is said of a prompt that cannot be used: one line."""
+    with pytest.raises(UsageError) as caught:
+        load_prompt(name, root)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_prompt_of_the_working_directory_is_found_by_name(tmp_path: Path) -> None:
+    prompt_folder(tmp_path)
+    prompt = load_prompt("mine", tmp_path)
+    assert (prompt.name, prompt.title) == ("mine", "A test")
+    assert prompt.render(example_position("A")).system == "Seat 1."
+    assert prompt_names(tmp_path) == ["mine", "plain"]
+
+
+def test_a_prompt_is_found_by_its_path(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path)
+    for path in ("prompts/mine", "./prompts/mine", "prompts/mine/", str(folder)):
+        assert load_prompt(path, tmp_path).digest == load_prompt("mine", tmp_path).digest
+    assert load_prompt(".", folder).name == "mine"
+
+
+def test_a_folder_anywhere_may_include_the_facts_of_the_project(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path, user='{% include "shared/facts.jinja" %}Go.')
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(folder, elsewhere)
+    user = load_prompt(str(elsewhere), tmp_path).render(example_position("C")).user
+    assert user.startswith("=== facts ===\nnode: C\n")
+    assert user.endswith("=== end of facts ===\nGo.")
+
+
+def test_the_digest_covers_every_source_and_nothing_else(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path, user='{% include "shared/own.jinja" %}')
+    shared = tmp_path / "prompts" / "shared"
+    shared.mkdir()
+    (shared / "own.jinja").write_text("{{ question }}")
+    digests = {load_prompt("mine", tmp_path).digest}
+    (folder / "notes.txt").write_text("not of the prompt")
+    assert load_prompt("mine", tmp_path).digest in digests
+    for file in (folder / "prompt.yaml", folder / "system.jinja", folder / "user.jinja", shared / "own.jinja"):
+        file.write_text(file.read_text().replace("A test", "Another test") + "\n")
+        digests.add(load_prompt("mine", tmp_path).digest)
+    assert len(digests) == 5
+
+
+def test_a_loaded_prompt_reads_nothing_again(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path)
+    prompt = load_prompt("mine", tmp_path)
+    shutil.rmtree(folder)
+    assert prompt.render(example_position("A")).system == "Seat 1."
+
+
+def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, "plain")
+    assert "they differ: rename one, or give its path" in refusal(tmp_path, "plain")
+    assert load_prompt("./prompts/plain", tmp_path).title == "A test"
+    shutil.rmtree(tmp_path / "prompts")
+    shutil.copytree(OWN_PROMPTS, tmp_path / "prompts")
+    assert load_prompt("plain", tmp_path).digest == PLAIN.digest
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plain'?"
+    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain"
+    assert "there is no folder" in refusal(tmp_path, "./plain")
+
+
+@pytest.mark.parametrize("file", ["prompt.yaml", "system.jinja", "user.jinja"])
+def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
+    (prompt_folder(tmp_path) / file).unlink()
+    said = refusal(tmp_path)
+    assert said.startswith(f"cannot read {tmp_path / 'prompts' / 'mine' / file}: No such file")
+    assert said.endswith("a prompt's folder has prompt.yaml, system.jinja and user.jinja")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title: [", "not readable as YAML"),
+        ("answer: [answer]\n", "title: Field required"),
+        ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'answer'"),
+        ("title: x\nanswer: [answer]\nmodel: y\n", "model: Extra inputs"),
+        ("", "the file: Input should be"),
+    ],
+)
+def test_a_bad_description_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    prompt_folder(tmp_path, prompt=text)
+    said = refusal(tmp_path)
+    assert words in said
+    assert "prompt.yaml" in said
+
+
+@pytest.mark.parametrize("file", ["system", "user"])
+def test_an_unknown_variable_names_file_and_variable(tmp_path: Path, file: str) -> None:
+    """Also in a branch that no example takes."""
+    prompt_folder(tmp_path, **{file: "{% if seat > 99 %}{{ hands }}{% endif %}"})
+    path = tmp_path / "prompts" / "mine" / f"{file}.jinja"
+    assert refusal(tmp_path) == f"{path}: there is no variable 'hands': did you mean 'hand'?"
+
+
+def test_an_unknown_field_of_a_fact_names_file_and_line(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, user="Now:\n{% for player in players %}{{ player.age }}{% endfor %}")
+    said = refusal(tmp_path)
+    assert "user.jinja, line 2: 'dict object' has no attribute 'age'" in said
+
+
+def test_an_unknown_variable_in_an_included_file_is_found(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path, user='{% set mood = "calm" %}{% include "part.jinja" %}')
+    (folder / "part.jinja").write_text("{{ mood }} {{ sead }}")
+    assert refusal(tmp_path) == f"{folder / 'part.jinja'}: there is no variable 'sead': did you mean 'seat'?"
+    (folder / "part.jinja").write_text("{{ mood }} {{ seat }}")
+    assert load_prompt("mine", tmp_path).render(example_position("A")).user == "calm 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one\n{{ seat", "user.jinja, line 2: unexpected end of template"),
+        ("one\ntwo\n{% fi %}", "user.jinja, line 3: Encountered unknown tag 'fi'"),
+        ("{{ seat | loud }}", "user.jinja, line 1: No filter named 'loud'"),
+        ('{% include "none.jinja" %}', "none.jinja: No such file"),
+        ('{% include "../../secret" %}', "secret: No such file"),
+        ("{% include node %}", "user.jinja: the name of an included file must be a plain text"),
+        ('{% include "user.jinja" %}', "user.jinja, line 1: RecursionError"),
+        ("{{ 1 / 0 }}", "user.jinja, line 1: ZeroDivisionError"),
+    ],
+)
+def test_a_broken_template_names_the_place(tmp_path: Path, text: str, words: str) -> None:
+    prompt_folder(tmp_path, user=text)
+    (tmp_path / "secret").write_text("{{ seat }}")
+    assert words in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ history.__class__.__mro__ }}",
+        "{{ history.append('x') }}",
+        "{{ hand.clear() }}",
+        "{{ ''.format.__globals__ }}",
+        "{{ lipsum.__globals__ }}",
+        "{{ seats | random }}",
+        "{{ range(10000000) | list | length }}",
+    ],
+)
+def test_a_template_reaches_nothing_but_its_facts(tmp_path: Path, text: str) -> None:
+    """Nor can it change them, or draw lots: the same facts give the same bytes."""
+    prompt_folder(tmp_path, user=text)
+    assert "user.jinja" in refusal(tmp_path)
+
+
+def test_a_template_that_fails_later_is_the_users_error(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, user="{{ 1 / own_cards if own_cards else 0 }}{{ 1 / (own_cards - 99) }}")
+    prompt = load_prompt("mine", tmp_path)
+    with pytest.raises(UsageError, match=r"user\.jinja, line 1: ZeroDivisionError"):
+        prompt.fill(facts(example_position("A")) | {"own_cards": 99})
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_answer_format_and_the_rules_come_from_the_code(node: str) -> None:
+    values = facts(example_position(node))
+    rendered = PLAIN.render(example_position(node))
+    for text in (*values["rule_text"], values["objective"], values["scoring"], values["answer_format"]):
+        assert text in rendered.system
+    for text in (values["question"], values["if_true"], values["if_false"]):
+        assert text in rendered.user
+    assert not any(text in (OWN_PROMPTS / "plain" / "system.jinja").read_text() for text in ("joker", '"answer"'))
+
+
+def test_how_values_are_written() -> None:
+    values = [None, True, False, 0.5, 3, "ace", ["2", "king"], [], {"7": 2, "joker": 1}, {}]
+    written = ["unknown", "yes", "no", "0.50", 3, "ace", "2 king", "none", "2x 7, 1x joker", "none"]
+    assert [plain(value) for value in values] == written
