@@ -4,7 +4,7 @@ Everything that a hand-written bot can see or derive is in it, and nothing else.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -112,7 +112,7 @@ def facts(position: Position) -> dict[str, Any]:
         "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
         "prev_about_to_win": turn.prev.n_cards == 0,
         **_neighbour("next", turn.next),
-        **_rates("table_", list(witness.players.values())),
+        **_table(witness.players.values()),
         "players": [_player(witness, other) for other in witness.active()],
     }
 
@@ -197,16 +197,24 @@ def _board(position: Position, witness: Witness) -> dict[str, Any]:
 
 
 def _neighbour(who: str, data: PlayerData) -> dict[str, Any]:
-    return {who: data.id, f"{who}_cards": data.n_cards, **_rates(f"{who}_", [data])}
+    rates = _rates(f"{who}_", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times)
+    return {who: data.id, f"{who}_cards": data.n_cards, **rates}
 
 
-def _rates(who: str, players: Sequence[PlayerData]) -> dict[str, Any]:
-    """Doubts per chance to doubt, honest and dishonest shares of doubted plays, of these players together."""
-    honest = sum(player.honest_times for player in players)
-    dishonest = sum(player.dishonest_times for player in players)
-    chances = sum(player.not_first_turns for player in players)
+def _table(players: Collection[PlayerData]) -> dict[str, Any]:
+    return _rates(
+        "table_",
+        sum([data.doubts for data in players]),
+        sum([data.not_first_turns for data in players]),
+        sum([data.honest_times for data in players]),
+        sum([data.dishonest_times for data in players]),
+    )
+
+
+def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:
+    """Doubts per chance to doubt, and the honest and the dishonest share of doubted plays."""
     return {
-        f"{who}doubt_rate": rate(sum(player.doubts for player in players), chances),
+        f"{who}doubt_rate": rate(doubts, chances),
         f"{who}honest_share": rate(honest, honest + dishonest),
         f"{who}bluff_rate": rate(dishonest, honest + dishonest),
     }
@@ -227,7 +235,7 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
         "doubts": data.doubts,
         "doubted_plays": data.honest_times + data.dishonest_times,
         "honest_plays": data.honest_times,
-        **_rates("", [data]),
+        **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
         "known_cards": _spread(witness.known(seat)),
         "put_down": witness.down.get(seat, 0),
         "surely_holds": _spread(witness.certain(seat)),
@@ -240,4 +248,4 @@ def _words(cards: Iterable[int]) -> list[str]:
 
 def _spread(counts: Sequence[int]) -> list[str]:
     """Counts by value as that many words, jokers last."""
-    return [card_name(card) for card in (*NUMBERS, JOKER) for _ in range(counts[card])]
+    return [card_name(card) for card in (*NUMBERS, JOKER) for _ in range(counts[card])] if any(counts) else []

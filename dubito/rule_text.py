@@ -18,6 +18,7 @@ WALK: Final = (
 )
 
 _DRAWN: Final = "a number drawn from those still in play"
+_LAST_TABLE: Final = 3  # players: the next win ends the game (R10)
 
 # What each node asks, whenever it is asked (R24, R25); what an answer does on a given turn is told by `effects`.
 NODE_TEXTS: Final = {
@@ -132,8 +133,7 @@ def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
     number, matching = _plural(turn.current_number), hand.count(turn.current_number)
     last, board = f"seat {turn.last_player_id}", _cards(turn.board_cards)
     question = f"{last} put down {_cards(turn.n_cards_played)} as {number}. Do you doubt?"
-    # only a pending winner still sits there without cards (R9)
-    won = f" {last} has won." if turn.prev.n_cards == 0 else ""
+    won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
     doubt = f"a bluff: {last} takes the {board} of the board, and you play at once. "
     doubt += f"Honest: you take them, less its jokers, and the next player opens.{won}"
     how = f"you hold {matching}; whether to bluff" if matching else "you hold none and have to bluff; how many"
@@ -167,7 +167,19 @@ def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
     """What follows when the hand is empty after the play (R9)."""
     if win_rule == "immediate":
         return " No card is left to you: you have won."
+    if _is_pending(turn) and turn.n_players == _LAST_TABLE:
+        return f" No card is left to you, but {_prev_has_won(turn)}"
     return f" No card is left to you: you have won unless seat {turn.next.id} doubts and it was a bluff."
+
+
+def _is_pending(turn: TurnData) -> bool:
+    """Whether prev has put down his last card: nobody else sits there without cards (R9)."""
+    return turn.prev.n_cards == 0
+
+
+def _prev_has_won(turn: TurnData) -> str:
+    end = " and the game is over: you lose." if turn.n_players == _LAST_TABLE else "."
+    return f"seat {turn.prev.id} has won{end}"
 
 
 def _most_common(hand: Sequence[int]) -> tuple[int, str]:

@@ -67,8 +67,11 @@ class Witness:
         The cards in the own hand are left to the caller, who sees them.
         """
         gone = self.jokers_gone if value == JOKER else COPIES * (value in self.sets_gone)
-        others = (seat for seat in self.players if seat != self.seat and seat not in self.places)
-        return gone + self._own_down[value] + sum(self.certain(seat)[value] for seat in others)
+        in_hands = 0
+        for seat, held in self._certain.items():
+            if held[value] and seat not in self.places:
+                in_hands += max(0, held[value] - self.down.get(seat, 0))
+        return gone + self._own_down[value] + in_hands
 
     def _watch(self, event: Event) -> None:
         match event:

@@ -20,7 +20,7 @@ def shell_blocks(text: str) -> list[str]:
 def test_the_gate_runs_exactly_the_test_command_of_the_readme() -> None:
     main_job, tests, *_ = shell_blocks((REPO / "README.md").read_text())
     assert (REPO / ".ci" / "run").read_text().rstrip().splitlines()[-1] == tests
-    assert main_job.endswith(".venv/bin/dubito run experiment.yaml")
+    assert main_job.endswith(".venv/bin/dubito demo")
     assert "\n" not in main_job + tests, "each is one pasteable line"
 
 

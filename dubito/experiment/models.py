@@ -39,31 +39,48 @@ class CallOptions:
 class Watch:
     """What the progress line shows of the models; threads count under a lock."""
 
+    clock: Callable[[], float] = time.monotonic
     outcomes: Counter[str] = field(default_factory=Counter)
+    replies: Counter[str] = field(default_factory=Counter)  # by origin
     waiting: Counter[str] = field(default_factory=Counter)
+    calls: Callable[[], int] = lambda: 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _start: float | None = None
 
     def count(self, outcome: str) -> None:
         """A decision ended so."""
         with self._lock:
+            self._start = self.clock() if self._start is None else self._start
             self.outcomes[outcome] += 1
 
-    def sleep(self, seconds: float) -> None:
+    def replied(self, origin: str) -> None:
+        """A reply came from there."""
+        with self._lock:
+            self.replies[origin] += 1
+
+    def sleep(self, seconds: float, why: str) -> None:
         """Wait before another try, visibly."""
         with self._lock:
-            self.waiting["before another try"] += 1
+            self.waiting[why] += 1
         time.sleep(seconds)
         with self._lock:
-            self.waiting["before another try"] -= 1
+            self.waiting[why] -= 1
 
     def sentence(self) -> str:
-        """Decisions, share of fallbacks, and who waits."""
+        """Decisions and their speed, shares of cache and fallbacks, calls, and who waits for whom and why."""
         with self._lock:
             decisions = sum(self.outcomes.values())
             fallbacks = sum(count for outcome, count in self.outcomes.items() if outcome.startswith("fallback"))
-            waiting = "; ".join(f"{count} waiting {why}" for why, count in self.waiting.items() if count)
-        share = 100 * fallbacks / decisions if decisions else 0.0
-        return f"{decisions:,} decisions, {share:.1f} % fallbacks" + (f", {waiting}" if waiting else "")
+            replies, cached = sum(self.replies.values()), self.replies["cache"]
+            waiting = "".join(f", {count} waiting {why}" for why, count in self.waiting.items() if count)
+            seconds = self.clock() - self._start if self._start is not None else 0.0
+        speed = decisions / max(seconds, 1e-3)
+        shares = f"cache {_percent(cached, replies)}, fallback {_percent(fallbacks, decisions)}"
+        return f"{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.calls():,} calls{waiting}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole if whole else 0:.1f} %"
 
 
 def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
@@ -117,15 +134,20 @@ def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[
 
 @contextmanager
 def serving(
-    experiment: Experiment, registry: Registry, db: RunDb, options: CallOptions, watch: Watch
+    experiment: Experiment,
+    registry: Registry,
+    db: RunDb,
+    options: CallOptions,
+    watch: Watch,
+    stopped: Callable[[], bool],
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts."""
     house = _Houses()
     cache = ReplyCache(options.cache)
     log = ModelLog(db)
-    pipeline = Pipeline(
-        log, cache, Budget(Caps(options.calls)), Options(options.in_flight, options.offline, house.address, watch.sleep)
-    )
+    how = Options(options.in_flight, options.offline, house.address, watch.sleep, stopped, watch.replied)
+    pipeline = Pipeline(log, cache, Budget(Caps(options.calls)), how)
+    watch.calls = lambda: pipeline.budget.calls
     try:
         yield Models(
             {

@@ -121,7 +121,7 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means) -> Iterator[Iterato
         home = means.calls.working_directory
         yield play_chunks(experiment, means.registry, means.workers, home, means.stop)
         return
-    with serving(experiment, means.registry, db, means.calls, means.watch) as models:
+    with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
         player = ChunkPlayer(experiment, means.registry)
         yield until_cut(
             ThreadedChunks(player, models, means.calls.in_flight, _from(means.progress, number)).play(

@@ -13,6 +13,7 @@ from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
 from dubito.experiment.models import Models
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
+from dubito.llm.failures import Interrupted
 from dubito.streams import DealStreams
 
 
@@ -72,7 +73,7 @@ class ThreadedChunks:
         for deal in futures:
             for future in deal:
                 error = future.exception()
-                if isinstance(error, DubitoError) and played.error is None:
+                if isinstance(error, DubitoError) and not isinstance(error, Interrupted) and played.error is None:
                     played.error = error
         played.deals = len(finished)
         played.stopped = len(finished) < len(futures) and played.error is None

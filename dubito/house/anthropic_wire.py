@@ -50,7 +50,8 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
 class AnthropicWire(Wire):
     """POST /v1/messages and its errors."""
 
-    name = "anthropic"
+    name = "messages"
+    base = ""
     server_errors = ("server_error", "overloaded")
     rejected = frozenset({"temperature", "top_k", "top_p"})
     unsupported = frozenset({"container", "stream"})

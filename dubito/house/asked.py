@@ -1,7 +1,8 @@
 """What the house was asked: the identity of a request, and all chance that follows from it.
 
 The answer is a function of (request, draw), a fault of (request, draw, try). A request is the canonical
-JSON of protocol, path and body; draw and try come in headers that no provider knows.
+JSON of protocol, path (below the address that the SDK was given) and body, so that its digest here is the
+one that `dubito.llm` keeps; draw and try come in headers that no provider knows.
 """
 
 import json
@@ -23,17 +24,18 @@ class Asked:
     """One try of one request; `body` is None if it was no JSON object, `try_number` 0 if it was no number from 1."""
 
     protocol: str
+    base: str  # the part of the path that belongs to the server's address, not to the request
     path: str
     draw: str
     try_number: int
     raw: bytes
 
     @classmethod
-    def of(cls, protocol: str, path: str, headers: Mapping[str, str], raw: bytes) -> "Asked":
+    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "Asked":
         """The request as it came in."""
         said = headers.get(TRY_HEADER, "1")
         number = int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0
-        return cls(protocol, path, headers.get(DRAW_HEADER, "0"), number, raw)
+        return cls(protocol, base, path, headers.get(DRAW_HEADER, "0"), number, raw)
 
     @property
     def body(self) -> Body | None:
@@ -56,7 +58,8 @@ class Asked:
         return None, self._digest(self.raw.decode(errors="replace"))
 
     def _digest(self, body: object) -> str:
-        return sha256(canonical({"protocol": self.protocol, "path": self.path, "body": body})).hexdigest()
+        path = self.path.removeprefix(self.base)
+        return sha256(canonical({"protocol": self.protocol, "path": path, "body": body})).hexdigest()
 
     def digest_for(self, purpose: str, by_try: bool = False) -> str:
         """A digest that follows from purpose, request, draw and, if so asked, the try."""

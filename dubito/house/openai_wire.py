@@ -88,7 +88,8 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
 class OpenAIWire(Wire):
     """POST /v1/responses and its errors."""
 
-    name = "openai"
+    name = "responses"
+    base = "/v1"
     server_errors = ("server_error",)
     rejected = frozenset[str]()
     unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt", "stream"})

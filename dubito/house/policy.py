@@ -109,7 +109,8 @@ def _bluffing(values: Mapping[str, str]) -> float:
 def _chance_of_bluff(values: Mapping[str, str]) -> float:
     """By the player's record, the size of the play, and how many cards of the number are left for it."""
     size = int(values["last_play"])
-    honest, _, doubted = values[f"seat {values['last_player']}"].partition("honest ")[2].partition(",")[0].partition("/")
+    record = values[f"seat {values['last_player']}"].partition("honest ")[2].partition(",")[0]
+    honest, _, doubted = record.partition("/")
     usual = _rate(values["table_bluff_rate"])
     bluffs = int(doubted) - int(honest)
     p = (bluffs + _WEIGHT * usual) / (int(doubted) + _WEIGHT)

@@ -104,7 +104,7 @@ def _speaks(request: Request) -> Wire:
 
 
 async def _asked(wire: Wire, request: Request) -> Asked:
-    return Asked.of(wire.name, request.url.path, request.headers, await request.body())
+    return Asked.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
 
 
 class _Server(uvicorn.Server):
@@ -160,12 +160,12 @@ class House:
     @property
     def openai_base_url(self) -> str:
         """The address that OpenAI's SDK takes."""
-        return f"http://{HOST}:{self.port}/v1"
+        return f"http://{HOST}:{self.port}{_OPENAI.base}"
 
     @property
     def anthropic_base_url(self) -> str:
         """The address that Anthropic's SDK takes."""
-        return f"http://{HOST}:{self.port}"
+        return f"http://{HOST}:{self.port}{_ANTHROPIC.base}"
 
     @property
     def calls(self) -> list[Call]:

@@ -55,6 +55,7 @@ class Wire(ABC):
     """One provider's protocol: reads its requests, writes its replies and its errors."""
 
     name: ClassVar[str]
+    base: ClassVar[str]  # the path in the address that its SDK takes
     problems: ClassVar[Mapping[Kind, Problem]]
     server_errors: ClassVar[Sequence[Kind]]  # what a failing server of this provider may say
     parameters: ClassVar[frozenset[str]]  # of a request's body

@@ -4,7 +4,8 @@ DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
 ├── AttemptFailed  an attempt ended without an answer: one of five causes, counted, never silent
 └── RunStopped
-    └── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
+    ├── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
+    └── Interrupted   the user's wish: no further question is asked
 """
 
 from typing import Final, Literal
@@ -38,6 +39,10 @@ class AttemptFailed(DubitoError):
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}"
+
+
+class Interrupted(RunStopped):
+    """The run was told to leave off; what is under way is kept, nothing more is asked."""
 
 
 class AccountFault(RunStopped):

@@ -16,7 +16,7 @@ class Gate:
     """One per account, shared by its players. A try that sleeps before another holds no slot."""
 
     def __init__(self, account: Account, limit: int) -> None:
-        self._account = account
+        self.account = account
         self._slots = threading.BoundedSemaphore(limit)
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
@@ -58,6 +58,6 @@ class Gate:
             failed = self._failed_in_a_row
         if failed >= OUTAGE:
             raise AccountFault(
-                f"{self._account} cannot be reached: {failed} connection failures, timeouts or server errors in a row; "
+                f"{self.account} cannot be reached: {failed} connection failures, timeouts or server errors in a row; "
                 "check that it is up and that `base_url` is right, then run the same config into a new --output"
             )

@@ -12,7 +12,7 @@ from threading import Lock
 
 from dubito.llm.budget import Budget
 from dubito.llm.cache import ReplyCache
-from dubito.llm.failures import AccountFault, AttemptFailed, TryFailed
+from dubito.llm.failures import AccountFault, AttemptFailed, Interrupted, TryFailed
 from dubito.llm.gate import Gate, Try
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
@@ -29,7 +29,9 @@ class Options:
     in_flight: int
     offline: bool
     house_address: Callable[[str], str]  # api -> base URL of the embedded server
-    sleep: Callable[[float], None]
+    sleep: Callable[[float, str], None]  # before another try: seconds, for whom and why
+    stopped: Callable[[], bool]  # True: ask nothing more
+    counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
 
 
 class Pipeline:
@@ -101,6 +103,8 @@ class Pipeline:
 
     def _taped(self, inner: Attempt) -> Attempt:
         def taped(ask: Ask) -> Reply:
+            if self._options.stopped():
+                raise Interrupted("stopped by Ctrl-C")
             reply, failure = None, None
             try:
                 reply = inner(ask)
@@ -119,6 +123,7 @@ class Pipeline:
             if failure is not None:
                 raise failure
             assert reply is not None
+            self._options.counted(reply.origin)
             return reply
 
         return taped

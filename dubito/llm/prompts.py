@@ -25,6 +25,7 @@ from dubito.positions import example_position
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 DESCRIPTION: Final = "prompt.yaml"
 _TEMPLATES: Final = ("system.jinja", "user.jinja")
+_WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}, and what these include"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ class _Files:
         """The text of a template, named as an include names it; raises UsageError if there is none."""
         if name not in self.sources:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
-            path = next((path for path in inside if path.is_file()), self._roots[0] / name)
+            path = next((path for path in inside if path.is_file()), None)
+            if path is None:
+                raise UsageError(f"there is no {one_line(str(self._roots[0] / name))}{_WANTED}")
             self.sources[name], self.paths[name] = _read(path), path
         return self.sources[name]
 
@@ -228,10 +231,10 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no text in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "its name is no file's"
-        wants = f"a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}"
-        raise UsageError(f"cannot read {one_line(str(path))}: {reason}; {wants}") from None
+    except FileNotFoundError:
+        raise UsageError(f"there is no {one_line(str(path))}{_WANTED}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
 
 
 def _digest(sources: Mapping[str, str]) -> str:

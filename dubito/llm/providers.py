@@ -33,11 +33,10 @@ class Provider:
         headers = {}
         if is_loopback(self._address):  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
-        body = dict(ask.request.body)
         try:
-            response = self._create(body, headers, deadline)
+            response = self._create(dict(ask.request.body), headers, deadline)
         except self._errors.APIStatusError as error:
-            raise self._status(error.response, body) from None
+            raise self._status(error.response, ask.request.body) from None
         except self._errors.APIConnectionError as error:
             raise TryFailed("connection", self._scrubbed(f"{type(error).__name__}: {error}")) from None
         return Received(response.status_code, response.content.decode("utf-8", "replace"), _kept(response.headers))
@@ -99,7 +98,9 @@ class Provider:
         if status in (400, 413) and any(words in folded for words in _TOO_LONG):
             return TryFailed("too_long", f"status {status}: {said}")
         if status == 402 or (status == 429 and any(words in folded for words in _NO_MONEY)):
-            return self._fault(f"has no money left (status {status})", "top it up, then run the same command again")
+            return self._fault(
+                f"has no money left (status {status})", "top it up, then run the same config into a new --output"
+            )
         if status in _RATE_LIMIT:
             return TryFailed("rate_limit", f"status {status}: {said}", _retry_after(response.headers))
         if status >= 500:

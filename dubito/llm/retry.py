@@ -12,14 +12,17 @@ from dubito.llm.wire import Ask, Reply
 
 _FIRST, _MOST = 0.5, 30.0  # seconds: the backoff's ceiling doubles from the one to the other
 
+_WHY = {"rate_limit": "rate limit", "server": "server errors", "connection": "no connection", "too_long": "too long"}
+
 Attempt = Callable[[Ask], Reply]
 
 
-def retried(inner: Try, settings: ModelSettings, gate: Gate, sleep: Callable[[float], None]) -> Attempt:
+def retried(inner: Try, settings: ModelSettings, gate: Gate, sleep: Callable[[float, str], None]) -> Attempt:
     """Up to `tries` tries of one attempt; raises AttemptFailed when they are used up or cannot help.
 
-    Waits as long as the server says, up to the player's cap, else a random time below a doubling
-    ceiling. How long is waited changes no result, so the jitter needs no stream of its own.
+    `sleep` is told for how many seconds, for whom and why. Waits as long as the server says, up to the
+    player's cap, else a random time below a doubling ceiling; how long changes no result, so the jitter
+    needs no stream of its own.
     """
     jitter = random.Random()
 
@@ -32,21 +35,24 @@ def retried(inner: Try, settings: ModelSettings, gate: Gate, sleep: Callable[[fl
     retrying = Retrying(
         stop=stop_after_attempt(settings.tries),
         wait=wait,
-        sleep=sleep,
         retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and error.kind != "too_long"),
         reraise=True,
     )
 
     def attempt(ask: Ask) -> Reply:
-        number = 0
+        number, why = 0, ""
 
         def one() -> Reply:
-            nonlocal number
+            nonlocal number, why
             number += 1
-            return inner(ask, number)
+            try:
+                return inner(ask, number)
+            except TryFailed as error:
+                why = _WHY[error.kind]
+                raise
 
         try:
-            return retrying.copy()(one)
+            return retrying.copy(sleep=lambda seconds: sleep(seconds, f"for {gate.account} ({why})"))(one)
         except TryFailed as error:
             if error.kind == "too_long":
                 raise AttemptFailed("too_long", error.reason) from None

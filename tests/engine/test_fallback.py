@@ -167,34 +167,3 @@ def test_r13_stop_is_the_default(methods: str) -> None:
     with pytest.raises(BotError, match=f"{methods} raised ValueError: no"):
         play_game(table(game, failing(methods)))
     assert game.turns == 0
-
-
-class Stubborn(Scripted):
-    """Fails once, then goes on with its script, to see that the instance is the same."""
-
-    def play(self, p: TurnData) -> Any:
-        if not self.seen:
-            self.seen.append(p)
-            self._fail()
-        return super().play(p)
-
-    def _fail(self) -> NoReturn:
-        raise ValueError("once")
-
-
-def test_r13_the_bot_is_back_in_the_next_turn() -> None:
-    """R13: it is the turn that is played by the fallback, not the rest of the game."""
-    moves = ("2", "3", "4", "5", "6")
-    at = table(
-        position("A2345/3456/56789"),
-        scripted("A as A", "2", "3"),
-        Entrant("Stubborn", Stubborn, {"moves": ["3", "4"]}),
-        scripted(*moves[3:]),
-        fallback=RandomBoi,
-    )
-    step(at)
-    output, _ = step(at)
-    assert at.fallback_turns == [0, 1, 0]
-    assert len(script(at, 1).seen) == 1
-    assert script(at, 1).moves == ["3", "4"]
-    assert output.doubt or output.cards

@@ -24,8 +24,8 @@ class Answer(BaseModel):
 
 SCHEMA: Final[Mapping[str, Any]] = Answer.model_json_schema()
 FORMATS: Final[Mapping[str, Any]] = {
-    "openai": {"text": {"format": {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA}}},
-    "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    "responses": {"text": {"format": {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA}}},
+    "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
 SEEN: list[str] = []  # the prompts that the policy below has got
 
@@ -75,7 +75,7 @@ class Asker:
         headers = {"x-dubito-draw": str(draw), "x-dubito-try": str(attempt)}
         messages: Any = [{"role": "user", "content": prompt}]
         try:
-            if protocol == "openai":
+            if protocol == "responses":
                 reply: Any = self._openai.responses.with_raw_response.create(
                     model=model, input=messages, extra_headers=headers, **FORMATS[protocol]
                 )

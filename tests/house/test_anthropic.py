@@ -9,7 +9,7 @@ import pytest
 from dubito.house.server import House
 from tests.house.kit import FORMATS, POLICY, SEEN, Answer, anthropic_at
 
-FORMAT = FORMATS["anthropic"]
+FORMAT = FORMATS["messages"]
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -110,6 +110,7 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
     ({"model": "claude-9"}, anthropic.NotFoundError, "not_found_error", "model: claude-9"),
     ({"model": None}, anthropic.BadRequestError, INVALID, "model: Field required"),
     ({"extra_body": {"max_tokens": None}}, anthropic.BadRequestError, INVALID, "max_tokens: Field required"),
+    ({"max_tokens": True}, anthropic.BadRequestError, INVALID, "max_tokens: Input should be an integer greater"),
     ({"max_tokens": 0}, anthropic.BadRequestError, INVALID, "max_tokens: Input should be an integer greater"),
     ({"messages": None}, anthropic.BadRequestError, INVALID, "messages: Field required"),
     ({"messages": []}, anthropic.BadRequestError, INVALID, "messages: Input should be at least one message"),

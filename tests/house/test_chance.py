@@ -9,7 +9,7 @@ from dubito.house.faults import Faults
 from dubito.house.server import House
 from tests.house.kit import POLICY, Asker, answer_in, anthropic_at, openai_at
 
-PROTOCOLS = ("openai", "anthropic")
+PROTOCOLS = ("responses", "messages")
 HALF = Faults(rate_limit=0.25, server_error=0.25)
 
 
@@ -26,7 +26,7 @@ def test_answers_repeat_for_a_draw_and_differ_over_draws(ask: Asker, protocol: s
 def test_answers_differ_over_requests(ask: Asker) -> None:
     answers = [answer_in(ask(protocol, str(prompt))[1]) for protocol in PROTOCOLS for prompt in range(20)]
     assert 5 < sum(answers) < 35
-    assert answers[:20] != answers[20:], "the protocol is part of the request"
+    assert answers[:20] != answers[20:]
 
 
 def test_the_order_of_keys_is_not_part_of_a_request(house: House) -> None:
@@ -57,7 +57,7 @@ def test_no_fault_goes_away_as_faults_get_likelier() -> None:
     limited = []
     for share in (0.1, 0.6):
         with House(policy=POLICY, faults=Faults(rate_limit=share)) as house, Asker(house) as ask:
-            limited.append({draw for draw in range(50) if ask("openai", draw=draw)[0] == 429})
+            limited.append({draw for draw in range(50) if ask("responses", draw=draw)[0] == 429})
     assert limited[0] < limited[1]
 
 
@@ -76,14 +76,14 @@ def test_a_rate_limit_names_its_wait() -> None:
 
 def test_a_failing_server_fails_as_its_provider_does() -> None:
     with House(policy=POLICY, faults=Faults(server_error=1)) as house, Asker(house) as ask:
-        assert {ask("openai", draw=draw) for draw in range(20)} == {(500, "server_error")}
-        said = {ask("anthropic", draw=draw) for draw in range(20)}
+        assert {ask("responses", draw=draw) for draw in range(20)} == {(500, "server_error")}
+        said = {ask("messages", draw=draw) for draw in range(20)}
     assert said == {(500, "api_error"), (529, "overloaded_error")}
 
 
 def test_a_wrong_key_is_no_fault() -> None:
     with House(policy=POLICY, faults=Faults(rate_limit=1)) as house, Asker(house, "wrong-key") as ask:
-        assert ask("openai")[0] == 401
+        assert ask("responses")[0] == 401
 
 
 @pytest.mark.parametrize(

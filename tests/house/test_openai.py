@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from dubito.house.server import House
 from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
 
-FORMAT = FORMATS["openai"]
+FORMAT = FORMATS["responses"]
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 
-from dubito.core_game import Game
+from dubito.core_game import Game, Result
 from dubito.facts import OwnPlay, Position, facts
 from dubito.game_data import COPIES, JOKER, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent, TurnOutput
 from dubito.positions import example_position
@@ -15,7 +17,7 @@ from dubito.record import card_name
 from dubito.rules import Rules, is_honest
 from dubito.witness import Witness
 from tests.engine.helpers import cards, position
-from tests.prompts.kit import RULES, SIZES, turns
+from tests.prompts.kit import RULES, SIZES, by_temper, turns
 
 GAMES = pytest.mark.parametrize(("rules", "size"), [(rules, size) for rules in RULES for size in SIZES], ids=str)
 
@@ -224,3 +226,50 @@ def test_a_rate_without_data_is_none() -> None:
     first = seen(position("A2345/6789T/JQK23"), 0)
     assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
     assert isinstance(values["table_doubt_rate"], float)
+
+
+def as_many_as_possible(one: Position, chance: Random) -> bool:
+    """Yes at B and E, so that what they promise can be compared with what comes."""
+    return one.node in "BE" or by_temper(one, chance)
+
+
+@GAMES
+def test_what_as_many_as_possible_will_do_is_what_comes(rules: Rules, size: int) -> None:
+    """R9, R10, R24, R25: how many cards go down, and whether that wins."""
+    promised, checked, won = None, 0, 0
+    for game, positions in (turn for deal in range(6) for turn in turns(rules, size, deal, as_many_as_possible)):
+        if promised is not None:
+            promised()
+        last = positions[-1]
+        promised = partial(check_promise, game, last) if last.node in "BE" else None
+        checked += promised is not None
+        won += promised is not None and "you have won" in facts(last)["if_true"]
+    assert checked > 40
+    assert won > 3
+
+
+def check_promise(game: Game, one: Position) -> None:
+    """After the turn: the game is as `if_true` said."""
+    text = facts(one)["if_true"]
+    count = text.removeprefix("you put down ").split()[0]
+    expected = {"three": 3, "all": len(one.hand)}.get(count) or int(count)
+    assert (game.last_player, game.n_cards_played) == (one.seat, expected)
+    has_none = game.player_data(one.seat).n_cards == 0
+    assert ("No card is left to you" in text) == has_none
+    if has_none and "lose" in text:
+        assert game.result(one.seat) is Result.LOSS
+    elif has_none and "unless" not in text:
+        assert game.places[one.seat] is not None
+    elif has_none:
+        assert (game.places[one.seat], game.over) == (None, False)
+
+
+def test_the_last_card_loses_when_a_pending_winner_ends_the_game() -> None:
+    """R9, R10: his win leaves two players, and both lose."""
+    values = seen(position("2A6A7/2Q/8T", "contested"), 2, "2A6 as 2", "2")
+    assert "lose" not in values["if_false"]
+    values = seen(position("2A6/2Q/8T", "contested"), 1, "2A6 as 2")
+    assert values["prev_about_to_win"] is True
+    assert values["if_false"].endswith("seat 0 has won and the game is over: you lose.")
+    four = seen(position("2A6/2Q/8T/9J", "contested"), 1, "2A6 as 2")
+    assert four["if_false"].endswith(" seat 0 has won.")

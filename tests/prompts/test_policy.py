@@ -116,6 +116,7 @@ def test_house_sharp_doubts_what_cannot_be_true_and_who_would_win() -> None:
 def test_house_sharp_plays_its_last_three_cards_when_nobody_can_doubt_them() -> None:
     """R9: under `immediate` an empty hand has won."""
     for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
+        assert sharp({"node": node, "own_cards": "3", "win_rule": "immediate"}) is expected
         changes = {"node": node, "own_cards": "3", "win_rule": "immediate", "sure_bluff": "yes"}
         assert said("house-sharp", question(**changes)) == (expected, True)
     assert said("house-sharp", question(own_cards="3", win_rule="contested", sure_bluff="yes")) == (True, True)
@@ -133,22 +134,21 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
     """What house-sharp answers to prompt `plain`."""
     yes, understood = answer("house-sharp", str(PLAIN.render(position)), chance)
     assert understood
-    assert yes is sharp(read_facts(PLAIN.render(position).user))
     return yes
 
 
 @pytest.mark.parametrize("rules", RULES[:2], ids=str)
 def test_house_sharp_beats_random_boi_clearly(rules: Rules) -> None:
-    """R10: 300 deals of three to six, in the same seat with the same cards and hand-written neighbours."""
+    """R10: 120 deals of three to six, in the same seat with the same cards and hand-written neighbours."""
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []
     for bot in (asked_bot(rules, by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):
         score = 0.0
-        for deal in range(300):
+        for deal in range(120):
             streams = DealStreams(11, deal)
             field = streams.seating().choices(others, k=2 + deal % 4)
             table = deal_table([Entrant("x", one) for one in (bot, *field)], rules, streams, deal=deal)
-            score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / 300
+            score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / 120
         scores.append(score)
     sharp_one, random_boi, claude = scores
     assert sharp_one > random_boi + 0.15

@@ -61,7 +61,7 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda file: file["events"][0].update(initial_card_counts=[14]), "another length"),
     (lambda file: file["events"][1].update(declared_number=-1), "a number is not between 1 and 13"),
     (play_of_eleven, "a player is none of the table"),
-    (lambda file: file["events"].pop(), "the board disagrees with the events"),
+    (lambda file: file["events"].pop(), "me, prev, next or the hand disagree with the events"),
     (lambda file: file["own_plays"].pop(), "own_plays: not the plays of seat 3"),
     (lambda file: file.update(seat=1), "own_plays: not the plays of seat 1"),
     (lambda file: file.update(seat=9), "player_ids are the seats"),
@@ -73,12 +73,13 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda file: file["turn"].update(can_doubt=False), "node C is not asked here"),
     (lambda file: file["turn"]["prev"].update(doubts=7), "disagree with the events"),
     (lambda file: file["turn"]["next"].update(id=2), "not the neighbours"),
-    (lambda file: file["turn"].update(board_cards=99), "the board disagrees"),
+    (lambda file: file["turn"].update(board_cards=99), "the board disagrees with the events"),
+    (lambda file: file["turn"].update(streak=1), "the board disagrees with the events"),
     (lambda file: file["rules"].update(jokers=9), "jokers: 9 is not between 0 and 2"),
 ]
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=[words for _, words in DAMAGES])
+@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=range(len(DAMAGES)))
 def test_a_malformed_position_is_refused(damage: Damage, words: str) -> None:
     file = json.loads(to_json(example_position("C")))
     damage(file)

@@ -96,9 +96,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["prompt.yaml", "system.jinja", "user.jinja"])
 def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     (prompt_folder(tmp_path) / file).unlink()
-    said = refusal(tmp_path)
-    assert said.startswith(f"cannot read {tmp_path / 'prompts' / 'mine' / file}: No such file")
-    assert said.endswith("a prompt's folder has prompt.yaml, system.jinja and user.jinja")
+    wanted = "a prompt's folder has prompt.yaml, system.jinja and user.jinja, and what these include"
+    assert refusal(tmp_path) == f"there is no {tmp_path / 'prompts' / 'mine' / file}: {wanted}"
 
 
 @pytest.mark.parametrize(
@@ -146,8 +145,8 @@ def test_an_unknown_variable_in_an_included_file_is_found(tmp_path: Path) -> Non
         ("one\n{{ seat", "user.jinja, line 2: unexpected end of template"),
         ("one\ntwo\n{% fi %}", "user.jinja, line 3: Encountered unknown tag 'fi'"),
         ("{{ seat | loud }}", "user.jinja, line 1: No filter named 'loud'"),
-        ('{% include "none.jinja" %}', "none.jinja: No such file"),
-        ('{% include "../../secret" %}', "secret: No such file"),
+        ('{% include "none.jinja" %}', "mine/none.jinja: a prompt's folder has"),
+        ('{% include "../../secret" %}', "secret: a prompt's folder has"),
         ("{% include node %}", "user.jinja: the name of an included file must be a plain text"),
         ('{% include "user.jinja" %}', "user.jinja, line 1: RecursionError"),
         ("{{ 1 / 0 }}", "user.jinja, line 1: ZeroDivisionError"),

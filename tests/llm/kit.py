@@ -1,0 +1,227 @@
+"""What the tests of the model side share: a scripted server, bodies of both protocols, small runs, a run's tables."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.runner import Run, play
+from dubito.llm.providers import Provider
+from dubito.llm.settings import Account, ModelSettings
+from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request
+from tests.experiment.kit import experiment, means, registry
+
+PROTOCOLS: Final[tuple[Protocol, ...]] = ("responses", "messages")
+BOT_OF: Final = {"responses": "OpenAIBot", "messages": "AnthropicBot"}
+KEY: Final = "sk-7f3a-the-key-of-the-test"
+YES: Final = '{"answer": true}'
+PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A request as it came in."""
+
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    raw: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON of the request."""
+        body: dict[str, Any] = json.loads(self.raw)
+        return body
+
+    @property
+    def protocol(self) -> Protocol:
+        """Which one it speaks, by its path."""
+        return "messages" if self.path.endswith("/messages") else "responses"
+
+    @property
+    def re_asked(self) -> bool:
+        """Whether the model is asked again."""
+        conversation = self.body["messages"] if self.protocol == "messages" else self.body["input"]
+        return any(message["role"] == "assistant" for message in conversation)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the server answers; `lost` are bytes that it promises and never sends, None drops the line at once."""
+
+    status: int = 200
+    body: str | bytes = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
+    lost: int | None = 0
+
+
+class Server:
+    """A loopback server that answers as a function says; a context manager that keeps what it heard."""
+
+    def __init__(self, answer: Callable[[Heard], Said]) -> None:
+        heard = self.heard = list[Heard]()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet
+
+            def do_POST(self) -> None:  # noqa: N802
+                raw = self.rfile.read(int(self.headers["content-length"]))
+                request = Heard(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+                heard.append(request)
+                said = answer(request)
+                self.close_connection = True
+                if said.lost is None:
+                    return
+                body = said.body.encode() if isinstance(said.body, str) else said.body
+                self.send_response(said.status)
+                for name, value in said.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body) + said.lost))
+                self.send_header("connection", "close")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_CONNECT(self) -> None:  # noqa: N802
+                heard.append(Heard(self.path, {}, b""))
+                self.send_error(502)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> "Server":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def base_url(self, protocol: Protocol) -> str:
+        """The base URL for that protocol's SDK."""
+        return self.address if protocol == "messages" else f"{self.address}/v1"
+
+
+def reply_body(protocol: Protocol, text: str | None = YES, finish: str = "stop", **changes: Any) -> dict[str, Any]:
+    """A 200 body with this text; `finish` is stop, length, refusal or filter."""
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    if protocol == "messages":
+        reason = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "filter": "refusal"}[finish]
+        content = [] if text is None else [{"type": "text", "text": text}]
+        return {"type": "message", "content": content, "stop_reason": reason, "usage": usage} | changes
+    part = {"type": "refusal", "refusal": text} if finish == "refusal" else {"type": "output_text", "text": text}
+    output = [] if text is None else [{"type": "message", "role": "assistant", "content": [part]}]
+    reason = {"length": "max_output_tokens", "filter": "content_filter"}.get(finish)
+    status = "incomplete" if reason else "completed"
+    details = {"reason": reason} if reason else None
+    return {"status": status, "incomplete_details": details, "output": output, "usage": usage} | changes
+
+
+def says(protocol: Protocol, text: str | None = YES, finish: str = "stop", **changes: Any) -> Said:
+    """A good HTTP answer with such a body."""
+    return Said(body=json.dumps(reply_body(protocol, text, finish, **changes)))
+
+
+def error_body(protocol: Protocol, kind: str, message: str) -> str:
+    """An error in the provider's own shape."""
+    if protocol == "messages":
+        return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": kind}})
+
+
+def settings(protocol: Protocol = "responses", **changes: Any) -> ModelSettings:
+    """A player's settings."""
+    return ModelSettings.model_validate({"api": protocol, "model": "some-model", "base_url": "house", **changes})
+
+
+def ask(number: int = 0, protocol: Protocol = "responses", draw: str = "d", game: int = 7) -> Ask:
+    """An attempt; its number tells its request from others."""
+    path = "/responses" if protocol == "responses" else "/v1/messages"
+    return Ask(Request(protocol, path, {"model": "m", "n": number}), draw, replace(PLACE, game=game, decision=number))
+
+
+def reply(text: str = YES, protocol: Protocol = "responses") -> Reply:
+    """A good reply."""
+    return Reply(text, "stop", None, Received(200, json.dumps(reply_body(protocol, text))))
+
+
+class Unhurried(Watch):
+    """Waits no time at all, and keeps for how long it should have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        """Waits no time."""
+        self.waits.append(seconds)
+
+
+def contender(name: str, model: str = "house-random", bot: str = "OpenAIBot", **more: Any) -> dict[str, Any]:
+    """The config of a model player; it asks the house unless told otherwise."""
+    return {"bot": bot, "name": name, "model": model, "base_url": "house"} | more
+
+
+def small(*contenders: dict[str, Any], games: int = 4, turns: int = 12, **config: Any) -> Experiment:
+    """A few short games of these contenders against two hand-written bots."""
+    base: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": turns}}
+    return experiment(games=games, contenders=list(contenders), **base | config)
+
+
+def ran(of: Experiment, folder: Path, **calls: Any) -> Run:
+    """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
+    how = replace(means(folder, **calls), watch=Unhurried())
+    return play(checked_models(of, registry(), how.calls), folder, how)
+
+
+def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query to a run's `run.db`."""
+    with closing(sqlite3.connect(folder / "run.db")) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def outcomes_of(folder: Path) -> dict[str, int]:
+    """How often each outcome of a decision was taken in a run."""
+    return dict(rows(folder, "SELECT outcome, count(*) FROM decisions GROUP BY outcome"))
+
+
+class Line:
+    """A server that says what it is told to next, and a provider of each protocol that calls it."""
+
+    def __init__(self, key: str) -> None:
+        self.next = Said()
+        self.server = Server(lambda _: self.next)
+        self._key = key
+
+    def __enter__(self) -> "Line":
+        self.server.__enter__()
+        urls = {protocol: self.server.base_url(protocol) for protocol in PROTOCOLS}
+        self._providers = {
+            protocol: Provider(Account(protocol, url, "SOME_KEY"), url, self._key, 4) for protocol, url in urls.items()
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for provider in self._providers.values():
+            provider.close()
+        self.server.__exit__()
+
+    def __call__(self, said: Said, ask: Ask) -> Received:
+        """One try that is answered so."""
+        self.next = said
+        return self._providers[ask.request.protocol](ask, 1, 20.0)
