@@ -81,7 +81,7 @@ class LLMBot(BotBase):
             tuple(self._own_plays),
             dict(self._answers),
         )
-        rendered = self._player.prompt.fill(self.facts(position))
+        rendered = self._player.render(self.facts(position))
         place = Place(self._player.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)

@@ -7,7 +7,7 @@ import click
 
 from dubito.cli.output import note, say
 from dubito.core_game import Game
-from dubito.errors import RunStopped, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game_data import Event, GameStartEvent, TurnOutput
 from dubito.handlers import Entrant, Table, deal_table, step
 from dubito.record import Label, Recorder, cards_in_words, dump, ending, sentence
@@ -42,6 +42,9 @@ def play_game(
     registry = find_bots(Path.cwd())
     rules = Rules(jokers, win_rule, max_turns)
     entrants = [Entrant(name, registry.find(name).cls) for name in names]
+    for entrant in entrants:
+        if entrant.bot.is_model:
+            raise UsageError(f"{entrant.name} asks a model, which needs a run's settings: play it with `dubito run`")
     fallback = registry.find(FALLBACK).cls if on_bot_error == "fallback" else None
     table = deal_table(entrants, rules, DealStreams(seed, deal), deal=deal, fallback=fallback)
     recorder = Recorder(table.game)

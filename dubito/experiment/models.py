@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
-from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import GameServices, Journal, ModelPlayer
@@ -22,6 +21,9 @@ from dubito.player import FiveNodes, PlayerAI
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+
+if TYPE_CHECKING:
+    from dubito.house.server import House
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ class _Houses:
         """The base URL for an SDK of this protocol."""
         with self._lock:
             if self._house is None:
+                from dubito.house.server import House  # late: most runs need no server
+
                 self._house = House()
                 self._house.__enter__()
             return self._house.anthropic_base_url if api == "messages" else self._house.openai_base_url

@@ -28,7 +28,7 @@ def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
     values = read_facts(prompt_text)
     try:
         return (honest(values) if model == "house-honest" else sharp(values)), True
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, ArithmeticError):
         return coin, False
 
 

@@ -3,10 +3,12 @@
 Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Any, Final
 
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.llm.answers import REASKS, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
@@ -18,7 +20,7 @@ from dubito.player import PlayerAI
 from dubito.rules import Rules
 from dubito.store.model_log import ModelLog
 
-_SAID: int = 500  # characters of an unreadable reply that a re-ask quotes
+_SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 
 @dataclass(slots=True)
@@ -45,6 +47,13 @@ class ModelPlayer:
     seed: int
     rules: Rules
     counted: Callable[[str], None]  # told each outcome, for the progress line
+
+    def render(self, facts: Mapping[str, Any]) -> Rendered:
+        """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
+        try:
+            return self.prompt.fill(facts)
+        except UsageError as error:
+            raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
     def decide(
         self, rendered: Rendered, place: Place, turn: int, journal: Journal, otherwise: Callable[[], bool]

@@ -63,6 +63,10 @@ def test_replay_names_the_first_difference(shell: Shell) -> None:
         (("play-game", "StefaBot", "ClaudeBot"), "dubito: Dubito needs 3 to 8 players, not 2\n"),
         (("play-game", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("play-game", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
+        (
+            (*GAME, "OpenAIBot"),
+            "dubito: OpenAIBot asks a model, which needs a run's settings: play it with `dubito run`",
+        ),
         ((*GAME, "--jokers", "3"), "dubito: jokers: 3 is not between 0 and 2\n"),
         ((*GAME, "--win-rule", "x"), "dubito: win_rule: 'x' is neither 'immediate' nor 'contested'\n"),
         ((*GAME, "--max-turns", "0"), "dubito: max_turns: 0 is not at least 1\n"),

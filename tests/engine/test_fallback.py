@@ -1,7 +1,5 @@
 """R13, R27: `on_bot_error: fallback`. RandomBoi's rules play the failed turn, on the fallback's own stream."""
 
-from typing import Any, NoReturn
-
 import pytest
 
 from bots.manual.random_boi import RandomBoi
@@ -13,7 +11,7 @@ from dubito.handlers import Entrant, Table, deal_table, play_game, step
 from dubito.player import PlayerAI, Seating, make_player
 from dubito.rules import Rules
 from dubito.streams import DealStreams
-from tests.engine.helpers import Scripted, position, script, scripted, snapshot, table
+from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
 
 

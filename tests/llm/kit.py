@@ -71,7 +71,7 @@ class Server:
             protocol_version = "HTTP/1.1"
             wbufsize = -1  # head and body in one packet
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["content-length"]))
                 request = Heard(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
                 heard.append(request)
@@ -88,7 +88,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def do_CONNECT(self) -> None:  # noqa: N802
+            def do_CONNECT(self) -> None:
                 heard.append(Heard(self.path, {}, b""))
                 self.send_error(502)
 
@@ -167,7 +167,7 @@ class Unhurried(Watch):
         super().__init__()
         self.waits: list[float] = []
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, why: str) -> None:
         """Waits no time."""
         self.waits.append(seconds)
 

@@ -82,15 +82,15 @@ def test_anything_else_is_malformed_and_says_why(text: str, detail: str) -> None
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "9" * 5000, "1e999"])
 def test_numbers_that_are_none_are_malformed(number: str) -> None:
-    with pytest.raises(AttemptFailed, match="^malformed: .") as failed:
+    with pytest.raises(AttemptFailed, match=r"^malformed: .") as failed:
         read_answer(said(f'{{"answer": {number}}}'))
     assert failed.value.detail in (NO_BOOL, NO_JSON)
 
 
 def test_a_lone_surrogate_inside_an_answer_is_malformed() -> None:
-    with pytest.raises(AttemptFailed, match="^malformed: "):
+    with pytest.raises(AttemptFailed, match=r"^malformed: "):
         read_answer(said('{"answer": "\ud800"}'))
-    with pytest.raises(AttemptFailed, match="^malformed: "):
+    with pytest.raises(AttemptFailed, match=r"^malformed: "):
         read_answer(said('{"answer": "\\ud800"}'))
 
 

@@ -154,9 +154,9 @@ def test_a_refused_connection_is_a_failed_try(protocol: Protocol) -> None:
     with socket.socket() as bound:  # bound but not listening: nobody else can have the port
         bound.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
-            with pytest.raises(TryFailed) as failed:
-                call(asked(protocol), 1, 20.0)
+        account = Account(protocol, address, None)
+        with closing(Provider(account, address, KEY, 4)) as call, pytest.raises(TryFailed) as failed:
+            call(asked(protocol), 1, 20.0)
     assert failed.value.kind == "connection"
 
 
@@ -173,9 +173,8 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
-    with Server(lambda _: again) as server, closing(provider(server, protocol)) as call:
-        with pytest.raises(TryFailed):
-            call(asked(protocol), 1, 20.0)
+    with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
+        call(asked(protocol), 1, 20.0)
     assert len(server.heard) == 1
 
 

@@ -234,14 +234,18 @@ NOT_ASCII = pytest.mark.xfail(strict=True, reason="UnicodeEncodeError of the SDK
     ],
 )
 def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Protocol, key: str) -> None:
-    with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol, key)) as call:
-        with pytest.raises((TryFailed, AccountFault)) as failed:
-            call(asked(protocol), 1, 20.0)
+    with (
+        Server(lambda _: says(protocol)) as server,
+        closing(provider(server, protocol, key)) as call,
+        pytest.raises((TryFailed, AccountFault)) as failed,
+    ):
+        call(asked(protocol), 1, 20.0)
     assert key not in str(failed.value)
     assert repr(key)[1:-1] not in str(failed.value)
 
 
-def test_one_client_serves_many_tries_and_closes(protocol: Protocol = "responses") -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
     def answer(heard: Heard) -> Said:
         return says(protocol, changed=heard.headers["x-dubito-try"])
 
@@ -251,6 +255,6 @@ def test_one_client_serves_many_tries_and_closes(protocol: Protocol = "responses
             received = call(asked(protocol), number, 20.0)
             assert re.search(rf'"changed": "{number}"', received.raw)
         call.close()
-        with pytest.raises((TryFailed, RuntimeError), match="."):
+        with pytest.raises((TryFailed, RuntimeError), match=r"closed|Connection"):
             call(asked(protocol), 6, 20.0)
     provider(server, protocol).close()  # which was never used, and has nothing to close

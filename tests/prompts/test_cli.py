@@ -4,14 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.main import cli
-from dubito.cli.prompts import prompts
 from dubito.positions import example_position, to_json
 from tests.cli.kit import Shell
 from tests.prompts.golden import renderings
 from tests.prompts.kit import PLAIN
-
-cli.add_command(prompts)
 
 
 @pytest.fixture

@@ -254,6 +254,8 @@ def check_promise(game: Game, one: Position) -> None:
     count = text.removeprefix("you put down ").split()[0]
     expected = {"three": 3, "all": len(one.hand)}.get(count) or int(count)
     assert (game.last_player, game.n_cards_played) == (one.seat, expected)
+    if " as " in text:
+        assert f" as {card_name(game.number, plural=True)}." in text
     has_none = game.player_data(one.seat).n_cards == 0
     assert ("No card is left to you" in text) == has_none
     if has_none and "lose" in text:

@@ -1,0 +1,245 @@
+"""Replies on disk: one flight a key, nothing dropped, nothing unpickled, nothing that was changed by hand."""
+
+import json
+import os
+import pickle
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import pytest
+
+from dubito.errors import RunStopped, UsageError
+from dubito.llm.cache import ReplyCache
+from dubito.llm.failures import AccountFault, AttemptFailed
+from dubito.llm.wire import Received
+
+PARTS = ("http://127.0.0.1:1/v1", "request", "draw")
+GOOD = Received(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a test's cache lies."""
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def cache(folder: Path) -> Iterator[ReplyCache]:
+    """A new one."""
+    with closing(ReplyCache(folder)) as cache:
+        yield cache
+
+
+def says(received: Received) -> Callable[[], Received]:
+    return lambda: received
+
+
+def never() -> Received:
+    raise AssertionError("it was asked, though the reply was there")
+
+
+def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> None:
+    assert not cache.find(*PARTS)
+    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert cache.find(*PARTS)
+    with closing(ReplyCache(folder)) as again:
+        assert again.once(*PARTS, never) == (GOOD, True)
+
+
+@pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], "other", PARTS[2]), (*PARTS[:2], "other")])
+def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, str, str]) -> None:
+    cache.once(*PARTS, says(GOOD))
+    different = Received(200, "different")
+    assert cache.once(*other, says(different)) == (different, False)
+    assert cache.once(*PARTS, never) == (GOOD, True)
+
+
+def test_no_part_of_a_key_can_borrow_from_another(cache: ReplyCache) -> None:
+    keys = {cache.key(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
+    assert len(keys) == 4
+
+
+def test_the_key_stays_what_it_is(cache: ReplyCache) -> None:
+    """A new key would make everybody pay again."""
+    assert cache.key(*PARTS) == "7ca85be6cd58e5e72fbd0b1d0d0103f1af0012379a111b782bf5e8f4d0097d01"
+
+
+def test_one_flight_per_key(cache: ReplyCache) -> None:
+    start, calls = threading.Barrier(64), list[int]()
+
+    def ask() -> Received:
+        calls.append(1)
+        return Received(200, f"the {len(calls)}. answer")
+
+    def one(_: int) -> tuple[Received, bool]:
+        start.wait(20)
+        return cache.once(*PARTS, ask)
+
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(one, range(64)))
+    assert calls == [1]
+    assert {received.raw for received, _ in answers} == {"the 1. answer"}
+    assert sorted(stored for _, stored in answers) == [False] + [True] * 63
+
+
+def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
+    both = threading.Barrier(2)
+
+    def ask() -> Received:
+        both.wait(20)
+        return GOOD
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda draw: cache.once("s", "r", draw, ask), "12"))
+    assert answers == [(GOOD, False), (GOOD, False)]
+
+
+@pytest.mark.parametrize("error", [AttemptFailed("unreachable", "x"), AccountFault("x"), RunStopped("x")])
+def test_an_error_is_not_stored_and_the_next_asks(cache: ReplyCache, error: Exception) -> None:
+    def fails() -> Received:
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            cache.once(*PARTS, fails)
+    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+
+
+def test_nothing_is_ever_dropped(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    with closing(diskcache.Cache(str(folder))) as theirs:
+        assert (theirs.eviction_policy, theirs.cull_limit, theirs.size_limit) == ("none", 0, 2**40)
+
+
+def test_a_cache_that_was_made_to_drop_is_mended(folder: Path) -> None:
+    diskcache.Cache(str(folder)).close()  # diskcache's own settings: least recently stored, at a gigabyte
+    ReplyCache(folder).close()
+    with closing(diskcache.Cache(str(folder))) as theirs:
+        assert (theirs.eviction_policy, theirs.cull_limit) == ("none", 0)
+
+
+def test_a_folder_made_by_something_else_is_refused_and_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"cache is there and is no cache of replies: choose another --cache"):
+        ReplyCache(folder)
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("contents", [[], [".gitkeep"]])
+def test_an_empty_folder_becomes_a_cache(folder: Path, contents: list[str]) -> None:
+    folder.mkdir()
+    for name in contents:
+        (folder / name).touch()
+    with closing(ReplyCache(folder)) as cache:
+        assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database, and longer than a header of one" * 9])
+def test_a_file_in_its_place_is_refused(folder: Path, content: bytes) -> None:
+    folder.write_bytes(content)
+    with pytest.raises(UsageError, match="choose another --cache"):
+        ReplyCache(folder)
+    assert folder.read_bytes() == content
+
+
+def test_a_damaged_database_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "cache.db").write_bytes(b"this is no database, and longer than a header of one" * 9)
+    with pytest.raises(UsageError, match=r"cannot use the cache .*choose another --cache"):
+        ReplyCache(folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_folder_is_refused(folder: Path) -> None:
+    ReplyCache(folder).close()
+    for path in (*folder.iterdir(), folder):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        with pytest.raises(UsageError, match=r"cannot use the cache .*choose another --cache"):
+            ReplyCache(folder)
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_folder_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"cannot use the cache /proc/.*choose another --cache"):
+        ReplyCache(Path("/proc/nowhere/cache"))
+
+
+class Evil:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self._path,))
+
+
+def change(folder: Path, statement: str, *values: object) -> None:
+    """Change the rows of the cache by hand."""
+    with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
+        assert connection.execute(statement, values).rowcount == 1
+
+
+@pytest.mark.parametrize("mode", [2, 4])  # diskcache's BINARY and PICKLE
+def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp_path: Path, mode: int) -> None:
+    cache.once(*PARTS, says(GOOD))
+    evil = pickle.dumps(Evil(tmp_path / "opened"))
+    change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, cache.key(*PARTS))
+    with pytest.raises(RunStopped, match="it was not written by Dubito"):
+        cache.once(*PARTS, never)
+    assert not (tmp_path / "opened").exists()
+
+
+@pytest.mark.parametrize("value", [b"bytes", 7, 1.5])
+def test_a_value_that_is_no_text_is_refused(cache: ReplyCache, folder: Path, value: object) -> None:
+    cache.once(*PARTS, says(GOOD))
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", value, cache.key(*PARTS))
+    with pytest.raises(RunStopped, match="it was not written by Dubito"):
+        cache.once(*PARTS, never)
+
+
+def text_of(**changes: Any) -> str:
+    whole = {"server": PARTS[0], "request": PARTS[1], "draw": PARTS[2], "status": 200, "raw": "{}", "headers": {}}
+    return json.dumps(whole | changes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "null", "[]", "7", '"text"', "{}"),
+        *(text_of(server="house"), text_of(request="another"), text_of(draw="another")),
+        *(text_of(raw=None), text_of(raw=7), text_of(raw={})),
+    ],
+)
+def test_a_changed_text_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
+    cache.once(*PARTS, says(GOOD))
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, cache.key(*PARTS))
+    with pytest.raises(RunStopped, match=r"was changed by hand: delete it, or use another --cache"):
+        cache.once(*PARTS, never)
+
+
+def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    other = cache.key("house", *PARTS[1:])
+    change(folder, "UPDATE Cache SET key = ? WHERE key = ?", other, cache.key(*PARTS))
+    with pytest.raises(RunStopped, match="was changed by hand"):
+        cache.once("house", *PARTS[1:], never)
+
+
+def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
+    """Beyond 32 KiB diskcache keeps a file of its own."""
+    long = Received(200, json.dumps({"text": "é" * 200_000}), {})
+    cache.once(*PARTS, says(long))
+    assert cache.once(*PARTS, never) == (long, True)
+    with closing(ReplyCache(folder)) as again:
+        assert again.once(*PARTS, never) == (long, True)

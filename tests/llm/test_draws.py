@@ -1,0 +1,76 @@
+"""A draw comes from the game and from nothing else; settings and accounts."""
+
+from dataclasses import replace
+
+import pytest
+
+from dubito.llm.settings import Account, account_of, is_loopback
+from dubito.llm.wire import Place, draw_of
+from tests.llm.kit import PLACE, settings
+
+DRAW = draw_of(0, PLACE, 0)
+
+
+def test_the_same_place_in_the_same_game_is_the_same_draw() -> None:
+    assert draw_of(0, replace(PLACE), 0) == DRAW
+    assert len(DRAW) == 16
+
+
+def test_the_draw_stays_what_it_is() -> None:
+    """A new draw would make everybody pay again."""
+    assert DRAW == "a6bc898b23122892"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(PLACE, deal=PLACE.deal + 1),
+        replace(PLACE, seat=PLACE.seat + 1),
+        replace(PLACE, decision=PLACE.decision + 1),
+        replace(PLACE, attempt=PLACE.attempt + 1),
+    ],
+)
+def test_another_deal_seat_decision_or_attempt_is_another_draw(other: Place) -> None:
+    assert draw_of(0, other, 0) != DRAW
+
+
+def test_another_seed_or_sample_is_another_draw() -> None:
+    assert len({DRAW, draw_of(1, PLACE, 0), draw_of(0, PLACE, 1)}) == 3
+
+
+@pytest.mark.parametrize("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
+def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
+    """Contenders play one deal in several games; equal ones get equal answers."""
+    assert draw_of(0, other, 0) == DRAW
+
+
+@pytest.mark.parametrize(
+    ("server", "loopback"),
+    [
+        ("house", True),
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://127.9.9.9", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://localhost:11434/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://192.168.0.2/v1", False),
+        ("http://localhost.example.com", False),
+        ("http://127.0.0.1.example.com", False),
+        ("http://0.0.0.0:8000", False),
+    ],
+)
+def test_loopback_is_this_very_machine(server: str, loopback: bool) -> None:
+    assert is_loopback(server) is loopback
+
+
+def test_the_account_of_a_player() -> None:
+    assert account_of(settings(base_url=None)) == Account("responses", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    claude = account_of(settings("messages", base_url=None))
+    assert claude == Account("messages", "https://api.anthropic.com", "ANTHROPIC_API_KEY")
+    assert account_of(settings()) == Account("responses", "house", None)
+    assert account_of(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
+        "responses", "http://127.0.0.1:1/v1", None
+    )
+    elsewhere = account_of(settings(base_url="https://models.example/v1"))
+    assert elsewhere == Account("responses", "https://models.example/v1", "OPENAI_API_KEY")
+    assert account_of(settings(api_key_env="MINE")).key_env == "MINE"

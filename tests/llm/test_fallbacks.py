@@ -1,0 +1,222 @@
+"""When a model gives no answer: counted by cause, played by the fallback, shown; an outage or a fault stops the run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.errors import UsageError
+from dubito.experiment.runner import Run
+from dubito.llm.wire import Protocol
+from tests.cli.kit import Shell
+from tests.llm.kit import (
+    BOT_OF,
+    PROTOCOLS,
+    YES,
+    Heard,
+    Said,
+    Server,
+    contender,
+    error_body,
+    outcomes_of,
+    ran,
+    rows,
+    says,
+    small,
+)
+
+Answer = Callable[[Heard], Said]
+
+
+def run_at(server: Server, protocol: Protocol, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Run:
+    """A short run of one contender that asks this server."""
+    who = contender("asker", "some-model", BOT_OF[protocol], base_url=server.base_url(protocol), **more)
+    return ran(small(who, games=games, turns=turns), folder, in_flight=1)
+
+
+def always(text: str | None = YES, finish: str = "stop") -> Answer:
+    return lambda heard: says(heard.protocol, text, finish)
+
+
+def failing(status: int, kind: str = "some_error", message: str = "no") -> Answer:
+    return lambda heard: Said(status, error_body(heard.protocol, kind, message))
+
+
+CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, requests a decision
+    "prose": (always("Yes, I doubt it."), "malformed", 2),
+    "fences": (always(f"```json\n{YES}\n```"), "malformed", 2),
+    "a refusal": (always("I cannot.", "refusal"), "refused", 2),
+    "a filter": (always(None, "filter"), "refused", 2),
+    "cut off": (always('{"ans', "length"), "truncated", 2),
+    "all thought": (always(None, "length"), "truncated", 2),
+    "no text": (always(None), "malformed", 2),
+    "a web page": (lambda _: Said(body="<html>", headers={"content-type": "text/html"}), "malformed", 2),
+    "nothing": (lambda _: Said(), "malformed", 2),
+    "too long": (failing(400, "context_length_exceeded", "prompt is too long"), "too_long", 1),
+    "a rate limit": (failing(429), "unreachable", 3),
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("answer", "cause", "requests"), CAUSES.values(), ids=CAUSES)
+def test_each_cause_is_counted(tmp_path: Path, protocol: Protocol, answer: Answer, cause: str, requests: int) -> None:
+    with Server(answer) as server:
+        run = run_at(server, protocol, tmp_path / "run", tries=3)
+    log = run.models["asker"]
+    assert run.failure is None
+    assert set(log.outcomes) == {f"fallback:{cause}"}
+    assert log.decisions > 3
+    assert len(server.heard) == requests * log.decisions == log.calls
+    assert log.reasks == (log.decisions if requests == 2 else 0)
+    assert sum(heard.re_asked for heard in server.heard) == log.reasks
+    assert run.tally.games == 1, "a game with a fallback is never dropped"
+    unanswered = rows(run.folder, "SELECT count(*) FROM attempts WHERE reply IS NULL AND cause = ?", (cause,))
+    assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("first", "asked_again"),
+    [
+        (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
+        (always(None, "length"), "Your last reply was cut off before the answer."),
+        (always("I cannot.", "refusal"), "This is a card game among programs"),
+    ],
+)
+def test_a_good_answer_to_a_re_ask_is_the_models(
+    tmp_path: Path, protocol: Protocol, first: Answer, asked_again: str
+) -> None:
+    with Server(lambda heard: says(protocol) if heard.re_asked else first(heard)) as server:
+        run = run_at(server, protocol, tmp_path / "run")
+    assert set(outcomes_of(run.folder)) == {"model_after_reask"}
+    (last, again) = server.heard[-1].body["messages" if protocol == "messages" else "input"][-2:]
+    assert last["role"] == "assistant"
+    assert last["content"], "an empty message is refused by providers"
+    assert again["content"].startswith(asked_again)
+    assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1,)]
+
+
+@pytest.mark.parametrize(("reasks", "requests"), [(0, 1), (1, 2), (3, 4)])
+def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, requests: int) -> None:
+    with Server(always("prose")) as server:
+        run = run_at(server, "responses", tmp_path / "run", reasks=reasks)
+    log = run.models["asker"]
+    assert len(server.heard) == requests * log.decisions
+    drawn = {heard.headers["x-dubito-draw"] for heard in server.heard}
+    assert len(drawn) == len(server.heard), "each attempt is a sample of its own"
+
+
+def test_the_fallback_decides_and_has_seen_the_game(tmp_path: Path) -> None:
+    """A model that always fails plays as its fallback does on its own."""
+    field = {"bots": ["StefaBot", "UsualBot"], "games": 8, "turns": 60}
+    with Server(always("prose")) as server:
+        who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="ClaudeBot")
+        run = ran(small(who, **field), tmp_path / "model")
+    answers = rows(run.folder, "SELECT node, answer, count(*) FROM decisions GROUP BY node, answer")
+    assert {outcome for _, outcome in rows(run.folder, "SELECT 1, outcome FROM decisions")} == {"fallback:malformed"}
+    doubts = {answer for node, answer, _ in answers if node == "C"}
+    assert doubts == {0, 1}
+    with Server(always("prose")) as server:
+        who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="AlwaysTruthful")
+        other = ran(small(who, **field), tmp_path / "other")
+    assert rows(other.folder, "SELECT DISTINCT answer FROM decisions WHERE node IN ('A', 'D')") == [(0,)]
+    assert other.results_digest != run.results_digest
+
+
+def test_replies_that_were_paid_for_are_kept_readable_or_not(tmp_path: Path) -> None:
+    with Server(always("prose")) as server:
+        first = run_at(server, "responses", tmp_path / "first")
+        calls = len(server.heard)
+        second = run_at(server, "responses", tmp_path / "second")
+        assert len(server.heard) == calls
+    assert first.results_digest == second.results_digest
+    assert rows(first.folder, "SELECT DISTINCT state FROM tries") == [("received",)]
+
+
+def test_what_was_unreachable_is_asked_again_by_the_next_run(tmp_path: Path) -> None:
+    answers: list[Answer] = [failing(429)]
+    with Server(lambda heard: answers[0](heard)) as server:
+        first = run_at(server, "responses", tmp_path / "first", tries=2)
+        answers[0] = always()
+        second = run_at(server, "responses", tmp_path / "second", tries=2)
+    assert set(outcomes_of(first.folder)) == {"fallback:unreachable"}
+    assert set(outcomes_of(second.folder)) == {"model"}
+
+
+def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None:
+    healthy = 40
+
+    def answer(heard: Heard) -> Said:
+        return says(heard.protocol) if len(server.heard) <= healthy else Said(503)
+
+    with Server(answer) as server:
+        run = run_at(server, "responses", tmp_path / "run", games=30, tries=3)
+    assert "cannot be reached: 20 connection failures, timeouts or server errors in a row" in str(run.failure)
+    assert len(server.heard) == healthy + 20
+    assert 0 < run.tally.games < 30
+    kept = "SELECT DISTINCT outcome FROM decisions WHERE game < ?"
+    assert rows(run.folder, kept, (run.tally.games,)) == [("model",)]
+    given_up = rows(run.folder, "SELECT min(game) FROM decisions WHERE outcome != 'model'")
+    assert given_up == [(run.tally.games,)], "the game that took fallbacks within the outage is not among the kept"
+
+
+def test_the_summary_shows_them(shell: Shell) -> None:
+    """As text, an entry a line: decisions, fallbacks by cause, re-asks, calls, tokens."""
+
+    def answer(heard: Heard) -> Said:
+        return says("responses", finish="refusal") if "node: C" in heard.raw.decode() else says("responses")
+
+    with Server(answer) as server:
+        config = {
+            "games": 2,
+            "table_sizes": [3],
+            "rules": {"max_turns": 12},
+            "bots": ["StefaBot", "UsualBot"],
+            "contenders": [contender("asker", base_url=server.base_url("responses"))],
+        }
+        Path("c.yaml").write_text(yaml.safe_dump(config))
+        said = shell("run", "c.yaml", "--output", "r", "--quiet")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    start = lines.index("Model players")
+    assert lines[start + 1].split("  ")[0] == "model player"
+    assert "fallback:refused" in lines[start + 1]
+    counts = outcomes_of(Path("r"))
+    refused, decisions = counts["fallback:refused"], sum(counts.values())
+    assert 0 < refused < decisions
+    share = f"{100 * refused / decisions:.1f}"
+    name, *cells = lines[start + 2].split()
+    calls = len(server.heard)
+    assert (name, cells) == (
+        "asker",
+        [f"{decisions}", share, share, f"{refused}", f"{calls}", "0.0", f"{100 * calls}", "0", f"{20 * calls}"],
+    )
+
+
+HUGE = pytest.mark.xfail(strict=True, reason="OverflowError: a count beyond 64 bits does not fit into run.db")
+
+
+@pytest.mark.parametrize("count", [2**40, pytest.param(2**63, marks=HUGE)])
+def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) -> None:
+    usage = {"input_tokens": count, "output_tokens": 1}
+    with Server(lambda heard: says(heard.protocol, usage=usage)) as server:
+        run = run_at(server, "responses", tmp_path / "run", turns=4)
+    assert set(outcomes_of(run.folder)) == {"model"}
+
+
+@pytest.mark.xfail(strict=True, reason="UnicodeEncodeError from the SDK: the re-ask quotes half a character")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_half_a_character_in_a_reply_is_malformed_and_stops_nobody(tmp_path: Path, protocol: Protocol) -> None:
+    with Server(lambda heard: Said(body=json.dumps(json.loads(says(protocol, "\ud83d").body)))) as server:
+        run = run_at(server, protocol, tmp_path / "run", turns=4)
+    assert set(outcomes_of(run.folder)) == {"fallback:malformed"}
+
+
+@pytest.mark.parametrize("fallback", ["AdaptyBoi", "OpenAIBot", "Nobody"])
+def test_a_fallback_that_cannot_be_one_is_refused(tmp_path: Path, fallback: str) -> None:
+    with pytest.raises(UsageError, match=fallback):
+        ran(small(contender("asker", fallback=fallback)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

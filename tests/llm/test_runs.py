@@ -1,0 +1,182 @@
+"""Whole runs against the house: the same results however they come about, and books that agree."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.experiment.runner import Run
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from tests.llm.kit import contender, outcomes_of, ran, rows, small
+
+
+@contextmanager
+def house(**faults: Any) -> Iterator[House]:
+    """A house of the test's own, whose calls can be counted."""
+    with House(faults=Faults(**faults)) as house:
+        yield house
+
+
+def two_at(house: House, **settings: Any) -> list[dict[str, Any]]:
+    """A model player of each protocol, at that house."""
+    return [
+        contender("sharp", "house-sharp", base_url=house.openai_base_url, **settings),
+        contender("honest", "house-honest", "AnthropicBot", base_url=house.anthropic_base_url, **settings),
+    ]
+
+
+def at(folder: Path, house: House, in_flight: int = 8, **settings: Any) -> Run:
+    """The run that all tests of equal results play, with a cache of its own."""
+    run = ran(small(*two_at(house, **settings)), folder / "run", in_flight=in_flight, cache=folder / "cache")
+    assert run.failure is None
+    return run
+
+
+def published(run: Run) -> bytes:
+    return (run.folder / "all_games.yaml").read_bytes()
+
+
+def test_results_depend_neither_on_games_in_flight_nor_on_faults_that_pass(tmp_path: Path) -> None:
+    with house() as good:
+        one = at(tmp_path / "1", good, 1)
+        many = at(tmp_path / "32", good, 32)
+    with house(rate_limit=0.1, server_error=0.1) as bad:
+        faulty = at(tmp_path / "faulty", bad, tries=20)
+    assert one.results_digest == many.results_digest == faulty.results_digest
+    assert published(one) == published(many) == published(faulty)
+    statuses = {call.status for call in bad.calls}
+    assert {200, 429, 500} <= statuses
+    check_books(many, good.calls[len(good.calls) // 2 :])
+    check_books(faulty, bad.calls)
+    for run in (one, many, faulty):
+        assert set(outcomes_of(run.folder)) == {"model"}
+
+
+def check_books(run: Run, calls: list[Any]) -> None:
+    """Every call of the house is a try, every answer of it one that was received; and the summary adds up."""
+    tries = rows(run.folder, "SELECT state, status FROM tries")
+    assert len(tries) == len(calls)
+    assert Counter(tries) == Counter(("received", 200) if call.status == 200 else ("failed", None) for call in calls)
+    assert sum(log.calls for log in run.models.values()) == len(calls)
+    good = [call for call in calls if call.status == 200]
+    assert sum(log.tokens["input"] for log in run.models.values()) == sum(call.input_tokens for call in good)
+    assert sum(log.tokens["cached"] for log in run.models.values()) == sum(call.cached_tokens for call in good)
+    assert sum(log.tokens["output"] for log in run.models.values()) == sum(call.output_tokens for call in good)
+    asked = rows(run.folder, "SELECT request FROM attempts WHERE origin = 'live'")
+    assert len(asked) == len(good)
+
+
+def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path) -> None:
+    with house() as served:
+        of = small(*two_at(served), games=2)
+        first = ran(of, tmp_path / "first")
+        calls = len(served.calls)
+        second = ran(of, tmp_path / "second", in_flight=1)
+        assert len(served.calls) == calls > 0
+    offline = ran(of, tmp_path / "offline", offline=True)
+    assert first.results_digest == second.results_digest == offline.results_digest
+    for run in (second, offline):
+        assert published(run) == published(first)
+        for log in run.models.values():
+            assert (log.calls, log.cached, log.tokens["input"]) == (0, log.attempts, 0)
+        assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
+        assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("cache",)]
+
+
+def test_the_house_is_one_server_whatever_its_port(tmp_path: Path) -> None:
+    """`base_url: house` starts a new server each run, on a free port; the cache knows it again."""
+    of = small(contender("one"), games=1)
+    first, second = ran(of, tmp_path / "a"), ran(of, tmp_path / "b")
+    assert first.results_digest == second.results_digest
+    assert second.models["one"].calls == 0 < first.models["one"].calls
+
+
+def test_names_are_in_no_request(tmp_path: Path) -> None:
+    asked = []
+    for number, name in enumerate(["one", "Zoë \U0001f0cf"]):
+        field = ["StefaBot", {"bot": "UsualBot", "name": f"plain {name}"}]
+        run = ran(small(contender(name), games=2, bots=field), tmp_path / f"{number}", cache=tmp_path / f"c{number}")
+        asked.append(rows(run.folder, "SELECT game, seat, decision, attempt, request, draw, reply FROM attempts"))
+        assert run.models[name].calls > 0
+    assert asked[0] == asked[1]
+    assert len(asked[0]) > 10
+
+
+def test_a_longer_run_begins_with_the_shorter(tmp_path: Path) -> None:
+    query = "SELECT * FROM decisions WHERE game < 2 ORDER BY game, seat, decision"
+    short = ran(small(contender("one"), games=2), tmp_path / "short")
+    long = ran(small(contender("one"), games=4), tmp_path / "long")
+    assert rows(short.folder, query) == rows(long.folder, query)
+    assert long.models["one"].cached == short.models["one"].attempts
+
+
+def draws(run: Run, player: str) -> set[tuple[Any, ...]]:
+    return set(rows(run.folder, "SELECT draw FROM attempts WHERE player = ?", (player,)))
+
+
+def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path) -> None:
+    twins = [contender("one"), contender("same"), contender("other", sample=1)]
+    run = ran(small(*twins, games=6), tmp_path / "run", in_flight=4)
+    per_game = {
+        number % 3: rows(
+            run.folder, "SELECT turn, node, answer FROM decisions WHERE game IN (?, ?) ORDER BY game, decision", games
+        )
+        for number, games in enumerate([(0, 3), (1, 4), (2, 5)])
+    }
+    assert per_game[0] == per_game[1], "same settings, same deals, same answers"
+    assert per_game[0] != per_game[2]
+    assert draws(run, "one") == draws(run, "same")
+    assert draws(run, "one").isdisjoint(draws(run, "other"))
+    both = run.models["one"], run.models["same"]
+    assert sum(log.calls for log in both) == both[0].attempts == both[1].attempts, "asked and paid for once"
+    assert run.models["other"].calls == run.models["other"].attempts
+
+
+@pytest.mark.parametrize("calls", [1, 17])
+def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
+    with house() as served:
+        of = small(*two_at(served), games=8)
+        run = ran(of, tmp_path / "cut", calls=calls)
+        assert len(served.calls) == calls
+        assert f"the budget of {calls} calls is used up" in str(run.failure)
+        assert rows(run.folder, "SELECT count(*) FROM tries") == [(calls,)]
+        whole = ran(of, tmp_path / "whole")
+        made = len(served.calls) - calls
+        assert whole.failure is None
+        assert sum(log.cached for log in whole.models.values()) == calls, "what was paid for is not asked again"
+        check_kept(run, whole)
+        exact = ran(of, tmp_path / "exact", calls=made + calls, cache=tmp_path / "fresh")
+    assert exact.failure is None
+    assert exact.results_digest == whole.results_digest
+
+
+def check_kept(cut: Run, whole: Run) -> None:
+    """What is published are the games of the deals before the first one that is not whole."""
+    kept = rows(cut.folder, "SELECT game, outcome, record FROM games ORDER BY game")
+    assert len(kept) == cut.tally.games < whole.tally.games
+    assert kept == rows(whole.folder, "SELECT game, outcome, record FROM games ORDER BY game")[: len(kept)]
+    assert cut.tally.games % cut.experiment.games_per_deal == 0
+
+
+def test_a_run_that_is_cut_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
+    """One game at a time: the budget of what deals 0 and 1 took, and a little more."""
+    of = small(contender("one"), contender("two", "house-sharp"), games=8)
+    whole = ran(of, tmp_path / "whole", in_flight=1)
+    needed = rows(whole.folder, "SELECT count(*) FROM tries WHERE game < 4")[0][0]
+    cut = ran(of, tmp_path / "cut", in_flight=1, calls=needed + 1, cache=tmp_path / "fresh")
+    assert cut.failure is not None
+    assert cut.tally.games == 4
+    check_kept(cut, whole)
+
+
+def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -> None:
+    run = ran(small(contender("Somebody"), games=2), tmp_path / "run", offline=True)
+    said = str(run.failure)
+    assert said.startswith("--offline: the cache has no reply for Somebody, game ")
+    assert "node " in said
+    assert "run once without --offline, or with the --cache that has it" in said
+    assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
