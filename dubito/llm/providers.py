@@ -97,7 +97,7 @@ class Provider:
         folded = text.lower()
         if status in (400, 413) and any(words in folded for words in _TOO_LONG):
             return TryFailed("too_long", f"status {status}: {said}")
-        if status == 402 or (status == 429 and any(words in folded for words in _NO_MONEY)):
+        if status == 402 or (status in (400, 403, 429) and any(words in folded for words in _NO_MONEY)):
             return self._fault(
                 f"has no money left (status {status})", "top it up, then run the same config into a new --output"
             )
