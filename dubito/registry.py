@@ -126,9 +126,10 @@ def _load(kind: Kind, file: Path, own: Path) -> Bot:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         tree = ast.parse(source, str(file))
-        module = _import(kind, file, own, digest)
+        module = _import(kind, file, own, source, digest)
     except SyntaxError as error:
-        raise _UnusableError(f"syntax error in line {error.lineno}: {error.msg}: correct it") from None
+        where = f" in line {error.lineno}" if error.lineno else ""
+        raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
@@ -138,7 +139,7 @@ def _load(kind: Kind, file: Path, own: Path) -> Bot:
     return Bot(cls.__name__, cls, file, kind, digest, _imports(tree).isdisjoint(_UNSEEDED))
 
 
-def _import(kind: Kind, file: Path, own: Path, digest: str) -> ModuleType:
+def _import(kind: Kind, file: Path, own: Path, source: bytes, digest: str) -> ModuleType:
     """Import by path, so that no foreign package of the same name stands in the way; an edited file anew."""
     if file.parent.parent == own:
         name = f"bots.{kind}.{file.stem}"
@@ -146,20 +147,20 @@ def _import(kind: Kind, file: Path, own: Path, digest: str) -> ModuleType:
         name = f"bots_{sha256(str(file.resolve()).encode()).hexdigest()[:12]}.{file.stem}"
     loaded = sys.modules.get(name)
     if loaded is None or getattr(loaded, "_dubito_digest", digest) != digest:
-        loaded = _import_as(name, file)
+        loaded = _import_as(name, file, source)
     loaded._dubito_digest = digest  # type: ignore[attr-defined]
     return loaded
 
 
-def _import_as(name: str, file: Path, package: Path | None = None) -> ModuleType:
+def _import_as(name: str, file: Path, source: bytes, package: Path | None = None) -> ModuleType:
+    """A module of these very bytes: a cache of bytecode could be of others, and the digest would lie."""
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
-    assert spec is not None  # a .py file always has one, with a loader
-    assert spec.loader is not None
+    assert spec is not None  # a .py file always has one
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, str(file), "exec"), module.__dict__)  # noqa: S102, a bot is trusted code (R28)
     except BaseException:
         del sys.modules[name]
         raise
@@ -173,7 +174,8 @@ def _pin_own_package() -> Path:
     if loaded is None or [Path(folder).resolve() for folder in loaded.__path__] != [own]:
         for name in [name for name in sys.modules if name == "bots" or name.startswith("bots.")]:
             del sys.modules[name]
-        _import_as("bots", own / "__init__.py", own)
+        init = own / "__init__.py"
+        _import_as("bots", init, init.read_bytes(), own)
     return own
 
 

@@ -17,7 +17,7 @@ def bots() -> None:
     rows = []
     for _, bot in sorted(registry.bots.items()):
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
-        rows.append([bot.name, strategy, one_line(bot.cls.origin), _relative(bot.file, here)])
+        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
     for broken in registry.broken:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")

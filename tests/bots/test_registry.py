@@ -219,7 +219,6 @@ def test_an_edited_file_is_found_edited(tmp_path: Path) -> None:
     assert edited.summary == "Doubts, always."
 
 
-@pytest.mark.xfail(strict=True, reason="the bytecode cache goes by size and second")
 def test_a_bot_is_what_its_digest_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edit of the same length within a second, or one that keeps its time (cp -p, rsync -t), is an edit too."""
     monkeypatch.setattr("sys.dont_write_bytecode", False)
@@ -281,6 +280,19 @@ def test_files_that_start_with_an_underscore_are_skipped(tmp_path: Path) -> None
 
 def test_a_class_stays_the_same_however_often_it_is_found(tmp_path: Path) -> None:
     assert load_bot(tmp_path, "good", GOOD).cls is load_bot(tmp_path, "good", GOOD).cls
+
+
+IMPORTED_FIRST = """
+from pathlib import Path
+from bots.manual.stefa_bot import StefaBot
+from dubito.registry import find_bots
+print(find_bots(Path.cwd()).find("StefaBot").cls is StefaBot)
+"""
+
+
+def test_a_class_that_was_imported_before_is_the_one_found(tmp_path: Path) -> None:
+    """`from bots.manual.stefa_bot import StefaBot` in a script or a bot gives no second StefaBot."""
+    assert run_python(IMPORTED_FIRST, tmp_path) == "True\n"
 
 
 def test_an_empty_registry_has_nothing_to_suggest() -> None:

@@ -10,12 +10,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from dubito.experiment.config import Experiment
 from dubito.experiment.models import Watch, checked_models
 from dubito.experiment.runner import Run, play
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request
+from tests.cli.kit import Said as Ended
+from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry
 
 PROTOCOLS: Final[tuple[Protocol, ...]] = ("responses", "messages")
@@ -187,6 +191,18 @@ def ran(of: Experiment, folder: Path, **calls: Any) -> Run:
     """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), watch=Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)
+
+
+def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str:
+    """A config file in the working directory: few games of these contenders; its name."""
+    base: dict[str, Any] = {"games": 2, "table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 9}}
+    Path(name).write_text(yaml.safe_dump(base | {"contenders": list(contenders)} | config), encoding="utf-8")
+    return name
+
+
+def played(shell: Shell, *contenders: object, flags: Sequence[str] = (), **config: Any) -> Ended:
+    """`dubito run` of such a config into the folder `r`."""
+    return shell("run", config_file(*contenders, **config), "--output", "r", "--quiet", *flags)
 
 
 def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dubito.errors import UsageError
 from dubito.experiment.runner import Run
@@ -22,6 +21,7 @@ from tests.llm.kit import (
     contender,
     error_body,
     outcomes_of,
+    played,
     ran,
     rows,
     says,
@@ -109,21 +109,33 @@ def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, reque
     assert len(drawn) == len(server.heard), "each attempt is a sample of its own"
 
 
-def test_the_fallback_decides_and_has_seen_the_game(tmp_path: Path) -> None:
-    """A model that always fails plays as its fallback does on its own."""
-    field = {"bots": ["StefaBot", "UsualBot"], "games": 8, "turns": 60}
+WATCHER = '''
+from bots.base import BotBase
+from dubito.game_data import CardsPlayedEvent, GameStartEvent
+class Watcher(BotBase):
+    """Doubts if it saw the game from its start to the play that it may doubt; never bluffs."""
+    def __init__(self, id):
+        super().__init__(id)
+        self.seen = []
+    def observe(self, event): self.seen.append(event)
+    def bluff_first_hand(self, p): return False
+    def maximize_first_hand(self, p): return False
+    def should_doubt(self, p):
+        last = [event for event in self.seen if isinstance(event, CardsPlayedEvent)][-1]
+        return isinstance(self.seen[0], GameStartEvent) and last.player_id == p.last_player_id
+    def bluff_regular(self, p): return False
+    def maximize_regular(self, p): return False
+'''
+
+
+def test_the_fallback_decides_and_has_seen_the_game(shell: Shell) -> None:
+    shell.bot("watcher.py", WATCHER)
     with Server(always("prose")) as server:
-        who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="ClaudeBot")
-        run = ran(small(who, **field), tmp_path / "model")
-    answers = rows(run.folder, "SELECT node, answer, count(*) FROM decisions GROUP BY node, answer")
-    assert {outcome for _, outcome in rows(run.folder, "SELECT 1, outcome FROM decisions")} == {"fallback:malformed"}
-    doubts = {answer for node, answer, _ in answers if node == "C"}
-    assert doubts == {0, 1}
-    with Server(always("prose")) as server:
-        who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="AlwaysTruthful")
-        other = ran(small(who, **field), tmp_path / "other")
-    assert rows(other.folder, "SELECT DISTINCT answer FROM decisions WHERE node IN ('A', 'D')") == [(0,)]
-    assert other.results_digest != run.results_digest
+        who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="Watcher")
+        assert played(shell, who).code == 0
+    answers = dict(rows(Path("r"), "SELECT node, group_concat(DISTINCT answer) FROM decisions GROUP BY node"))
+    assert answers.pop("C") == "1"
+    assert set(answers.values()) == {"0"}
 
 
 def test_replies_that_were_paid_for_are_kept_readable_or_not(tmp_path: Path) -> None:
@@ -163,6 +175,20 @@ def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None
     assert given_up == [(run.tally.games,)], "the game that took fallbacks within the outage is not among the kept"
 
 
+SHORT_ROW = pytest.mark.xfail(strict=True, reason="said to be stopped by Ctrl-C: games are put back without an outage")
+
+
+@pytest.mark.parametrize("good", [pytest.param(0, marks=SHORT_ROW), pytest.param(6, marks=SHORT_ROW)])
+def test_a_row_of_failures_that_is_no_outage_is_played_by_the_fallback(tmp_path: Path, good: int) -> None:
+    """Less than twenty failures in all, the last decision of the run among them."""
+    with Server(lambda heard: says("responses") if len(server.heard) <= good else Said(500)) as server:
+        run = run_at(server, "responses", tmp_path / "run", tries=1, turns=20)
+    assert 3 < len(server.heard) < 20, "or the test tests something else"
+    assert run.failure is None
+    assert not run.interrupted, "nobody pressed Ctrl-C"
+    assert run.tally.games == 1
+
+
 def test_the_summary_shows_them(shell: Shell) -> None:
     """As text, an entry a line: decisions, fallbacks by cause, re-asks, calls, tokens."""
 
@@ -170,15 +196,7 @@ def test_the_summary_shows_them(shell: Shell) -> None:
         return says("responses", finish="refusal") if "node: C" in heard.raw.decode() else says("responses")
 
     with Server(answer) as server:
-        config = {
-            "games": 2,
-            "table_sizes": [3],
-            "rules": {"max_turns": 12},
-            "bots": ["StefaBot", "UsualBot"],
-            "contenders": [contender("asker", base_url=server.base_url("responses"))],
-        }
-        Path("c.yaml").write_text(yaml.safe_dump(config))
-        said = shell("run", "c.yaml", "--output", "r", "--quiet")
+        said = played(shell, contender("asker", base_url=server.base_url("responses")))
     assert said.code == 0
     lines = said.out.splitlines()
     start = lines.index("Model players")

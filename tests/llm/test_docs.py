@@ -1,0 +1,166 @@
+"""What is written for writers of model bots is true: every block plays against the house, every name exists."""
+
+import ast
+import re
+import shlex
+import zlib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.llm.failures import CAUSES
+from dubito.llm.settings import ModelSettings
+from tests.cli.kit import REPO, Shell
+from tests.llm.kit import config_file, contender, played, rows
+
+PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The page's code blocks in that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def name_of(source: str) -> str:
+    """The one class that a code block defines."""
+    (name,) = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return name
+
+
+PLAIN, DESCRIPTION, ALL_THREE = blocks("yaml")
+FILES = {
+    **dict(zip(["bots/llms/sure_bot.py", "bots/llms/rateless_bot.py"], blocks("python"), strict=True)),
+    "my/short/prompt.yaml": DESCRIPTION,
+    **dict(zip(["my/short/system.jinja", "my/short/user.jinja"], blocks("jinja"), strict=True)),
+}
+
+
+@pytest.fixture
+def written(shell: Shell) -> Shell:
+    """A working directory in which a reader did all that the page says."""
+    for name, text in FILES.items():
+        assert f"`{name}`" in PAGE, "the page names each file"
+        (shell.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (shell.folder / name).write_text(text)
+    return shell
+
+
+def requests(player: str) -> list[str]:
+    """Every request of a player in the run `r`, as canonical text."""
+    query = "SELECT text FROM attempts JOIN texts ON request = digest WHERE player = ?"
+    return [zlib.decompress(text).decode() for (text,) in rows(Path("r"), query, (player,))]
+
+
+def fact(name: str, request: str) -> str | None:
+    """The value of a line of the facts."""
+    found = re.search(rf"\\n{name}: (.*?)\\n", request)
+    return found and found[1]
+
+
+def test_the_first_config_plays(shell: Shell) -> None:
+    Path("c.yaml").write_text(PLAIN)
+    said = shell("run", "c.yaml", "--output", "r", "--quiet")
+    assert said.code == 0
+    assert requests("sharp")
+    assert requests("honest")
+
+
+def test_the_classes_and_the_prompt_play(written: Shell) -> None:
+    Path("c.yaml").write_text(ALL_THREE)
+    said = written("run", "c.yaml", "--output", "r", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    nodes = dict(
+        rows(
+            Path("r"), "SELECT player, group_concat(DISTINCT node) FROM attempts NATURAL JOIN decisions GROUP BY player"
+        )
+    )
+    assert set(nodes) == {"SureBot", "RatelessBot", "brief"}
+    for asked in nodes.values():
+        assert set(asked.split(",")) == set("ABCDE")
+    rateless = requests("RatelessBot")
+    assert {fact("prev_doubt_rate", request) for request in rateless} == {"unknown"}
+    assert {fact("prev_doubt_rate", request) for request in requests("SureBot")} > {"unknown"}
+    assert all('"max_tokens":2048' in request for request in rateless)
+    for request in requests("brief"):
+        assert "You play Dubito. Rules:" in request
+        assert "What happened so far" not in request
+
+
+def claims(player: str) -> set[bool]:
+    """Whether only a joker could make the last play true, of all questions C that the model got."""
+    asked = [request for request in requests(player) if fact("node", request) == "C"]
+    return {int(fact("last_play", each) or 0) + int(fact("held_of_number", each) or 0) > 4 for each in asked}
+
+
+def test_the_model_is_not_asked_what_the_bot_knows(written: Shell) -> None:
+    sure, plain = contender("sure", bot="SureBot"), contender("plain")
+    assert played(written, sure, plain, games=16, rules={"max_turns": 40}).code == 0
+    assert claims("plain") == {True, False}
+    assert claims("sure") == {False}
+
+
+def test_the_commands_run(written: Shell) -> None:
+    (command,) = blocks("sh")
+    program, *words = shlex.split(command)
+    assert program == "dubito"
+    said = written(*words)
+    assert said.code == 0
+    assert "Do you doubt?" in said.out
+
+
+def test_the_table_has_all_settings_and_their_defaults() -> None:
+    table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \| ", PAGE.split("## A class")[0], re.MULTILINE))
+    fields = ModelSettings.model_fields
+    assert set(table) == set(fields)
+    for name, said in table.items():
+        default = fields[name].default
+        if said.startswith("`") or said.isdigit():
+            assert yaml.safe_load(said.strip("`")) == default
+        else:
+            assert default is None or fields[name].is_required()
+
+
+def test_the_table_of_the_summary_has_its_columns_and_causes(shell: Shell) -> None:
+    assert played(shell, contender("one")).code == 0
+    assert shell("run", config_file(contender("one")), "--output", "r").out.count("Model players") == 1
+    printed = shell("run", "c.yaml", "--output", "r").out.splitlines()
+    headers = re.split(r"\s{2,}", printed[printed.index("Model players") + 1])
+    section = PAGE.split("## What the summary shows")[1].split("## ")[0]
+    named = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)))
+    assert headers == ["model player", *named]
+    for cause in CAUSES:
+        assert f"`{cause}`" in section
+
+
+OPENS = '''
+from bots.llms.openai_bot import OpenAIBot
+class Opens(OpenAIBot):
+    """Answers {node} itself."""
+    def {method}(self, p): return {answer}
+'''
+
+
+@pytest.mark.parametrize(
+    ("node", "method", "answer"),
+    [
+        ("A", "bluff_first_hand", True),
+        ("A", "bluff_first_hand", False),
+        ("B", "maximize_first_hand", True),
+        ("C", "should_doubt", False),
+        ("D", "bluff_regular", False),
+        ("E", "maximize_regular", True),
+    ],
+)
+def test_any_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
+    shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
+    said = played(shell, contender("own", bot="Opens"), games=4, rules={"max_turns": 20})
+    assert said.code == 0, said.err
+    asked = {found for (found,) in rows(Path("r"), "SELECT DISTINCT node FROM decisions")}
+    assert asked == set("ABCDE") - {node}
+    if node in "AD":  # what it answered is told at the next question
+        first = {"A": "You open with ", "D": "You play "}[node]
+        others = [request for request in requests("own") if fact("node", request) == {"A": "B", "D": "E"}[node]]
+        assert others
+        if node == "A":
+            assert all(first + ("a bluff" if answer else "honest cards") in request for request in others)
