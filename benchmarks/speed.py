@@ -50,8 +50,8 @@ def function_yardstick() -> float:
 
 def the_experiment(registry: Registry, games: int) -> Experiment:
     """The ten bots of the source other than ClaudeBot, at 3 to 7 players."""
-    bots = [name for name in sorted(registry.bots) if name != "ClaudeBot"]
-    return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=list(bots)), registry)
+    bots = [bot.name for bot in registry.hand_written() if bot.name != "ClaudeBot"]
+    return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=[*bots]), registry)
 
 
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:

@@ -101,6 +101,11 @@ class Game:
             self.last_player,
         )
 
+    @property
+    def turns_played(self) -> int:
+        """Finished turns, free ones included."""
+        return self.turns + self.free_turns
+
     def player_data(self, seat: int) -> PlayerData:
         """What the table knows of one seat now."""
         return PlayerData(*self._public[seat])

@@ -97,7 +97,8 @@ class HandView:
 
     def pick(self, number: int, k: int) -> list[int]:
         """k cards of that value, at most what is held."""
-        return [number] * min(k, self.count(number))
+        held = self._counts[number] if 0 <= number <= 13 else 0
+        return [number] * (k if k < held else held)
 
     def pick_random(self, n: int) -> list[int]:
         """n random cards, at most what is held, drawn from the framework's stream."""

@@ -126,7 +126,6 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
     """
     game = table.game
     seat = game.seat
-    turn = game.turns + game.free_turns + 1
     if table.watchers:
         announce = True
     player = table.players[seat]
@@ -135,16 +134,16 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
             output = player.play(game.turn_data())
             events = game.apply(output, announce)
         except BaseException as error:  # see _blame
-            table.failed(seat, turn, _blame("play", error))
+            table.failed(seat, game.turns_played + 1, _blame("play", error))
         else:
             if announce:
                 output = _kept(output)
-                table.tell(events, turn)
+                table.tell(events, game.turns_played)
             return output, events
     table.fallback_turns[seat] += 1
     output = table.substitute(seat).play(game.turn_data())
     events = game.apply(output, announce)
-    table.tell(events, turn)
+    table.tell(events, game.turns_played)
     return output, events
 
 

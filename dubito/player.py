@@ -94,11 +94,10 @@ class PlayerAI:
         if p.board_cards == 0:
             cards = self.cards.pick_most() if maximize else self.cards.pick_random(1)
             return TurnOutput(False, self._draw_number(p) if cards[0] == JOKER else cards[0], cards)
-        matching = self.cards.count(p.current_number)
-        if matching == 0:
+        cards = self.cards.pick_all(p.current_number)
+        if not cards:
             raise IllegalOutput(f"play_truthfully needs a card {p.current_number} in the hand")
-        k = MOST if maximize else self._draw(min(MOST, matching))
-        return TurnOutput(False, None, self.cards.pick(p.current_number, k))
+        return TurnOutput(False, None, cards if maximize else cards[: self._draw(len(cards))])
 
     def _draw(self, most: int) -> int:
         """1 to `most`, all alike, from the framework's stream."""
@@ -154,7 +153,7 @@ class FiveNodes(PlayerAI):
                 if doubt is not False:
                     raise _not_a_bool("C", doubt)
             bluff = True  # forced without the number: D is skipped (R25)
-            if self.can_play_truthfully(p) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
+            if self.cards.has(p.current_number) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
                 raise _not_a_bool("D", bluff)
             if (maximize := self.maximize_regular(p)) is not True and maximize is not False:
                 raise _not_a_bool("E", maximize)

@@ -78,12 +78,14 @@ def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: boo
         return f"cards is {_kind(cards)}, not a list of 1 to {MOST} cards"
     if not 1 <= len(cards) <= MOST:
         return f"{len(cards)} cards were played; play 1 to {MOST}"
-    for card in cards:
-        if type(card) is not int or not 0 <= card <= 13:  # all, before any is compared: no code of a card runs
+    for card in cards:  # all, before any is compared: no code of a card runs
+        if type(card) is not int or not 0 <= card <= 13:
             return f"there is no card {_shown(card)}"
     for card in cards:
         if held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
+    if output.number is None and number != 0:
+        return None
     return _why_number_illegal(output.number, number)
 
 

@@ -130,9 +130,9 @@ def reply_body(protocol: Protocol, text: str | None = YES, finish: str = "stop",
         return {"type": "message", "content": content, "stop_reason": reason, "usage": usage} | changes
     part = {"type": "refusal", "refusal": text} if finish == "refusal" else {"type": "output_text", "text": text}
     output = [] if text is None else [{"type": "message", "role": "assistant", "content": [part]}]
-    reason = {"length": "max_output_tokens", "filter": "content_filter"}.get(finish)
-    status = "incomplete" if reason else "completed"
-    details = {"reason": reason} if reason else None
+    why = {"length": "max_output_tokens", "filter": "content_filter"}.get(finish)
+    status = "incomplete" if why else "completed"
+    details = {"reason": why} if why else None
     return {"status": status, "incomplete_details": details, "output": output, "usage": usage} | changes
 
 

@@ -214,7 +214,7 @@ def test_the_summary_shows_them(shell: Shell) -> None:
     )
 
 
-HUGE = pytest.mark.xfail(strict=True, reason="OverflowError: a count beyond 64 bits does not fit into run.db")
+HUGE = pytest.mark.xfail(strict=True, reason="OverflowError of run.db, blamed on the bot: a count beyond 64 bits")
 
 
 @pytest.mark.parametrize("count", [2**40, pytest.param(2**63, marks=HUGE)])
@@ -225,7 +225,7 @@ def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) 
     assert set(outcomes_of(run.folder)) == {"model"}
 
 
-@pytest.mark.xfail(strict=True, reason="UnicodeEncodeError from the SDK: the re-ask quotes half a character")
+@pytest.mark.xfail(strict=True, reason="UnicodeEncodeError of the SDK, blamed on the bot: the re-ask quotes it")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_half_a_character_in_a_reply_is_malformed_and_stops_nobody(tmp_path: Path, protocol: Protocol) -> None:
     with Server(lambda heard: Said(body=json.dumps(json.loads(says(protocol, "\ud83d").body)))) as server:

@@ -108,7 +108,8 @@ def test_refusals_of_each_protocol() -> None:
 
 
 def test_text_is_found_behind_reasoning() -> None:
-    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": []}
+    inner = [{"type": "output_text", "text": "no text of the reply"}]
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": inner}
     body = reply_body("responses")
     assert read("responses", body | {"output": [thought, *body["output"]]}).text == YES
     assert read("responses", body | {"output": [thought]}).text is None

@@ -16,15 +16,25 @@ from tests.llm.test_providers import asked, provider
 
 def failure(line: Line, protocol: Protocol, said: Said) -> TryFailed | AccountFault:
     """What one try of such an answer raises."""
-    with pytest.raises((TryFailed, AccountFault)) as failed:
+    try:
         line(said, asked(protocol))
-    return failed.value
+    except (TryFailed, AccountFault) as error:
+        return error
+    raise AssertionError("it was received")
 
 
 def refused(status: int, protocol: Protocol, kind: str = "some_error", message: str = "no", **headers: str) -> Said:
     """An error in the provider's shape."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol) -> None:
+    again = refused(500, protocol, x_should_retry="true", retry_after="0")
+    with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
+        call(asked(protocol), 1, 20.0)
+    assert len(server.heard) == 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -80,7 +90,7 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
         ({"retry_after": "0"}, 0.0),
         ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
         ({"retry_after_ms": "soon", "retry_after": "2"}, 2.0),
-        ({"retry_after": "86400"}, 86400.0),
+        ({"retry_after": "30"}, 30.0),
         ({"retry_after": "-1"}, None),
         ({"retry_after": "nan"}, None),
         ({"retry_after": "inf"}, None),
@@ -168,14 +178,6 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str
     assert error.kind == "server"
     error = failure(line, protocol, Said(400, body))
     assert isinstance(error, AccountFault)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol) -> None:
-    again = refused(500, protocol, x_should_retry="true", retry_after="0")
-    with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
-        call(asked(protocol), 1, 20.0)
-    assert len(server.heard) == 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

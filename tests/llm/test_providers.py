@@ -221,7 +221,7 @@ def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Pro
     assert len(server.heard) == 1
 
 
-NOT_ASCII = pytest.mark.xfail(strict=True, reason="UnicodeEncodeError of the SDK, for the user a traceback")
+NOT_ASCII = pytest.mark.xfail(strict=True, reason="UnicodeEncodeError of the SDK, which a run blames on the bot")
 
 
 @pytest.mark.parametrize(

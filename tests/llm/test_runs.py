@@ -11,7 +11,7 @@ import pytest
 from dubito.experiment.runner import Run
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.llm.kit import contender, outcomes_of, ran, rows, small
+from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, ran, rows, says, small
 
 
 @contextmanager
@@ -180,3 +180,28 @@ def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -
     assert "node " in said
     assert "run once without --offline, or with the --cache that has it" in said
     assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
+
+
+def test_a_try_is_on_disk_before_it_is_sent_and_its_reply_before_the_next(tmp_path: Path) -> None:
+    def answer(heard: Heard) -> Said:
+        books.append(dict(rows(tmp_path / "run", "SELECT state, count(*) FROM tries GROUP BY state")))
+        return Said(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else says("responses")
+
+    books: list[dict[str, int]] = []
+    with Server(answer) as server:
+        run = ran(small(contender("one", base_url=server.base_url("responses")), games=1), tmp_path / "run")
+    assert run.failure is None
+    assert len(books) > 5
+    for before, book in enumerate(books):
+        states = {"open": 1, "received": before - before // 3, "failed": before // 3}
+        assert book == {state: count for state, count in states.items() if count}
+
+
+def test_another_server_is_asked_anew(tmp_path: Path) -> None:
+    """What one server said about a request is nothing that another one said."""
+    for number, text in enumerate(['{"answer": true}', '{"answer": false}']):
+        with Server(lambda _, text=text: says("responses", text)) as server:  # type: ignore[misc]
+            of = small(contender("one", base_url=server.base_url("responses")), games=1)
+            run = ran(of, tmp_path / f"{number}")
+        assert len(server.heard) == run.models["one"].decisions
+        assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1 - number,)]

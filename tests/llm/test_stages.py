@@ -19,6 +19,11 @@ ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
 Outcome = Kind | TryFailed | AccountFault | None  # None: a reply
 
 
+def times(kind: Kind, number: int) -> list[Outcome]:
+    """So many failures."""
+    return [kind] * number
+
+
 class Script:
     """A try that does what it is told, in order; then it replies."""
 
@@ -94,7 +99,7 @@ def test_retry_after_is_obeyed_up_to_the_cap() -> None:
 def test_backoff_is_below_a_doubling_ceiling() -> None:
     waits: list[float] = []
     with pytest.raises(AttemptFailed):
-        attempt(Script(*["server"] * 12), waits, tries=12)
+        attempt(Script(*times("server", 12)), waits, tries=12)
     ceilings = [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
     assert len(waits) == len(ceilings)
     assert all(0 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
@@ -131,7 +136,7 @@ def test_twenty_failures_in_a_row_are_an_outage(kind: Kind) -> None:
 
 
 def test_an_outage_stands_and_lets_no_try_through() -> None:
-    script = Script(*["server"] * 20)
+    script = Script(*times("server", 20))
     one = Gate(ACCOUNT, 1).around(script)
     fail(19, lambda: one(ask(), 1))
     for _ in range(3):
@@ -142,7 +147,7 @@ def test_an_outage_stands_and_lets_no_try_through() -> None:
 
 @pytest.mark.parametrize("end", [None, "rate_limit", "too_long"])
 def test_any_other_answer_ends_the_row(end: Kind | None) -> None:
-    call = gated(Gate(ACCOUNT, 1), *["server"] * 19, end, *["connection"] * 19)
+    call = gated(Gate(ACCOUNT, 1), *times("server", 19), end, *times("connection", 19))
     fail(19, call)
     if end is None:
         assert call().text
@@ -153,14 +158,14 @@ def test_any_other_answer_ends_the_row(end: Kind | None) -> None:
 
 
 def test_rate_limits_are_no_outage() -> None:
-    call = gated(Gate(ACCOUNT, 1), *["rate_limit"] * 50)
+    call = gated(Gate(ACCOUNT, 1), *times("rate_limit", 50))
     fail(50, call)
     assert call().text
 
 
 def test_games_that_gave_up_within_the_row_are_put_back() -> None:
     gate = Gate(ACCOUNT, 1)
-    call = gated(gate, "server", None, *["server"] * 20)
+    call = gated(gate, "server", None, *times("server", 20))
     gate.gave_up(1)
     assert gate.unreachable_games == set(), "outside a row nothing is put back"
     fail(1, call)
@@ -189,7 +194,7 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(gate.around(slow), ask(), 1)
         assert under_way.wait(20)
-        call = gated(gate, *["server"] * 20)
+        call = gated(gate, *times("server", 20))
         fail(19, call)
         gate.gave_up(5)
         with pytest.raises(AccountFault):
