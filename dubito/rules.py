@@ -84,9 +84,7 @@ def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: boo
     for card in cards:
         if held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
-    if output.number is None and number != 0:
-        return None
-    return _why_number_illegal(output.number, number)
+    return None if output.number is None and number else _why_number_illegal(output.number, number)
 
 
 def _why_number_illegal(declared: object, number: int) -> str | None:

@@ -72,14 +72,17 @@ def test_the_key_stays_what_it_is(cache: ReplyCache) -> None:
 
 
 def test_one_flight_per_key(cache: ReplyCache) -> None:
-    start, calls = threading.Barrier(64), list[int]()
+    all_want_it, calls, wanting = threading.Event(), list[int](), list[int]()
 
     def ask() -> Received:
         calls.append(1)
+        assert all_want_it.wait(20)
         return Received(200, f"the {len(calls)}. answer")
 
-    def one(_: int) -> tuple[Received, bool]:
-        start.wait(20)
+    def one(number: int) -> tuple[Received, bool]:
+        wanting.append(number)
+        if len(wanting) == 64:
+            all_want_it.set()
         return cache.once(*PARTS, ask)
 
     with ThreadPoolExecutor(64) as pool:
