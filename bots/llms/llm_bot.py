@@ -9,7 +9,7 @@ from dubito.facts import facts as facts_of
 from dubito.game_data import Event, TurnData, TurnOutput
 from dubito.llm.decider import GameServices
 from dubito.llm.wire import Place
-from dubito.player import FiveNodes, fallback_for
+from dubito.player import NODES, FiveNodes, fallback_for
 
 
 class LLMBot(BotBase):
@@ -30,6 +30,16 @@ class LLMBot(BotBase):
         self._own_plays: list[OwnPlay] = []
         self._answers: dict[str, bool] = {}
         self._decisions = 0
+        for node, method in NODES.items():  # a node may be a subclass's own: its answer counts as well
+            setattr(self, method, self._remembering(node, getattr(self, method)))
+
+    def _remembering(self, node: str, ask: Callable[[TurnData], bool]) -> Callable[[TurnData], bool]:
+        def asked(p: TurnData) -> bool:
+            answer = ask(p)
+            self._answers[node] = answer
+            return answer
+
+        return asked
 
     def play(self, p: TurnData) -> TurnOutput:
         """One turn by the nodes; remembers which cards it really played."""
@@ -85,9 +95,7 @@ class LLMBot(BotBase):
         place = Place(self._player.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)
-        answer = self._player.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
-        self._answers[node] = answer
-        return answer
+        return self._player.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
 
     def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
         bot = self._fallback

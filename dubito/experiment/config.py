@@ -283,7 +283,9 @@ def _spelled_out(entry: str, registry: Registry) -> dict[str, Any]:
 
     settings = {"bot": _PROVIDERS[provider], "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
-    if at and ("/" in prompt or prompt in prompt_names(registry.working_directory)):
+    home = registry.working_directory
+    is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
+    if at and before and (is_path or prompt in prompt_names(home)):
         settings |= {"model": before, "prompt": prompt}
     return settings
 

@@ -58,7 +58,7 @@ class ThreadedChunks:
 
     def _gathered(self, number: int, futures: list[list[Future[GamePlayed | None]]]) -> Played:
         played = Played(number)
-        put_back = self.models.pipeline.unreachable_games
+        put_back = self.models.pipeline.put_back
         finished: list[list[GamePlayed]] = []
         for deal in futures:
             errors = [error for future in deal if (error := future.exception()) is not None]

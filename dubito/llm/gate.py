@@ -20,7 +20,7 @@ class Gate:
         self._slots = threading.BoundedSemaphore(limit)
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
-        self.unreachable_games: set[int] = set()  # that gave up within the row; put back on an outage
+        self._gave_up: set[int] = set()  # games, within the row
 
     def around(self, inner: Try) -> Try:
         """The same try, once there is a slot."""
@@ -43,7 +43,13 @@ class Gate:
         """A decision of this game ended unreachable."""
         with self._lock:
             if self._failed_in_a_row:
-                self.unreachable_games.add(game)
+                self._gave_up.add(game)
+
+    @property
+    def put_back(self) -> set[int]:
+        """Games that gave a decision up within an outage; none without one."""
+        with self._lock:
+            return set(self._gave_up) if self._failed_in_a_row >= OUTAGE else set()
 
     def _count(self, failed: bool) -> None:
         with self._lock:
@@ -51,7 +57,7 @@ class Gate:
                 self._failed_in_a_row += 1
             elif self._failed_in_a_row < OUTAGE:  # an outage stands until the run has stopped
                 self._failed_in_a_row = 0
-                self.unreachable_games.clear()
+                self._gave_up.clear()
 
     def _refuse_in_an_outage(self) -> None:
         with self._lock:

@@ -55,9 +55,9 @@ class Pipeline:
         return self._taped(self._cached(live, account))
 
     @property
-    def unreachable_games(self) -> set[int]:
+    def put_back(self) -> set[int]:
         """Games that gave a decision up within an outage: they are put back."""
-        return set().union(*(gate.unreachable_games for gate in self._gates.values()))
+        return set().union(*(gate.put_back for gate in self._gates.values()))
 
     def close(self) -> None:
         """Close clients and cache."""

@@ -5,12 +5,14 @@ A body may be anything at all; what cannot be read becomes a reply without text,
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dubito.llm.answers import SCHEMA
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Finish, Protocol, Received, Reply, Request, Usage
+
+_MOST_TOKENS: Final = 2**40  # in one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def read_reply(protocol: Protocol, received: Received) -> Reply:
 def _responses(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     messages = [{"role": "developer", "content": exchange.system}, {"role": "user", "content": exchange.user}]
     for said, asked in exchange.again:
-        messages += [{"role": "assistant", "content": said}, {"role": "user", "content": asked}]
+        messages += [{"role": "assistant", "content": _sendable(said)}, {"role": "user", "content": asked}]
     schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA}
     body = {
         "model": settings.model,
@@ -58,7 +60,7 @@ def _responses(settings: ModelSettings, exchange: Exchange, cache_key: str) -> R
 def _messages(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     messages: list[dict[str, Any]] = [{"role": "user", "content": exchange.user}]
     for said, asked in exchange.again:
-        messages += [{"role": "assistant", "content": said}, {"role": "user", "content": asked}]
+        messages += [{"role": "assistant", "content": _sendable(said)}, {"role": "user", "content": asked}]
     output = {"format": {"type": "json_schema", "schema": SCHEMA}}
     parameters = dict(settings.parameters)
     body = {
@@ -71,16 +73,17 @@ def _messages(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Re
     return Request("messages", "/v1/messages", body | parameters)
 
 
+def _sendable(text: str) -> str:
+    """The text without half characters, which a reply may hold and no request can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
 
 
 def _read_responses(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
@@ -118,26 +121,29 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
 
 def _responses_usage(usage: Mapping[str, Any]) -> Usage | None:
     """OpenAI counts cached tokens within the input."""
-    if "input_tokens" not in usage or "output_tokens" not in usage:
-        return None
     into, out = _mapping(usage.get("input_tokens_details")), _mapping(usage.get("output_tokens_details"))
-    return Usage(
-        _count(usage["input_tokens"]),
-        _count(into.get("cached_tokens")),
-        _count(into.get("cache_write_tokens")),
-        _count(usage["output_tokens"]),
-        _count(out.get("reasoning_tokens")),
+    return _usage(
+        usage.get("input_tokens"),
+        into.get("cached_tokens", 0),
+        into.get("cache_write_tokens", 0),
+        usage.get("output_tokens"),
+        out.get("reasoning_tokens", 0),
     )
 
 
 def _messages_usage(usage: Mapping[str, Any]) -> Usage | None:
     """Anthropic counts cached tokens beside the input."""
-    if "input_tokens" not in usage or "output_tokens" not in usage:
+    cached, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    thinking = _mapping(usage.get("output_tokens_details")).get("thinking_tokens", 0)
+    apart = _usage(usage.get("input_tokens"), cached or 0, written or 0, usage.get("output_tokens"), thinking)
+    return apart and replace(apart, input=apart.input + apart.cached + apart.cache_write)
+
+
+def _usage(*counts: Any) -> Usage | None:
+    """The counts, or None, which is missing usage, if one of them counts nothing."""
+    if any(type(count) is not int or not 0 <= count <= _MOST_TOKENS for count in counts):
         return None
-    cached, written = _count(usage.get("cache_read_input_tokens")), _count(usage.get("cache_creation_input_tokens"))
-    thinking = _mapping(usage.get("output_tokens_details")).get("thinking_tokens")
-    total = _count(usage["input_tokens"]) + cached + written
-    return Usage(total, cached, written, _count(usage["output_tokens"]), _count(thinking))
+    return Usage(*counts)
 
 
 _BUILDERS: Final[dict[Protocol, Callable[[ModelSettings, Exchange, str], Request]]] = {

@@ -4,7 +4,10 @@ The SDKs' retries are off; base URL, organisation and project are told, never re
 A body is taken raw, so that a reply that was paid for is never lost to a parser's exception.
 """
 
-from collections.abc import Mapping
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,9 +18,18 @@ from dubito.llm.wire import Ask, Received
 
 _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
 _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_HEADER_VARIABLES: Final = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+_ENVIRONMENT: Final = threading.Lock()
 _RATE_LIMIT: Final = (408, 409, 429)
 _TOO_LONG: Final = ("context_length_exceeded", "prompt is too long", "request_too_large", "context window")
-_NO_MONEY: Final = ("insufficient_quota", "billing", "credit balance", "spend limit", "spend_limit")
+_NO_MONEY: Final = (
+    "insufficient_quota",
+    "billing_error",
+    "billing_hard_limit",
+    "credit balance",
+    "spend limit",
+    "spend_limit",
+)
 
 
 class Provider:
@@ -39,7 +51,10 @@ class Provider:
             raise self._status(error.response, ask.request.body) from None
         except self._errors.APIConnectionError as error:
             raise TryFailed("connection", self._scrubbed(f"{type(error).__name__}: {error}")) from None
-        return Received(response.status_code, response.content.decode("utf-8", "replace"), _kept(response.headers))
+        except UnicodeEncodeError:
+            raise self._fault("was not asked: key or request cannot be written", "check the key") from None
+        raw = self._without_key(response.content.decode("utf-8", "replace"))
+        return Received(response.status_code, raw, _kept(response.headers))
 
     def close(self) -> None:
         """Close the connections, if any were made."""
@@ -64,17 +79,17 @@ class Provider:
         limits = httpx2.Limits(
             max_connections=self._connections, max_keepalive_connections=self._connections, keepalive_expiry=60
         )
-        options: dict[str, Any] = {"limits": limits}
-        if is_loopback(self._address):
-            options["trust_env"] = False  # no proxy on loopback
-        sdk = self._errors
-        common = {"api_key": self._key, "base_url": self._address, "max_retries": 0}
-        if self._account.api == "messages":
-            client = sdk.DefaultHttpxClient(**options)
-            return sdk.Anthropic(**common, auth_token=None, http_client=client)
-        client = sdk.DefaultHttpx2Client(**options)
-        none = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
-        return sdk.OpenAI(**common, http_client=client, default_headers=none)
+        sdk, messages = self._errors, self._account.api == "messages"
+        if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
+            client = httpx2.Client(limits=limits, trust_env=False, follow_redirects=True)
+        else:
+            client = (sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client)(limits=limits)
+        common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
+        with _without_custom_headers():
+            if messages:
+                return sdk.Anthropic(**common, auth_token=None)
+            none = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
+            return sdk.OpenAI(**common, default_headers=none)
 
     def _create(self, body: dict[str, Any], headers: Mapping[str, str], deadline: float) -> Any:
         """The raw HTTP response. What is sent is the body to the letter: the SDK gets the rest as `extra_body`."""
@@ -118,7 +133,21 @@ class Provider:
         return AccountFault(f"{self._account} {what}; {then}")
 
     def _scrubbed(self, text: str) -> str:
-        return one_line(text.replace(self._key, "***"), 240)
+        return one_line(self._without_key(text), 240)
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "***")
+
+
+@contextmanager
+def _without_custom_headers() -> Iterator[None]:
+    """Hide the variables from which the SDKs would take headers, credentials too, for any server at all."""
+    with _ENVIRONMENT:
+        hidden = {name: os.environ.pop(name) for name in _HEADER_VARIABLES if name in os.environ}
+        try:
+            yield
+        finally:
+            os.environ.update(hidden)
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

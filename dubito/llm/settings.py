@@ -2,7 +2,7 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,7 +15,10 @@ from dubito.llm.wire import Protocol
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
-_OWN_PARAMETERS: Final = ("model", "input", "messages", "system", "text", "store", "stream", "max_tokens")
+_OWN_PARAMETERS: Final = (
+    *("model", "input", "messages", "system", "text", "store", "stream"),
+    *("max_tokens", "max_output_tokens"),  # said by max_output
+)
 _KEY_OF: Final = {"responses": "OPENAI_API_KEY", "messages": "ANTHROPIC_API_KEY"}
 _URL_OF: Final = {"responses": "https://api.openai.com/v1", "messages": "https://api.anthropic.com"}
 
@@ -74,10 +77,22 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     for key in parameters:
         if key in _OWN_PARAMETERS:
             raise UsageError(f"{one_line(name)}: parameters.{key}: the harness sends this itself")
+    for key in _keys(parameters):
         if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
             raise UsageError(
                 f"{one_line(name)}: parameters.{one_line(key)}: credentials belong in an environment variable"
             )
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """The keys of a mapping and of all that it holds."""
+    if isinstance(value, dict):
+        yield from map(str, value)
+        for inner in value.values():
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
 
 
 def _check_url(name: str, url: str) -> None:
@@ -86,7 +101,7 @@ def _check_url(name: str, url: str) -> None:
         _ = parts.port
     except ValueError:
         raise UsageError(f"{one_line(name)}: base_url is no address such as http://127.0.0.1:8000/v1") from None
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(f"{one_line(name)}: base_url must hold no credentials: put the key in api_key_env's variable")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(
@@ -124,4 +139,6 @@ def key_of(account: Account, name: str) -> str:
             f"{one_line(name)} needs a key for {account.server}: set the environment variable {account.key_env}, "
             "or say `base_url: house` to try it without one"
         )
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{one_line(name)}: the key in {account.key_env} has characters that no header can hold")
     return key

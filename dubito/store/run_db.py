@@ -8,7 +8,7 @@ written beside it as it happens (`model_log.py`): threads share the one connecti
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -118,28 +118,27 @@ class RunDb:
 
         It survives the death of the process; what was `paid` for, and all before it, a loss of power too.
         """
-        with self._lock, self._guarded():
-            self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
-            self._connection.execute("BEGIN")
-            yield self._connection
-            self._connection.execute("COMMIT")
+        with self._lock:
+            try:
+                self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
+                self._connection.execute("BEGIN")
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                self._roll_back()
+                if isinstance(error, sqlite3.Error):
+                    raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
+                raise
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):  # where the file cannot be written at all, what was committed stands
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         with self._lock:
             return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            try:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                pass  # the file cannot be written at all; what was committed stands
-            raise RunStopped(f"cannot write {self.path}: {error}; is the disk full?") from None
 
     def games(self) -> int:
         """How many games are kept."""

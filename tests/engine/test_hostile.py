@@ -208,7 +208,7 @@ def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
     with pytest.raises(BotError) as caught:
         table(position(HANDS), scripted(), raising("observe", error))
     assert caught.value.reason.startswith(f"observe raised {type(error).__name__}: {error}")
-    assert (caught.value.bot, caught.value.seat) == ("Bad Bot", 1)
+    assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
 
 
 class ObservingOnce(Quiet):
@@ -281,6 +281,9 @@ def test_r13_control_characters_stay_out_of_messages() -> None:
     error = blamed(Entrant(wild, Raising, {"method": "play", "error": ValueError(wild)}))
     assert str(error).isprintable()
     assert len(str(error)) < 1000
+    assert (
+        "play raised ValueError: no idea at all (" in blamed(raising("play", ValueError("no\n idea\t at all "))).reason
+    )
     kind = type("\x1b[31mRed\n", (), {})
     assert str(blamed(Entrant(wild, Telling, {"answer": kind()}))).isprintable()
     assert str(blamed(Entrant(wild, Telling, {"answer": TurnOutput(False, 1, [kind()])}))).isprintable()

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import diskcache
 import pytest
 
 from dubito.experiment.runner import Run
 from dubito.house.faults import Faults
 from dubito.house.server import House
+from dubito.llm.cache import ReplyCache
 from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, ran, rows, says, small
 
 
@@ -205,3 +207,19 @@ def test_another_server_is_asked_anew(tmp_path: Path) -> None:
             run = ran(of, tmp_path / f"{number}")
         assert len(server.heard) == run.models["one"].decisions
         assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1 - number,)]
+
+
+def test_whole_deals_behind_the_first_missing_one_are_not_published(tmp_path: Path) -> None:
+    """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
+    of = small(contender("one"), games=6)
+    whole = ran(of, tmp_path / "whole")
+    query = "SELECT request, draw FROM attempts WHERE game = 1 ORDER BY decision DESC LIMIT 1"
+    ((request, draw),) = rows(whole.folder, query)
+    with closing(ReplyCache(tmp_path / "cache")) as cache:
+        key = cache.key("house", request, draw)
+    with diskcache.Cache(str(tmp_path / "cache")) as entries:
+        assert entries.delete(key)
+    cut = ran(of, tmp_path / "cut", offline=True, in_flight=32)
+    assert "game 1, " in str(cut.failure)
+    assert cut.tally.games == 1
+    check_kept(cut, whole)

@@ -107,7 +107,6 @@ def test_a_key_of_a_variable_of_ones_own(shell: Shell, status: int) -> None:
     search(shell.folder, ended)
 
 
-@pytest.mark.xfail(strict=True, reason="the body of a 2xx is stored as it is, in run.db and in the cache")
 def test_a_good_answer_that_says_the_key(shell: Shell) -> None:
     def answer(heard: Heard) -> Said:
         return says("responses", metadata={"key": heard.headers["authorization"].removeprefix("Bearer ")})
