@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -121,6 +122,12 @@ def ending(game: Game, label: Label = seat_label) -> str:
     return f"The game is over; {left} lose."
 
 
+def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
+    """A digest of deal and outputs: cards that nobody ever saw are in no other line of a story."""
+    text = json.dumps([hands, [[output.doubt, output.number, output.cards] for output in outputs]])
+    return f"Deal and outputs: {sha256(text.encode()).hexdigest()[:16]}"
+
+
 def dump(record: GameRecord) -> str:
     """The record as JSON, an output a line."""
     lists = {"hands", "outputs", "story"}
@@ -169,7 +176,7 @@ class Recorder:
 
     def record(self, game: Game, players: Sequence[str], seed: int, deal: int) -> GameRecord:
         """The finished game."""
-        story = [*self.story, ending(game)]
+        story = [*self.story, ending(game), _seal(self.hands, self.outputs)]
         return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal)
 
 
@@ -185,7 +192,10 @@ def replay(record: GameRecord) -> Iterator[str]:
         except IllegalOutput as error:
             yield f"turn {turn}: refused: {error}"
             return
-    yield ending(game) if game.over else "The outputs end before the game does."
+    if game.over:
+        yield from (ending(game), _seal(record.hands, record.outputs))
+    else:
+        yield "The outputs end before the game does."
 
 
 def _lines(turn: int, events: Sequence[Event]) -> list[str]:

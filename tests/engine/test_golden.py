@@ -124,6 +124,17 @@ def test_a_changed_output_is_noticed(game: Golden) -> None:
 
 
 @EVERY_GAME
+def test_an_exchanged_card_is_noticed_even_if_nobody_ever_saw_it(game: Golden) -> None:
+    """Each card that was played, for each other value: the last line is a digest of all of them."""
+    record = kept(game)
+    for turn, output in enumerate(record.outputs, start=1):
+        for value in () if output.cards is None else {value for value in range(14) if value != output.cards[0]}:
+            assert output.cards is not None
+            exchanged = replace(output, cards=[value, *output.cards[1:]])
+            assert first_difference(tampered(record, turn, exchanged)) != -1, f"turn {turn}, {value}"
+
+
+@EVERY_GAME
 def test_a_changed_hand_is_noticed(game: Golden) -> None:
     """When a card that was dealt is missing where it is played, the replay says who refuses it."""
     record = kept(game)

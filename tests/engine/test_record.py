@@ -126,6 +126,7 @@ def test_a_recorder_keeps_deal_outputs_and_story() -> None:
             "turn 4: seat 0 puts down 1 card as aces.",
             "turn 4: seat 0 is out of cards: place 1, a hard win.",
             "The game is over; seat 1 and seat 2 lose.",
+            "Deal and outputs: 54ccb1e81f0d041b",
         ],
         rules=Rules(),
         seed=4,
