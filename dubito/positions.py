@@ -28,6 +28,7 @@ from dubito.game_data import (
 )
 from dubito.handlers import Entrant, deal_table, step
 from dubito.player import NODES, FiveNodes
+from dubito.record import first_fault
 from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
 from dubito.streams import DealStreams
 from dubito.witness import Witness
@@ -62,9 +63,7 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"this is no position: {one_line(where)}: {one_line(first['msg'])}") from None
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
     position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
     fault = _fault(position)
     if fault is not None:

@@ -141,14 +141,19 @@ def dump(record: GameRecord) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
+def first_fault(error: ValidationError) -> str:
+    """The first thing that is wrong in a file, and where."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])) or "the file"
+    return f"{one_line(where)}: {one_line(first['msg'])}"
+
+
 def load(text: str) -> GameRecord:
     """The inverse of `dump`; raises UsageError that names what is wrong."""
     try:
         record = TypeAdapter(GameRecord).validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"this is no game record: {one_line(where)}: {one_line(first['msg'])}") from None
+        raise UsageError(f"this is no game record: {first_fault(error)}") from None
     check_players(len(record.hands))
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")

@@ -58,23 +58,19 @@ class ThreadedChunks:
 
     def _gathered(self, number: int, futures: list[list[Future[GamePlayed | None]]]) -> Played:
         played = Played(number)
+        for error in (future.exception() for deal in futures for future in deal):
+            if error is not None and not isinstance(error, DubitoError):
+                raise error
+            if error is not None and not isinstance(error, Interrupted) and played.error is None:
+                played.error = error
         put_back = self.models.pipeline.put_back
         finished: list[list[GamePlayed]] = []
         for deal in futures:
-            errors = [error for future in deal if (error := future.exception()) is not None]
-            for error in errors:
-                if not isinstance(error, DubitoError):
-                    raise error
             games = [future.result() for future in deal if future.exception() is None]
             whole = [game for game in games if game is not None and game.number not in put_back]
-            if errors or len(whole) < len(deal):
+            if len(whole) < len(deal):
                 break
             finished.append(whole)
-        for deal in futures:
-            for future in deal:
-                error = future.exception()
-                if isinstance(error, DubitoError) and not isinstance(error, Interrupted) and played.error is None:
-                    played.error = error
         played.deals = len(finished)
         played.stopped = len(finished) < len(futures) and played.error is None
         flat = [game for games in finished for game in games]

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from dubito.errors import RunStopped
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
@@ -19,16 +19,8 @@ from dubito.registry import Registry, find_bots
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 
 
-class Stop(Protocol):
-    """Set from outside to leave off after the games under way."""
-
-    def is_set(self) -> bool: ...
-
-    def set(self) -> None: ...
-
-
 def new_stop() -> Event:
-    """A stop that this process and its workers see."""
+    """Set from outside to leave off after the games under way; this process and its workers see it."""
     return multiprocessing.get_context("spawn").Event()
 
 

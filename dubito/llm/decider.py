@@ -4,7 +4,7 @@ Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class ModelPlayer:
     def _model(self, rendered: Rendered, place: Place, digests: list[list[str | None]]) -> tuple[bool | None, str]:
         again: list[tuple[str, str]] = []
         for attempt in range(self.settings.reasks + 1):
-            here = Place(place.player, place.game, place.deal, place.seat, place.decision, attempt, place.node)
+            here = replace(place, attempt=attempt)
             exchange = Exchange(rendered.system, rendered.user, tuple(again))
             request = build_request(self.settings, exchange, f"dubito-{self.prompt.digest[:16]}")
             draw = draw_of(self.seed, here, self.settings.sample)
