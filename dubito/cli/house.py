@@ -14,19 +14,22 @@ from dubito.cli.output import say
 @click.command()
 @click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
 @click.option("--latency", default=0.0, show_default=True, help="Seconds that every answer takes.")
-@click.option("--rate-limit", default=0.0, show_default=True, help="Share of tries answered 429 with Retry-After.")
-@click.option("--server-error", default=0.0, show_default=True, help="Share of tries answered 500 (or 529).")
+@click.option(
+    "--faults", help="Faults on purpose, NAME:SHARE with commas between: storm:0.3. docs/house.md has the names."
+)
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
-def house(port: int, latency: float, rate_limit: float, server_error: float, log: Path | None) -> None:
+def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
     """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, no language model."""
     from dubito.house.faults import Faults
     from dubito.house.server import House  # late: no other command needs a web server
 
-    faults = Faults(rate_limit=rate_limit, server_error=server_error)
-    with _ctrl_c_ends(), House(port, latency=latency, faults=faults, log=log) as served:
+    struck = Faults.parse(faults) if faults is not None else None
+    with _ctrl_c_ends(), House(port, latency=latency, faults=struck, log=log) as served:
         say(f"OpenAI protocol:    {served.openai_base_url}  OpenAI(base_url=..., api_key='any')")
         say(f"Anthropic protocol: {served.anthropic_base_url}  Anthropic(base_url=..., api_key='any')")
         say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, no language model")
+        if faults is not None:
+            say(f"faults on purpose: {faults}")
         say("Ctrl-C ends it")
         with suppress(KeyboardInterrupt):
             while True:

@@ -7,7 +7,7 @@ from dubito.house import fields
 from dubito.house.asked import Asked, Body
 from dubito.house.refusal import Kind, Refusal
 from dubito.house.structured import check_schema
-from dubito.house.wire import CREATED_TEXT, Problem, Prompt, Wire, Written
+from dubito.house.wire import CREATED_TEXT, End, Problem, Prompt, Wire, Written
 
 _INVALID: Final = "invalid_request_error"
 _PARAMETERS: Final = (
@@ -15,6 +15,13 @@ _PARAMETERS: Final = (
     " service_tier speed stop_sequences stream system thinking tool_choice tools"
 )
 _LIMITS: Final[Mapping[str, int]] = {"requests": 4_000, "input-tokens": 4_000_000, "output-tokens": 800_000}
+
+_STOP_REASONS: Final[Mapping[End, str]] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "refused": "refusal",
+    "filtered": "refusal",
+}
 
 _PROBLEMS: Final[Mapping[Kind, Problem]] = {
     "no_key": Problem(401, "authentication_error", None, "x-api-key header is required"),
@@ -43,6 +50,8 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
         "This request would exceed your account's rate limit. Please try again later.",
     ),
     "server_error": Problem(500, "api_error", None, "Internal server error"),
+    "bad_gateway": Problem(502, "api_error", None, "Bad gateway"),
+    "unavailable": Problem(503, "api_error", None, "Service unavailable"),
     "overloaded": Problem(529, "overloaded_error", None, "Overloaded"),
 }
 
@@ -52,7 +61,6 @@ class AnthropicWire(Wire):
 
     name = "messages"
     base = ""
-    server_errors = ("server_error", "overloaded")
     rejected = frozenset({"temperature", "top_k", "top_p"})
     unsupported = frozenset({"container", "stream"})
     parameters = frozenset(_PARAMETERS.split())
@@ -92,15 +100,17 @@ class AnthropicWire(Wire):
 
     def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
         """A message object."""
+        declined = written.end in ("refused", "filtered")
+        details = {"type": "refusal", "category": None, "explanation": None}
         return {
             "id": f"msg_01{asked.digest_for('reply')[:22]}",
             "type": "message",
             "role": "assistant",
             "model": prompt.model,
-            "content": [{"type": "text", "text": written.text, "citations": None}],
-            "stop_reason": "end_turn" if written.whole else "max_tokens",
+            "content": _content(asked, written),
+            "stop_reason": _STOP_REASONS[written.end],
             "stop_sequence": None,
-            "stop_details": None,
+            "stop_details": details if declined else None,
             "container": None,
             "usage": _usage(prompt, written),
         }
@@ -161,6 +171,17 @@ def _schema(output: Body) -> Mapping[str, Any] | None:
     return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
 
 
+def _content(asked: Asked, written: Written) -> list[Body]:
+    """The blocks. Who refuses says nothing here; what a filter stopped stands as far as it had come."""
+    blocks: list[Body] = []
+    if written.thoughts is not None:
+        signature = asked.digest_for("thoughts")
+        blocks.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
+    if written.text is not None and written.end != "refused":
+        blocks.append({"type": "text", "text": written.text, "citations": None})
+    return blocks
+
+
 def _usage(prompt: Prompt, written: Written) -> Body:
     """Cached tokens are not part of the input tokens."""
     return {
@@ -169,6 +190,6 @@ def _usage(prompt: Prompt, written: Written) -> Body:
         "cache_read_input_tokens": prompt.cached,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
         "output_tokens": written.tokens,
-        "output_tokens_details": {"thinking_tokens": 0},
+        "output_tokens_details": {"thinking_tokens": written.thought_tokens},
         "service_tier": "standard",
     }

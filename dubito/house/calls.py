@@ -1,7 +1,7 @@
-"""The call log: one record for every request that was answered, whatever the answer. Never a key in it."""
+"""The call log: one record for every request that was answered or struck by a fault. Never a key in it."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import IO
@@ -11,12 +11,12 @@ from dubito.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request and what became of it; `request` is its digest."""
+    """One request and what became of it; `request` is its digest. Tokens are those that the reply itself states."""
 
     protocol: str
     path: str
     model: str | None  # None if the request did not get as far as to name one
-    status: int
+    status: int  # 0 if no whole answer was sent
     request: str
     draw: str
     try_number: int
@@ -24,6 +24,11 @@ class Call:
     output_tokens: int = 0
     cached_tokens: int = 0
     understood: bool | None = None  # whether the policy found the facts in the prompt; None if it was not asked
+    fault: str | None = None
+
+    def unsent(self) -> "Call":
+        """The same request, to which no whole answer was sent."""
+        return replace(self, status=0, input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
 class CallLog:

@@ -1,40 +1,45 @@
 """The house without its socket: a request goes in, an answer and its record come out. No I/O, no clock."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from dubito.house.asked import Asked, Body, canonical
 from dubito.house.calls import Call
+from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
 from dubito.house.faults import Faults
+from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal
 from dubito.house.structured import answer_text
-from dubito.house.wire import Prompt, Wire, Written
+from dubito.house.transport_faults import Delivery
+from dubito.house.wire import Prompt, Wire
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What plays: its models' names, and (model, prompt, chance) -> (answer, understood)."""
+    """What plays: its models' names, and (model, prompt, chance) -> opinion."""
 
     models: Sequence[str]
-    answer: Callable[[str, str, Random], tuple[bool, bool]]
+    answer: Callable[[str, str, Random], Opinion]
 
 
 def house_policy() -> Policy:
     """The house's own models."""
-    from dubito.house.policy import MODELS, answer  # late: whoever brings a policy does not need this one
+    from dubito.house.policy import MODELS, opinion  # late: whoever brings a policy does not need this one
 
-    return Policy(tuple(MODELS), answer)
+    return Policy(tuple(MODELS), opinion)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back, and the record of it."""
+    """What is sent back, and the record of it; `delivery` is None where it arrives as it should."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes
     call: Call
+    media: str = "application/json"
+    delivery: Delivery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +58,42 @@ class Core:
                 raise Refusal("malformed")
             if asked.try_number == 0:
                 raise Refusal("bad_value", name="x-dubito-try", expected="a whole number from 1")
-            self.faults.strike(asked, wire)
-            prompt = wire.read(asked.body)
+        except Refusal as refusal:
+            return self.refuse(wire, asked, refusal)
+        struck = self.faults.of_try(asked)
+        if struck is None:
+            return self._reply(wire, asked, asked.body)
+        name, fault = struck
+        if fault.error is None:
+            answer = self._reply(wire, asked, asked.body)
+        else:
+            answer = self.refuse(wire, asked, Refusal(fault.error))
+        headers = {**answer.headers, **fault.headers}
+        content, media = (PAGE, "text/html") if fault.page else (answer.content, answer.media)
+        call = replace(answer.call, fault=name)
+        return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
+
+    def _reply(self, wire: Wire, asked: Asked, body: Body) -> Answer:
+        """A model's reply to a good request; it depends on no try."""
+        try:
+            prompt = wire.read(body)
             self._check(prompt)
         except Refusal as refusal:
             return self.refuse(wire, asked, refusal)
-        answer, understood = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"))
-        written = _written(prompt, answer)
+        opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"))
+        name = self.faults.of_reply(asked)
+        fault = ContentFault() if name is None else CONTENT_FAULTS[name]
+        written = fault.write(answer_text(prompt.schema, opinion)).within(prompt.max_output)
         call = Call(
             *(wire.name, asked.path, prompt.model, 200, asked.digest, asked.draw, asked.try_number),
-            input_tokens=prompt.tokens,
-            output_tokens=written.tokens,
-            cached_tokens=prompt.cached,
-            understood=understood,
+            input_tokens=prompt.tokens if fault.counted else 0,
+            output_tokens=written.tokens if fault.counted else 0,
+            cached_tokens=prompt.cached if fault.counted else 0,
+            understood=opinion.understood,
+            fault=name,
         )
-        return _answer(wire, asked, call, wire.reply(asked, asked.body, prompt, written))
+        content = fault.pack(wire.reply(asked, body, prompt, written), self.faults.size)
+        return Answer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
 
     def models(self, wire: Wire, asked: Asked, headers: Mapping[str, str], name: str | None) -> Answer:
         """The list of models, or one of them."""
@@ -79,7 +105,7 @@ class Core:
             return self.refuse(wire, asked, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
         call = Call(wire.name, asked.path, name, 200, asked.digest, asked.draw, asked.try_number)
-        return _answer(wire, asked, call, body)
+        return Answer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
 
     def refuse(self, wire: Wire, asked: Asked, refusal: Refusal) -> Answer:
         """The provider's error for the refusal."""
@@ -87,28 +113,15 @@ class Core:
         named = model if isinstance(model, str) else None
         status = wire.problems[refusal.kind].status
         call = Call(wire.name, asked.path, named, status, asked.digest, asked.draw, asked.try_number)
-        return _answer(wire, asked, call, wire.error(refusal, _request_id(asked)), refusal)
+        request_id = _request_id(asked)
+        headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
+        return Answer(status, headers, canonical(wire.error(refusal, request_id)), call)
 
     def _check(self, prompt: Prompt) -> None:
         if prompt.model not in self.policy.models:
             raise Refusal("unknown_model", name="model", model=prompt.model)
         if prompt.tokens > self.context:
             raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
-
-
-def _written(prompt: Prompt, answer: bool) -> Written:
-    """The reply's text, cut where the request's limit cuts it."""
-    whole = Written(answer_text(prompt.schema, answer), whole=True)
-    if prompt.max_output is None or whole.tokens <= prompt.max_output:
-        return whole
-    return Written(whole.text[: 4 * prompt.max_output], whole=False)  # the text is ASCII: four letters a token
-
-
-def _answer(wire: Wire, asked: Asked, call: Call, body: Body, refusal: Refusal | None = None) -> Answer:
-    headers = wire.headers(_request_id(asked), limited=refusal is not None and refusal.kind == "rate_limit")
-    if refusal is not None and "retry_after" in refusal.facts:
-        headers["retry-after"] = f"{refusal.facts['retry_after']:g}"
-    return Answer(call.status, headers, canonical(body), call)
 
 
 def _request_id(asked: Asked) -> str:

@@ -11,6 +11,11 @@ def tokens(text: str) -> int:
     return -(-len(text.encode(errors="surrogatepass")) // 4)
 
 
+def first_tokens(text: str, count: int) -> str:
+    """The beginning of the text that has so many tokens, at most."""
+    return text.encode(errors="surrogatepass")[: 4 * count].decode(errors="ignore")
+
+
 def texts(content: object, name: str) -> Iterator[str]:
     """The texts in a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):

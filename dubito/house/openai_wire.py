@@ -1,45 +1,17 @@
-"""OpenAI's Responses API, as much of it as the house speaks."""
+"""What OpenAI's two protocols share: key, errors, headers, the list of models, and how a cache would hold a prompt."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.asked import Asked, Body
+from dubito.house.asked import Body
 from dubito.house.refusal import Kind, Refusal
 from dubito.house.structured import check_schema
-from dubito.house.wire import CREATED, Problem, Prompt, Wire, Written
+from dubito.house.wire import CREATED, Problem, Prompt, Wire
 
 _CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
-_LEAST_OUTPUT: Final = 16
 _INVALID: Final = "invalid_request_error"
-_PARAMETERS: Final = (
-    "access_programs background background_options context_management conversation image include input"
-    " instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls"
-    " previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning"
-    " safety_identifier service_tier store stream stream_options temperature text tool_choice tools"
-    " top_logprobs top_p truncation user"
-)
-
-_DEFAULTS: Final[Mapping[str, Any]] = {  # what a reply repeats of its request, and says if that said nothing
-    "background": False,
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "reasoning": {"effort": None, "summary": None},
-    "safety_identifier": None,
-    "store": True,
-    "temperature": 1.0,
-    "tool_choice": "auto",
-    "tools": [],
-    "top_logprobs": 0,
-    "top_p": 1.0,
-    "truncation": "disabled",
-    "user": None,
-}
 
 _PROBLEMS: Final[Mapping[Kind, Problem]] = {
     "no_key": Problem(401, _INVALID, None, "You didn't provide an API key in an Authorization header."),
@@ -76,77 +48,30 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
     "unknown_path": Problem(404, _INVALID, None, "Invalid URL ({method} {path})"),
     "wrong_method": Problem(405, _INVALID, "method_not_supported", "Not allowed to {method} on {path}."),
     "rate_limit": Problem(
-        429, "requests", "rate_limit_exceeded", "Rate limit reached. Please try again in {retry_after:g}s."
+        429,
+        "requests",
+        "rate_limit_exceeded",
+        "Rate limit reached for requests. Visit https://platform.openai.com/account/rate-limits to learn more.",
     ),
     "server_error": Problem(
         500, "server_error", None, "The server had an error while processing your request. Sorry about that!"
     ),
-    "overloaded": Problem(503, "service_unavailable_error", None, "The server is overloaded."),
+    "bad_gateway": Problem(502, "server_error", None, "Bad gateway."),
+    "unavailable": Problem(503, "service_unavailable_error", None, "The service is temporarily unavailable."),
+    "overloaded": Problem(529, "service_unavailable_error", None, "The server is overloaded."),
 }
 
 
-class OpenAIWire(Wire):
-    """POST /v1/responses and its errors."""
+class OpenAIWire(Wire, ABC):
+    """Whatever is not the request's and the reply's own shape."""
 
-    name = "responses"
     base = "/v1"
-    server_errors = ("server_error",)
     rejected = frozenset[str]()
-    unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt", "stream"})
-    parameters = frozenset(_PARAMETERS.split())
     problems = _PROBLEMS
 
     def key(self, headers: Mapping[str, str]) -> str:
         """From `Authorization: Bearer KEY`."""
         return headers.get("authorization", "").removeprefix("Bearer ").strip()
-
-    def read(self, body: Body) -> Prompt:
-        """Instructions and input. Instructions and system messages at the start are what a cache would hold."""
-        self.check_parameters(body)
-        model = fields.model_of(body)
-        if body.get("input") is None:
-            raise Refusal("missing", name="input")
-        stable = [] if body.get("instructions") is None else list(fields.texts(body["instructions"], "instructions"))
-        rest: list[str] = []
-        for role, text in _messages(body["input"]):
-            (stable if role in ("system", "developer") and not rest else rest).append(text)
-        cached = fields.tokens("\n".join(stable))
-        return Prompt(
-            model=model,
-            text="\n".join(stable + rest),
-            cached=cached if cached >= _CACHED_FROM else 0,
-            schema=_schema(fields.section(body, "text")),
-            max_output=fields.limit_of(body, "max_output_tokens", _LEAST_OUTPUT),
-        )
-
-    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
-        """A response object."""
-        status = "completed" if written.whole else "incomplete"
-        content = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
-        message = {
-            "id": f"msg_{asked.digest_for('message')[:48]}",
-            "type": "message",
-            "status": status,
-            "role": "assistant",
-            "content": [content],
-        }
-        said = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}
-        return {
-            **_DEFAULTS,
-            **said,
-            "id": f"resp_{asked.digest_for('reply')[:48]}",
-            "object": "response",
-            "created_at": CREATED,
-            "completed_at": CREATED if written.whole else None,
-            "status": status,
-            "error": None,
-            "incomplete_details": None if written.whole else {"reason": "max_output_tokens"},
-            "model": prompt.model,
-            "output": [message],
-            "service_tier": "default",
-            "text": {"format": {"type": "text"}, "verbosity": "medium", **fields.section(body, "text")},
-            "usage": _usage(prompt, written),
-        }
 
     def error(self, refusal: Refusal, request_id: str) -> Body:
         """`{"error": {message, type, param, code}}`."""
@@ -176,33 +101,20 @@ class OpenAIWire(Wire):
         return {"object": "list", "data": [self.model(name) for name in names]}
 
 
-def _messages(given: object) -> list[tuple[str, str]]:
-    """Role and text of all texts in the input, which is a text or a list of items, some of them messages."""
-    if isinstance(given, str):
-        return [("user", given)]
-    found = []
-    for place, item in enumerate(fields.blocks(given, "input")):
-        for text in fields.texts(item.get("content") or [], f"input[{place}].content"):
-            found.append((str(item.get("role")), text))  # noqa: PERF401
-    return found
+def prompt_of(
+    model: str, said: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
+) -> Prompt:
+    """The prompt of (role, text) pairs. System messages at the start are what a cache would hold."""
+    stable: list[str] = []
+    rest: list[str] = []
+    for role, text in said:
+        (stable if role in ("system", "developer") and not rest else rest).append(text)
+    cached = fields.tokens("\n".join(stable))
+    return Prompt(model, "\n".join(stable + rest), cached if cached >= _CACHED_FROM else 0, schema, max_output)
 
 
-def _schema(text: Body) -> Mapping[str, Any] | None:
-    """The schema in `text`, None if the reply is free text."""
-    form = fields.section(text, "format")
-    if form.get("type") != "json_schema":
-        return None
+def named_schema(form: Body, name: str) -> Mapping[str, Any]:
+    """The schema of a `json_schema` format, whose fields stand under `name`. Raises Refusal."""
     if not isinstance(form.get("name"), str):
-        raise Refusal("missing", name="text.format.name")
-    return check_schema(form.get("schema"), "text.format.schema", every_required=form.get("strict") is True)
-
-
-def _usage(prompt: Prompt, written: Written) -> Body:
-    """Cached tokens are part of the input tokens."""
-    return {
-        "input_tokens": prompt.tokens,
-        "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
-        "output_tokens": written.tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": prompt.tokens + written.tokens,
-    }
+        raise Refusal("missing", name=f"{name}.name")
+    return check_schema(form.get("schema"), f"{name}.schema", every_required=form.get("strict") is True)

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from random import Random
 from typing import Final
 
+from dubito.house.opinion import Opinion
+
 MODELS: Final = ("house-random", "house-honest", "house-sharp")
 
 _BEGIN: Final = "=== facts ==="
 _END: Final = "=== end of facts ==="
 
 
-def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
-    """The model's answer, and whether it understood the prompt.
+def opinion(model: str, prompt_text: str, chance: Random) -> Opinion:
+    """What the model says to the prompt; only `house-sharp` states a probability.
 
     `house-random` flips a coin for any text. The others flip one too, and say that they did not understand,
     when the text has no facts that they can read. Raises ValueError for a model that is not one of MODELS.
@@ -24,12 +26,20 @@ def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
         raise ValueError(f"the house has no model {model!r}")
     coin = chance.random() < 0.5
     if model == "house-random":
-        return coin, True
+        return Opinion(coin, understood=True)
     values = read_facts(prompt_text)
     try:
-        return (honest(values) if model == "house-honest" else sharp(values)), True
+        if model == "house-honest":
+            return Opinion(honest(values), understood=True)
+        return Opinion(sharp(values), True, stated_chance(values))
     except (KeyError, ValueError, ArithmeticError):
-        return coin, False
+        return Opinion(coin, understood=False)
+
+
+def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
+    """The yes or no alone, and whether the prompt was understood."""
+    said = opinion(model, prompt_text, chance)
+    return said.answer, said.understood
 
 
 def read_facts(prompt_text: str) -> dict[str, str]:
@@ -74,6 +84,16 @@ def sharp(values: Mapping[str, str]) -> bool:
             return _bluffing(values) > _playing_honestly(values)
         case _:
             raise ValueError(f"there is no node {node}")
+
+
+def stated_chance(values: Mapping[str, str]) -> float | None:
+    """At node C, how probable `house-sharp` holds it that the last play is dishonest; None without the facts for it."""
+    try:
+        if values["node"] != "C":
+            return None
+        return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
+    except (KeyError, ValueError, ArithmeticError):
+        return None  # the answer may stand all the same
 
 
 _MOST: Final = 3  # cards in a play

@@ -1,4 +1,4 @@
-"""Why a request gets no answer, in words that both protocols can translate."""
+"""Why a request gets no answer, in words that all protocols can translate."""
 
 from typing import Final, Literal, get_args
 
@@ -18,6 +18,8 @@ Kind = Literal[
     "wrong_method",
     "rate_limit",
     "server_error",
+    "bad_gateway",
+    "unavailable",
     "overloaded",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -16,16 +17,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.asked import Asked
 from dubito.house.calls import Call, CallLog
+from dubito.house.chat_wire import ChatWire
 from dubito.house.core import Answer, Core, Policy, house_policy
+from dubito.house.delivery import TRANSPORT, Delivered
 from dubito.house.faults import Faults
-from dubito.house.openai_wire import OpenAIWire
 from dubito.house.refusal import Kind, Refusal
-from dubito.house.wire import Wire
+from dubito.house.responses_wire import ResponsesWire
+from dubito.house.wire import Api, Wire
 
 HOST: Final = "127.0.0.1"
 CONTEXT: Final = 200_000  # tokens
@@ -33,8 +37,15 @@ _BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 3600  # seconds: no client shall meet a connection that closes as it is used again
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
 
-_OPENAI: Final = OpenAIWire()
-_ANTHROPIC: Final = AnthropicWire()
+_RESPONSES: Final = ResponsesWire()
+_CHAT: Final = ChatWire()
+_MESSAGES: Final = AnthropicWire()
+_PATHS: Final[Mapping[str, Wire]] = {
+    "/v1/responses": _RESPONSES,
+    "/v1/chat/completions": _CHAT,
+    "/v1/messages": _MESSAGES,
+}
+_BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 
 
 class _Desk:
@@ -43,11 +54,15 @@ class _Desk:
     def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
         self._core, self._log, self._latency, self._closing = core, log, latency, closing
 
-    async def responses(self, request: Request) -> Response:
-        return await self._create(_OPENAI, request)
-
-    async def messages(self, request: Request) -> Response:
-        return await self._create(_ANTHROPIC, request)
+    async def create(self, request: Request) -> Response:
+        wire = _PATHS[request.url.path]
+        answer = self._core.create(wire, await _asked(wire, request), request.headers)
+        sent = self._sent(answer)
+        if self._latency:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._latency):
+                    await self._closing.wait()  # the end of the house does not wait for its own latency
+        return sent
 
     async def models(self, request: Request) -> Response:
         wire = _speaks(request)
@@ -66,27 +81,19 @@ class _Desk:
         """The client went before its request was whole: nobody asked anything, nobody reads this."""
         return Response(status_code=499)
 
-    async def _create(self, wire: Wire, request: Request) -> Response:
-        answer = self._core.create(wire, await _asked(wire, request), request.headers)
-        sent = self._sent(answer)
-        if self._latency:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._latency):
-                    await self._closing.wait()  # the end of the house does not wait for its own latency
-        return sent
-
     def _sent(self, answer: Answer) -> Response:
         """The answer for starlette. It is logged before it leaves: no client has an answer that the log lacks."""
+        if answer.delivery is not None:
+            return Delivered(answer, answer.delivery, self._log, self._closing)
         self._log.add(answer.call)
-        return Response(answer.content, answer.status, answer.headers, media_type="application/json")
+        return Response(answer.content, answer.status, answer.headers, media_type=answer.media)
 
 
 def make_app(desk: _Desk) -> Starlette:
-    """The routes of both protocols."""
+    """The routes of all protocols."""
     app = Starlette(
         routes=[
-            Route("/v1/responses", desk.responses, methods=["POST"]),
-            Route("/v1/messages", desk.messages, methods=["POST"]),
+            *(Route(path, desk.create, methods=["POST"]) for path in _PATHS),
             Route("/v1/models", desk.models, methods=["GET"]),
             Route("/v1/models/{name}", desk.models, methods=["GET"]),
         ],
@@ -97,14 +104,22 @@ def make_app(desk: _Desk) -> Starlette:
 
 
 def _speaks(request: Request) -> Wire:
-    """The protocol of a request whose path does not tell alone."""
-    path, headers = request.url.path, request.headers
-    anthropic = path == "/v1/messages" or "anthropic-version" in headers or "x-api-key" in headers
-    return _ANTHROPIC if anthropic and path != "/v1/responses" else _OPENAI
+    """The protocol of any request; where the path does not tell, the headers do."""
+    known = _PATHS.get(request.url.path)
+    anthropic = "anthropic-version" in request.headers or "x-api-key" in request.headers
+    return known or (_MESSAGES if anthropic else _RESPONSES)
 
 
 async def _asked(wire: Wire, request: Request) -> Asked:
     return Asked.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
+
+
+class _Protocol(H11Protocol):
+    """Shows a request its connection, for the faults that HTTP has no words for."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, TRANSPORT: transport}
 
 
 class _Server(uvicorn.Server):
@@ -157,15 +172,19 @@ class House:
         """The models it serves."""
         return tuple(self._core.policy.models)
 
+    def base_url(self, api: Api) -> str:
+        """The address that the SDK of a protocol takes."""
+        return f"http://{HOST}:{self.port}{_BASES[api]}"
+
     @property
     def openai_base_url(self) -> str:
         """The address that OpenAI's SDK takes."""
-        return f"http://{HOST}:{self.port}{_OPENAI.base}"
+        return self.base_url("responses")
 
     @property
     def anthropic_base_url(self) -> str:
         """The address that Anthropic's SDK takes."""
-        return f"http://{HOST}:{self.port}{_ANTHROPIC.base}"
+        return self.base_url("messages")
 
     @property
     def calls(self) -> list[Call]:
@@ -224,6 +243,7 @@ def _config(app: Starlette) -> uvicorn.Config:
     """Nothing but HTTP: no access log, no websockets, no lifespan; a bug's traceback still reaches stderr."""
     return uvicorn.Config(
         app,
+        http=_Protocol,
         log_config=None,
         log_level="error",
         access_log=False,

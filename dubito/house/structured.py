@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal
 
 _SCHEMA: Final[Mapping[str, Any]] = {
@@ -14,13 +15,14 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 _WORDS: Final = "The house has no reasons."
 
 
-def answer_text(schema: Mapping[str, Any] | None, answer: bool) -> str:
-    """Compact JSON that fits the schema: booleans are the answer, the rest is filler or null.
+def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
+    """Compact JSON that fits the schema, its properties in the schema's order.
 
+    Booleans are the answer, a number named `p_bluff` is the stated probability, the rest is filler or null.
     Without a schema it is `{"answer":true}` or `{"answer":false}`.
     """
     whole = _SCHEMA if schema is None else schema
-    return json.dumps(_value(whole, answer, whole.get("$defs", {})), sort_keys=True, separators=(",", ":"))
+    return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
 
 
 def check_schema(schema: object, name: str, every_required: bool) -> Mapping[str, Any]:
@@ -32,7 +34,7 @@ def check_schema(schema: object, name: str, every_required: bool) -> Mapping[str
         raise Refusal("bad_schema", name=name, reason="schema must be an object")
     try:
         _check(schema, name, every_required)
-        answer_text(schema, True)
+        answer_text(schema, Opinion(answer=True, understood=True))
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise Refusal("bad_schema", name=name, reason="this is not a valid JSON schema") from error
     return schema
@@ -54,24 +56,31 @@ def _check(part: Mapping[str, Any], name: str, every_required: bool) -> None:
         _check(inner, name, every_required)
 
 
-def _value(part: Mapping[str, Any], answer: bool, definitions: Mapping[str, Any]) -> object:
+def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, Any]) -> object:
     if "$ref" in part:
-        return _value(definitions[part["$ref"].rpartition("/")[2]], answer, definitions)
+        return _value(definitions[part["$ref"].rpartition("/")[2]], opinion, definitions)
     if "const" in part:
         return part["const"]
     if part.get("enum"):
         return part["enum"][0]
     if part.get("anyOf"):
-        return _value(min(part["anyOf"], key=_liking), answer, definitions)
+        return _value(min(part["anyOf"], key=_liking), opinion, definitions)
     kind = part.get("type")
     if isinstance(kind, list):
-        return _value({**part, "type": min(kind, key=_LIKING.index)}, answer, definitions)
+        return _value({**part, "type": min(kind, key=_LIKING.index)}, opinion, definitions)
     if kind == "object":
         wanted = {*part.get("required", ()), "answer"}
         inner = {name: value for name, value in part.get("properties", {}).items() if name in wanted}
-        return {name: _value(value, answer, definitions) for name, value in inner.items()}
-    plain = {"boolean": answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
+        values = {name: _value(value, opinion, definitions) for name, value in inner.items()}
+        if opinion.p_bluff is not None and _takes_numbers(inner.get("p_bluff", {})):
+            values["p_bluff"] = opinion.p_bluff
+        return values
+    plain = {"boolean": opinion.answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
     return plain.get(str(kind))
+
+
+def _takes_numbers(part: Mapping[str, Any]) -> bool:
+    return any("number" in option.get("type", ()) for option in part.get("anyOf", [part]))
 
 
 _LIKING: Final = ("boolean", "null", "string", "integer", "number", "array", "object")  # of several types, the first

@@ -1,13 +1,16 @@
-"""What both protocols share: a request read, a text written, and the face that a protocol shows."""
+"""What all protocols share: a request read, a text written, and the face that a protocol shows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from dubito.house.asked import Asked, Body
-from dubito.house.fields import tokens
+from dubito.house.fields import first_tokens, tokens
 from dubito.house.refusal import Kind, Refusal
+
+Api = Literal["responses", "chat", "messages"]
+End = Literal["stop", "length", "refused", "filtered"]  # by itself, at the limit, declined, stopped by a filter
 
 CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z: no clock in answers
 CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
@@ -40,24 +43,38 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The text of a reply; `whole` is False if it ran into the request's limit."""
+    """What a model wrote, and how it came to its end; `text` is None if there is none, `thoughts` go before it."""
 
-    text: str
-    whole: bool
+    text: str | None
+    end: End = "stop"
+    thoughts: str | None = None
+
+    def within(self, limit: int | None) -> "Written":
+        """The same, cut where a limit on output cuts it. Thoughts count first; a refusal stays one."""
+        if limit is None or self.tokens <= limit:
+            return self
+        left = limit - self.thought_tokens
+        thoughts = first_tokens(self.thoughts, limit) if self.thoughts is not None else None
+        text = first_tokens(self.text, left) if self.text is not None and left > 0 else None
+        return Written(text, "length" if self.end == "stop" else self.end, thoughts)
+
+    @property
+    def thought_tokens(self) -> int:
+        """What the thoughts cost."""
+        return tokens(self.thoughts or "")
 
     @property
     def tokens(self) -> int:
-        """What the text costs."""
-        return tokens(self.text)
+        """What text and thoughts cost."""
+        return tokens(self.text or "") + self.thought_tokens
 
 
 class Wire(ABC):
     """One provider's protocol: reads its requests, writes its replies and its errors."""
 
-    name: ClassVar[str]
+    name: ClassVar[Api]
     base: ClassVar[str]  # the path in the address that its SDK takes
     problems: ClassVar[Mapping[Kind, Problem]]
-    server_errors: ClassVar[Sequence[Kind]]  # what a failing server of this provider may say
     parameters: ClassVar[frozenset[str]]  # of a request's body
     rejected: ClassVar[frozenset[str]]  # parameters refused whatever their value
     unsupported: ClassVar[frozenset[str]]  # parameters refused unless false or null

@@ -1,7 +1,8 @@
-"""What the tests of the house share: a small policy of their own, the two real SDKs, one question for both."""
+"""What the tests of the house share: a small policy of their own, the two real SDKs, one question for all protocols."""
 
 import json
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
@@ -10,8 +11,11 @@ import anthropic
 import openai
 from pydantic import BaseModel, ConfigDict
 
+from dubito.house.calls import Call
 from dubito.house.core import Policy
+from dubito.house.opinion import Opinion
 from dubito.house.server import House
+from dubito.house.wire import Api
 
 
 class Answer(BaseModel):
@@ -25,16 +29,20 @@ class Answer(BaseModel):
 SCHEMA: Final[Mapping[str, Any]] = Answer.model_json_schema()
 FORMATS: Final[Mapping[str, Any]] = {
     "responses": {"text": {"format": {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA}}},
+    "chat": {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+    },
     "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
+PROTOCOLS: Final[Sequence[Api]] = ("responses", "chat", "messages")
 SEEN: list[str] = []  # the prompts that the policy below has got
 
 
-def _play(model: str, prompt: str, chance: Random) -> tuple[bool, bool]:
+def _play(model: str, prompt: str, chance: Random) -> Opinion:
     SEEN.append(prompt)
     if model == "house-random":
-        return chance.random() < 0.5, False
-    return "say yes" in prompt, True
+        return Opinion(chance.random() < 0.5, understood=False)
+    return Opinion("say yes" in prompt, understood=True)
 
 
 POLICY: Final = Policy(("house-random", "house-honest"), _play)
@@ -55,7 +63,7 @@ def anthropic_at(house: House, key: str = "any") -> Iterator[anthropic.Anthropic
 
 
 class Asker:
-    """Both SDKs behind one question; gives back status and answer, for the tests in which both do the same."""
+    """Both SDKs behind one question; gives back status and answer, for the tests in which all protocols do the same."""
 
     def __init__(self, house: House, key: str = "any") -> None:
         self._openai = openai.OpenAI(base_url=house.openai_base_url, api_key=key, max_retries=0, timeout=30)
@@ -71,7 +79,7 @@ class Asker:
     def __call__(
         self, protocol: str, prompt: str = "?", *, model: str = "house-random", draw: int = 0, attempt: int = 1
     ) -> tuple[int, str]:
-        """Status and body of one try; for an error the body is the error's type."""
+        """Status and body of one try; for an error the body is its type, without an answer status is 0."""
         headers = {"x-dubito-draw": str(draw), "x-dubito-try": str(attempt)}
         messages: Any = [{"role": "user", "content": prompt}]
         try:
@@ -79,17 +87,80 @@ class Asker:
                 reply: Any = self._openai.responses.with_raw_response.create(
                     model=model, input=messages, extra_headers=headers, **FORMATS[protocol]
                 )
+            elif protocol == "chat":
+                reply = self._openai.chat.completions.with_raw_response.create(
+                    model=model, messages=messages, extra_headers=headers, **FORMATS[protocol]
+                )
             else:
                 reply = self._anthropic.messages.with_raw_response.create(
                     model=model, max_tokens=100, messages=messages, extra_headers=headers, **FORMATS[protocol]
                 )
         except (openai.APIStatusError, anthropic.APIStatusError) as error:
             return error.status_code, str(error.type)
+        except (openai.APIConnectionError, anthropic.APIConnectionError) as error:
+            return 0, type(error).__name__
         return reply.status_code, reply.http_response.text
 
 
 def answer_in(body: str) -> bool:
-    """The answer in the body of a reply of either protocol."""
+    """The answer in the body of a reply of any protocol."""
+    return Answer.model_validate_json(ended(body)[0] or "").answer
+
+
+def ended(body: str) -> tuple[str | None, str]:
+    """The text in the body of a reply of any protocol, a refusal's too, and the protocol's word for its end."""
     reply = json.loads(body)
-    text = reply["output"][0]["content"][0]["text"] if "output" in reply else reply["content"][0]["text"]
-    return Answer.model_validate_json(text).answer
+    if "choices" in reply:
+        choice = reply["choices"][0]
+        refusal = choice["message"]["refusal"]
+        return (refusal, "refusal") if refusal else (choice["message"]["content"], choice["finish_reason"])
+    if "content" in reply:
+        texts = [block["text"] for block in reply["content"] if block["type"] == "text"]
+        return (texts[0] if texts else None), reply["stop_reason"]
+    parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
+    if not parts:
+        return None, (reply["incomplete_details"] or {"reason": reply["status"]})["reason"]
+    if parts[0]["type"] == "refusal":
+        return parts[0]["refusal"], "refusal"
+    return parts[0]["text"], (reply["incomplete_details"] or {"reason": reply["status"]})["reason"]
+
+
+def usage_in(body: str) -> tuple[int, int, int]:
+    """Tokens in, cached ones included, out, and cached, as a reply of any protocol states them."""
+    usage = json.loads(body)["usage"]
+    if "prompt_tokens" in usage:
+        return usage["prompt_tokens"], usage["completion_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+    if "input_tokens_details" in usage:
+        return usage["input_tokens"], usage["output_tokens"], usage["input_tokens_details"]["cached_tokens"]
+    cached = usage["cache_read_input_tokens"]
+    return usage["input_tokens"] + cached, usage["output_tokens"], cached
+
+
+@contextmanager
+def bare(house: House, draw: int = 0) -> Iterator[socket.socket]:
+    """A connection over which one request was sent, by no SDK."""
+    body = b'{"model":"house-honest","input":"say yes"}'
+    head = f"POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer any\r\nx-dubito-draw: {draw}\r\n"
+    head += "connection: close\r\n"
+    with socket.create_connection(("127.0.0.1", house.port)) as connection:
+        connection.sendall(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body)
+        yield connection
+
+
+def rest(connection: socket.socket) -> bytes | None:
+    """All that still comes; None if the connection was reset."""
+    received = b""
+    try:
+        while more := connection.recv(2**16):
+            received += more
+    except ConnectionResetError:
+        return None
+    return received
+
+
+def logged(house: House, count: int) -> list[Call]:
+    """The log, as soon as it has so many calls."""
+    for _ in range(10**7):
+        if len(house.calls) >= count:
+            return house.calls
+    raise AssertionError(f"only {len(house.calls)} of {count} calls came to the log")

@@ -33,11 +33,25 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
     assert [call["model"] for call in calls] == [None, "house-sharp", "house-honest"]
 
 
+def test_it_fails_on_purpose(tmp_path: Path) -> None:
+    with started(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--faults", "dropped:1") as process:
+        assert process.stdout is not None
+        first, *_, fourth = (process.stdout.readline().split() for _ in range(4))
+        assert fourth == ["faults", "on", "purpose:", "dropped:1"]
+        client = openai.OpenAI(base_url=first[2], api_key="any", max_retries=0)
+        with client, pytest.raises(openai.APIConnectionError):
+            client.responses.create(model="house-sharp", input="?")
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    (call,) = map(json.loads, (tmp_path / "calls.jsonl").read_text().splitlines())
+    assert (call["fault"], call["status"]) == ("dropped", 0)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--rate-limit", "2"], "rate-limit is a probability from 0 to 1, not 2.0"),
-        (["--server-error", "nan"], "server-error is a probability from 0 to 1, not nan"),
+        (["--faults", "storm:2"], "storm is a probability from 0 to 1, not 2.0"),
+        (["--faults", "strom:0.3"], "there is no fault called 'strom': did you mean 'storm'?"),
         (["--latency", "inf"], "latency is a number of seconds from 0, not inf"),
         (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
         (["--log", "no/such/folder"], "the call log no/such/folder cannot be written: No such file or directory"),

@@ -172,8 +172,8 @@ def test_what_is_no_json_is_refused(client: openai.OpenAI) -> None:
 
 
 def test_other_paths_and_methods_are_refused(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match=r"Invalid URL \(POST /v1/chat/completions\)"):
-        client.chat.completions.create(model="house-random", messages=[{"role": "user", "content": "?"}])
+    with pytest.raises(openai.NotFoundError, match=r"Invalid URL \(POST /v1/completions\)"):
+        client.completions.create(model="house-random", prompt="?")
     with pytest.raises(openai.APIStatusError, match="Not allowed to GET on /v1/responses") as caught:
         client.get("/responses", cast_to=object)
     assert (caught.value.status_code, caught.value.code) == (405, "method_not_supported")

@@ -8,8 +8,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from dubito.house.anthropic_wire import AnthropicWire
-from dubito.house.openai_wire import OpenAIWire
+from dubito.house.chat_wire import ChatWire
+from dubito.house.opinion import Opinion
 from dubito.house.refusal import KINDS, Refusal
+from dubito.house.responses_wire import ResponsesWire
 from dubito.house.structured import answer_text, check_schema
 
 
@@ -45,21 +47,56 @@ class Rich(BaseModel):
     always: Literal["x"]
 
 
+YES = Opinion(answer=True, understood=True)
+
+
 @pytest.mark.parametrize("answer", [True, False])
 def test_the_text_fits_the_schema(answer: bool) -> None:
     schema = check_schema(Rich.model_json_schema(), "schema", every_required=True)
-    text = answer_text(schema, answer)
+    text = answer_text(schema, Opinion(answer, understood=True))
     rich = Rich.model_validate_json(text)
     assert (rich.answer, rich.maybe, rich.inner.answer) == (answer, answer, answer)
     assert (rich.nothing, rich.number, rich.cards, rich.mood, rich.word) == (None, 0, [], Mood.CALM, "a")
     assert rich.reason
-    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")), "compact, keys in order"
+    assert text == json.dumps(json.loads(text), separators=(",", ":")), "compact"
+    assert list(json.loads(text)) == list(Rich.model_fields), "a model thinks before it answers"
 
 
 def test_what_is_not_required_is_left_out_but_the_answer_never() -> None:
     properties = {"answer": {"type": ["null", "boolean"]}, "note": {"type": "string"}}
-    assert answer_text({"type": "object", "properties": properties}, True) == '{"answer":true}'
-    assert answer_text(None, False) == '{"answer":false}'
+    assert answer_text({"type": "object", "properties": properties}, YES) == '{"answer":true}'
+    assert answer_text(None, Opinion(answer=False, understood=True)) == '{"answer":false}'
+
+
+NUMBER, NULL = {"type": "number"}, {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("form", "stated", "written"),
+    [
+        ({"anyOf": [NUMBER, NULL]}, 0.125, "0.125"),
+        ({"anyOf": [NUMBER, NULL]}, None, "null"),
+        ({"type": ["number", "null"]}, 1.0, "1.0"),
+        (NUMBER, 0.125, "0.125"),
+        (NUMBER, None, "0"),
+        ({"type": "boolean"}, 0.125, "true"),
+        (NULL, 0.125, "null"),
+    ],
+)
+def test_a_stated_probability_goes_where_the_schema_takes_it(
+    form: dict[str, Any], stated: float | None, written: str
+) -> None:
+    properties = {"reasoning": {"type": "string"}, "p_bluff": form, **ANSWER}
+    schema = check_schema(
+        {**CLOSED, "properties": properties, "required": [*properties]}, "schema", every_required=True
+    )
+    text = answer_text(schema, Opinion(answer=True, understood=True, p_bluff=stated))
+    assert text == f'{{"reasoning":"The house has no reasons.","p_bluff":{written},"answer":true}}'
+
+
+def test_a_stated_probability_is_not_given_unasked() -> None:
+    asked = {**CLOSED, "properties": ANSWER, "required": ["answer"]}
+    assert answer_text(asked, Opinion(answer=True, understood=True, p_bluff=0.5)) == '{"answer":true}'
 
 
 CLOSED = {"type": "object", "additionalProperties": False}
@@ -97,6 +134,6 @@ def test_optional_properties_pass_where_not_all_must_be_required() -> None:
     assert check_schema(schema, "schema", every_required=False) == schema
 
 
-def test_both_protocols_have_a_word_for_every_refusal() -> None:
-    for wire in (OpenAIWire, AnthropicWire):
+def test_all_protocols_have_a_word_for_every_refusal() -> None:
+    for wire in (ResponsesWire, ChatWire, AnthropicWire):
         assert set(wire.problems) == set(KINDS)

@@ -1,0 +1,157 @@
+"""The house's Chat Completions as OpenAI's own SDK sees them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from dubito.house.server import House
+from dubito.llm.wire import Request
+from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
+
+FORMAT = FORMATS["chat"]
+
+
+@pytest.fixture(scope="module")
+def client(house: House) -> Iterator[openai.OpenAI]:
+    with openai_at(house) as client:
+        yield client
+
+
+def said(text: str, role: str = "user") -> list[dict[str, Any]]:
+    return [{"role": role, "content": text}]
+
+
+def create(client: openai.OpenAI, **changed: Any) -> Any:
+    return client.chat.completions.create(**{"model": "house-honest", "messages": said("say yes"), **FORMAT, **changed})
+
+
+def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
+    reply = create(client, store=False, temperature=0.5, prompt_cache_key="k", n=1)
+    (choice,) = reply.choices
+    assert (choice.message.content, choice.message.refusal, choice.finish_reason) == ('{"answer":true}', None, "stop")
+    assert (reply.object, reply.model) == ("chat.completion", "house-honest")
+    assert reply.id.startswith("chatcmpl-")
+    assert create(client, messages=said("no")).choices[0].message.content == '{"answer":false}'
+
+
+@pytest.mark.parametrize("kind", ["text", "json_object"])
+def test_without_a_schema_the_answer_is_the_same(client: openai.OpenAI, kind: str) -> None:
+    reply = create(client, messages=said("say yes in JSON"), response_format={"type": kind})
+    assert reply.choices[0].message.content == '{"answer":true}'
+
+
+def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
+    with openai.OpenAI(
+        base_url=house.base_url("chat"), api_key="any", max_retries=0, _strict_response_validation=True
+    ) as strict:
+        assert create(strict).usage
+        assert create(strict, max_completion_tokens=1).choices[0].finish_reason == "length"
+
+
+def test_parse_gives_the_model(client: openai.OpenAI) -> None:
+    messages: Any = said("say yes")
+    reply = client.chat.completions.parse(model="house-honest", messages=messages, response_format=Answer)
+    assert reply.choices[0].message.parsed == Answer(answer=True)
+
+
+def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
+    parts = [{"type": "text", "text": "two"}, {"type": "text", "text": "three"}]
+    refused = {"role": "assistant", "refusal": "no"}
+    messages = [*said("one", "system"), {"role": "user", "content": parts}, *said("four", "assistant"), refused]
+    create(client, messages=[*messages, *said("five", "developer")])
+    assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
+
+
+def test_usage_counts_four_bytes_a_token(client: openai.OpenAI) -> None:
+    usage = create(client, messages=[*said("aé", "system"), *said("12345")]).usage  # 3 bytes, a newline, 5 bytes
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (3, 4, 7)
+    assert (usage.prompt_tokens_details.cached_tokens, usage.completion_tokens_details.reasoning_tokens) == (0, 0)
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
+def test_a_long_system_message_counts_as_cached(client: openai.OpenAI, role: str, letters: int, cached: int) -> None:
+    usage = create(client, messages=[*said("x" * letters, role), *said("12345")]).usage
+    assert usage.prompt_tokens_details.cached_tokens == cached
+    assert usage.prompt_tokens == letters // 4 + 2, "cached ones included"
+
+
+@pytest.mark.parametrize("name", ["max_completion_tokens", "max_tokens"])
+def test_a_limit_on_output_cuts(client: openai.OpenAI, name: str) -> None:
+    cut = create(client, **{name: 3})
+    assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == ('{"answer":tr', "length")
+    assert cut.usage.completion_tokens == 3
+    assert create(client, **{name: 4}).choices[0].finish_reason == "stop"
+
+
+def test_the_log_has_the_digest_of_the_pipeline(house: House, client: openai.OpenAI) -> None:
+    raw = client.chat.completions.with_raw_response.create(
+        model="house-random", messages=[{"role": "user", "content": "12345"}]
+    )
+    call = house.calls[-1]
+    body = {"model": "house-random", "messages": said("12345")}
+    assert (call.protocol, call.path, call.status) == ("chat", "/v1/chat/completions", 200)
+    assert call.request == Request("chat", "/chat/completions", body).digest
+    assert (call.input_tokens, call.output_tokens) == (2, 4)
+    assert raw.headers["x-ratelimit-remaining-requests"] == "9999"
+    assert str(raw.request_id).startswith("req_")
+
+
+OPEN_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
+BAD_SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": OPEN_SCHEMA}}
+TOOL = {"type": "function", "function": {"name": "f"}}
+BAD = openai.BadRequestError
+REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str | None]] = [
+    ({"model": "gpt-9"}, openai.NotFoundError, "model_not_found", "model"),
+    ({"extra_body": {"model": None}}, BAD, "missing_required_parameter", "model"),
+    ({"extra_body": {"messages": None}}, BAD, "missing_required_parameter", "messages"),
+    ({"extra_body": {"messages": "say yes"}}, BAD, "invalid_value", "messages"),
+    ({"messages": []}, BAD, "invalid_value", "messages"),
+    ({"messages": [{"role": "user"}]}, BAD, "invalid_value", "messages[0].content"),
+    ({"messages": said("?", "wizard")}, BAD, "invalid_value", "messages[0].role"),
+    ({"messages": said("x" * 800_004)}, BAD, "context_length_exceeded", "input"),
+    ({"extra_body": {"input": "?"}}, BAD, "unknown_parameter", "input"),
+    ({"extra_body": {"stream": True}}, BAD, "unsupported_parameter", "stream"),
+    ({"n": 2}, BAD, "unsupported_parameter", "n"),
+    ({"tools": [TOOL]}, BAD, "unsupported_parameter", "tools"),
+    ({"max_tokens": 9, "max_completion_tokens": 9}, BAD, "unsupported_parameter", "max_tokens"),
+    ({"max_completion_tokens": 0}, BAD, "invalid_value", "max_completion_tokens"),
+    ({"response_format": {"type": "xml"}}, BAD, "invalid_value", "response_format.type"),
+    ({"response_format": {"type": "json_object"}}, BAD, "invalid_value", "messages"),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": OPEN_SCHEMA}}},
+        BAD,
+        "missing_required_parameter",
+        "response_format.json_schema.name",
+    ),
+    ({"response_format": BAD_SCHEMA}, BAD, "invalid_json_schema", "response_format.json_schema.schema"),
+    ({"extra_headers": {"Authorization": "Bearer wrong-1"}}, openai.AuthenticationError, "invalid_api_key", None),
+    ({"extra_headers": {"Authorization": "Bearer broke-1"}}, openai.RateLimitError, "insufficient_quota", None),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "code", "param"), REFUSED)
+def test_errors_are_the_providers(
+    client: openai.OpenAI, changed: dict[str, Any], error: type[openai.APIStatusError], code: str, param: str
+) -> None:
+    with pytest.raises(error) as caught:
+        create(client, **changed)
+    assert type(caught.value) is error
+    assert (caught.value.code, caught.value.param) == (code, param)
+    assert str(caught.value.request_id).startswith("req_")
+
+
+def test_other_methods_are_refused(house: House, client: openai.OpenAI) -> None:
+    with pytest.raises(openai.APIStatusError, match="Not allowed to GET on /v1/chat/completions") as caught:
+        client.get("/chat/completions", cast_to=object)
+    assert caught.value.status_code == 405
+    assert house.calls[-1].protocol == "chat"
+
+
+def test_the_address_of_each_protocol(house: House) -> None:
+    assert house.base_url("chat") == house.base_url("responses") == house.openai_base_url
+    assert house.base_url("messages") == house.anthropic_base_url
+    assert house.openai_base_url == f"http://127.0.0.1:{house.port}/v1"
+    assert POLICY.models == house.models

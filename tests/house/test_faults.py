@@ -1,0 +1,119 @@
+"""Which faults there are, how they are spelled, and what a storm is made of."""
+
+from collections import Counter
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.house.asked import Asked
+from dubito.house.content_faults import CONTENT_FAULTS
+from dubito.house.faults import MIXES, PARAMETERS, Faults
+from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
+
+MANY = 10_000
+
+
+def asked(draw: int, attempt: int = 1) -> Asked:
+    headers = {"x-dubito-draw": str(draw), "x-dubito-try": str(attempt)}
+    return Asked.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
+
+
+def of_tries(faults: Faults) -> list[str | None]:
+    struck = [faults.of_try(asked(draw)) for draw in range(MANY)]
+    return [None if one is None else one[0] for one in struck]
+
+
+def of_replies(faults: Faults) -> list[str | None]:
+    return [faults.of_reply(asked(draw)) for draw in range(MANY)]
+
+
+def test_without_faults_nothing_is_struck() -> None:
+    assert set(of_tries(Faults())) == set(of_replies(Faults())) == {None}
+
+
+def test_each_fault_has_its_share() -> None:
+    faults = Faults(rate_limit=0.1, cut_body=0.2, prose=0.3, refusal=0.1)
+    tries, replies = Counter(of_tries(faults)), Counter(of_replies(faults))
+    shares = [tries["rate_limit"], tries["cut_body"], replies["prose"], replies["refusal"]]
+    assert shares == pytest.approx([0.1 * MANY, 0.2 * MANY, 0.3 * MANY, 0.1 * MANY], rel=0.1)
+    assert set(tries) == {None, "rate_limit", "cut_body"}
+    assert set(replies) == {None, "prose", "refusal"}
+
+
+def test_tries_and_replies_are_struck_by_throws_of_their_own() -> None:
+    faults = Faults(dropped=0.5, prose=0.5)
+    both = sum(a is not None and b is not None for a, b in zip(of_tries(faults), of_replies(faults), strict=True))
+    assert both == pytest.approx(0.25 * MANY, rel=0.1)
+
+
+def test_a_storm_strikes_two_thirds_tries_and_one_third_replies() -> None:
+    faults = Faults(storm=0.3)
+    tries, replies = Counter(of_tries(faults)), Counter(of_replies(faults))
+    assert MANY - tries[None] == pytest.approx(0.2 * MANY, rel=0.1)
+    assert MANY - replies[None] == pytest.approx(0.1 * MANY, rel=0.1)
+    assert set(tries) - {None} == set(TRANSPORT_FAULTS) - SLOW
+    assert set(replies) - {None} == set(CONTENT_FAULTS)
+
+
+def test_nothing_in_a_storm_waits() -> None:
+    """No fault that only a deadline ends, no Retry-After above 0.05 s."""
+    waits: list[float] = []
+    for struck in (Faults(storm=1).of_try(asked(draw)) for draw in range(MANY)):
+        if struck is not None and struck[1].error == "rate_limit":
+            for name, value in struck[1].headers.items():
+                try:
+                    waits.append(float(value) / (1000 if name == "retry-after-ms" else 1))
+                except ValueError:
+                    assert name == "retry-after"
+        elif struck is not None and struck[1].delivery is not None:
+            assert (struck[1].delivery.end, struck[1].delivery.interval) != ("hold", None)
+            assert struck[1].delivery.interval is None
+    assert len(waits) > 100
+    assert not any(wait > 0.05 for wait in waits)
+
+
+def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
+    assert None not in of_tries(Faults(transport=1))
+    assert None not in of_replies(Faults(content=1))
+    more = Counter(of_tries(Faults(transport=0.13, dropped=0.5)))
+    assert more["dropped"] == pytest.approx(0.51 * MANY, rel=0.1)
+    assert all(sum(mix.values()) == pytest.approx(1) for mix in MIXES.values())
+
+
+def test_all_names_are_different() -> None:
+    names = [*TRANSPORT_FAULTS, *CONTENT_FAULTS, *MIXES, *PARAMETERS]
+    assert len(set(names)) == len(names)
+
+
+def test_faults_are_spelled_as_names_and_numbers() -> None:
+    spelled = Faults.parse("rate_limit:0.5, retry_after:0.02,size:1e6,prose:1")
+    struck = {str(spelled.of_try(asked(draw))) for draw in range(50)}
+    assert struck == {"None", str(Faults(rate_limit=1, retry_after=0.02).of_try(asked(0)))}
+    assert (spelled.of_reply(asked(0)), spelled.size) == ("prose", 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("storm", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),
+        ("storm:", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm:'"),
+        ("", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
+        ("storm:0.1,", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
+        ("storms:0.3", "there is no fault called 'storms': did you mean 'storm'?"),
+        ("rate-limit:0.3", "there is no fault called 'rate-limit': did you mean 'rate_limit'?"),
+        ("retry_afer:0.3", "there is no fault called 'retry_afer': did you mean 'retry_after'?"),
+        ("prose:0.1,prose:0.2", "faults name 'prose' twice"),
+        ("rate_limit:1.5", "rate_limit is a probability from 0 to 1, not 1.5"),
+        ("server_error:-0.1", "server_error is a probability from 0 to 1, not -0.1"),
+        ("server_error:nan", "server_error is a probability from 0 to 1, not nan"),
+        ("rate_limit:0.6,dropped:0.6", "the shares of tries struck are together at most 1, not 1.2"),
+        ("content:0.6,prose:0.6", "the shares of replies struck are together at most 1, not 1.2"),
+        ("retry_after:inf", "retry_after is a number from 0, not inf"),
+        ("interval:-1", "interval is a number from 0, not -1.0"),
+        ("size:nan", "size is a number from 0, not nan"),
+    ],
+)
+def test_impossible_faults_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Faults.parse(text)
+    assert str(caught.value) == message

@@ -1,0 +1,48 @@
+"""What the house's models state of the last play, beside their answer."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from dubito.house.policy import opinion, read_facts
+from dubito.player import NODES
+from dubito.positions import example_position
+from tests.prompts.kit import PLAIN, RULES, turns
+
+
+def questions(node: str) -> Iterator[str]:
+    """Prompts of that node, of whole games."""
+    for _, positions in turns(RULES[0], 5, 3):
+        yield from (str(PLAIN.render(position)) for position in positions if position.node == node)
+
+
+def test_house_sharp_states_a_probability_where_there_is_a_play_to_judge() -> None:
+    texts = list(questions("C"))
+    stated = [opinion("house-sharp", text, Random(0)).p_bluff for text in texts]
+    assert len(set(stated)) > 10
+    for text, p in zip(texts, stated, strict=True):
+        assert p is not None
+        assert 0 <= p <= 1
+        assert p == round(p, 3)
+        assert (p == 1.0) >= (read_facts(text)["sure_bluff"] == "yes")
+    assert 1.0 in stated, "some plays are sure bluffs"
+
+
+def test_the_others_state_nothing() -> None:
+    text = str(PLAIN.render(example_position("C")))
+    assert [opinion(model, text, Random(0)).p_bluff for model in ("house-random", "house-honest")] == [None, None]
+    assert opinion("house-sharp", "no facts", Random(0)).p_bluff is None
+
+
+@pytest.mark.parametrize("node", [node for node in NODES if node != "C"])
+def test_there_is_no_play_to_judge_elsewhere(node: str) -> None:
+    said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
+    assert (said.understood, said.p_bluff) == (True, None)
+
+
+def test_an_answer_does_not_need_the_facts_of_the_statement() -> None:
+    facts = "node: C\nown_cards: 9\nwin_rule: contested\nsure_bluff: no\nprev_about_to_win: yes\nheld_of_number: 1\n"
+    rates = "next_doubt_rate: 0.50\ntable_doubt_rate: 0.50\nboard_cards: 3"
+    said = opinion("house-sharp", f"=== facts ===\n{facts}{rates}\n=== end of facts ===", Random(0))
+    assert (said.answer, said.understood, said.p_bluff) == (True, True, None)

@@ -1,0 +1,263 @@
+"""Each transport fault as the SDKs meet it, or, where they would wait, a bare socket."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
+from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
+
+CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
+
+
+@contextmanager
+def struck(**faults: float) -> Iterator[House]:
+    with House(policy=POLICY, faults=Faults(**faults)) as house:
+        yield house
+
+
+def ask_once(house: House, protocol: str) -> None:
+    messages: Any = [{"role": "user", "content": "?"}]
+    if protocol == "messages":
+        with anthropic_at(house) as other:
+            other.messages.create(model="house-random", max_tokens=9, messages=messages)
+        return
+    with openai_at(house) as client:
+        if protocol == "chat":
+            client.chat.completions.create(model="house-random", messages=messages)
+        else:
+            client.responses.create(model="house-random", input="?")
+
+
+def error_of(house: House, protocol: str) -> Any:
+    """The exception that the SDK raises."""
+    with pytest.raises((openai.APIError, anthropic.APIError)) as caught:
+        ask_once(house, protocol)
+    return caught.value
+
+
+STATUSES = [
+    ("server_error", 500, openai.InternalServerError, anthropic.InternalServerError),
+    ("bad_gateway", 502, openai.InternalServerError, anthropic.InternalServerError),
+    ("unavailable", 503, openai.InternalServerError, anthropic.ServiceUnavailableError),
+    ("overloaded", 529, openai.InternalServerError, anthropic.OverloadedError),
+    ("rate_limit", 429, openai.RateLimitError, anthropic.RateLimitError),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "of_openai", "of_anthropic"), STATUSES)
+def test_errors_have_their_class_and_one_record(name: str, status: int, of_openai: type, of_anthropic: type) -> None:
+    with struck(**{name: 1}) as house:
+        for protocol in PROTOCOLS:
+            error = error_of(house, protocol)
+            assert (error.status_code, str(error.request_id)[:4]) == (status, "req_")
+            assert type(error) is (of_anthropic if protocol == "messages" else of_openai)
+        calls = house.calls
+    assert [call.protocol for call in calls] == list(PROTOCOLS)
+    for call in calls:
+        assert (call.fault, call.status, call.input_tokens, call.output_tokens) == (name, status, 0, 0)
+        assert call.model == "house-random"
+
+
+def test_errors_speak_their_protocol_and_a_gateway_speaks_html() -> None:
+    with struck(overloaded=1) as house:
+        assert error_of(house, "messages").type == "overloaded_error"
+        assert error_of(house, "chat").type == "service_unavailable_error"
+    with struck(bad_gateway=1) as house:
+        response = error_of(house, "chat").response
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.text.startswith("<!DOCTYPE html>")
+
+
+WAITS: list[tuple[str, dict[str, float], dict[str, str]]] = [
+    ("rate_limit", {"retry_after": 0.02}, {"retry-after": "0.02"}),
+    ("rate_limit", {"retry_after": 3.0}, {"retry-after": "3"}),
+    ("rate_limit_bare", {}, {}),
+    ("rate_limit_ms", {"retry_after": 0.0125}, {"retry-after-ms": "12.5"}),
+    ("rate_limit_date", {}, {"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "headers"), WAITS)
+def test_a_rate_limit_names_its_wait(name: str, parameters: dict[str, float], headers: dict[str, str]) -> None:
+    with struck(**{name: 1}, **parameters) as house:
+        for protocol in PROTOCOLS:
+            sent = error_of(house, protocol).response.headers
+            assert {name: value for name, value in sent.items() if name.startswith("retry-after")} == headers
+            limits = "anthropic-ratelimit-requests-remaining", "x-ratelimit-remaining-requests"
+            assert sent[limits[protocol != "messages"]] == "0"
+
+
+def waits(name: str) -> set[str]:
+    """The lines that ask to wait, in the heads of many answers."""
+    lines: list[str] = []
+    with struck(**{name: 1}) as house:
+        for draw in range(40):
+            with bare(house, draw) as connection:
+                lines += (rest(connection) or b"").decode().splitlines()
+    return {line for line in lines if line.startswith("retry-after")}
+
+
+def test_waits_may_be_garbled_or_absurd() -> None:
+    said = {f"retry-after: {value}" for value in ("soon", "", "-1", "nan", "1,5", "0x10")}
+    assert waits("rate_limit_garbled") == said | {"retry-after: Thu, 32 Foo 2026 25:61:00 GMT"}
+    said = {f"retry-after: {value}" for value in ("7200", "1e12", "inf", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT")}
+    assert waits("rate_limit_long") == said | {"retry-after-ms: 7200000.5"}
+
+
+@pytest.mark.parametrize("name", CONNECTION)
+def test_a_broken_connection_is_a_connection_error(name: str) -> None:
+    with struck(**{name: 1}) as house:
+        for protocol in PROTOCOLS:
+            kind = type(error_of(house, protocol))
+            assert kind in (openai.APIConnectionError, anthropic.APIConnectionError), "not its subclass for timeouts"
+        calls = house.calls
+    assert [call.protocol for call in calls] == list(PROTOCOLS)
+    for call in calls:
+        assert (call.fault, call.status, call.input_tokens, call.output_tokens) == (name, 0, 0, 0)
+
+
+def test_what_is_sent_before_a_connection_breaks() -> None:
+    received: dict[str, bytes | None] = {}
+    for name in CONNECTION:
+        with struck(**{name: 1}) as house, bare(house) as connection:
+            received[name] = rest(connection)
+    assert received["reset"] is None
+    assert received["dropped"] == b""
+    head, body = received["cut_headers"], received["cut_body"]
+    assert head is not None
+    assert head.startswith(b"HTTP/1.1 200 \r\n")
+    assert b"\r\n\r\n" not in head
+    assert body is not None
+    start, _, half = body.partition(b"\r\n\r\n")
+    length = int(start.lower().partition(b"content-length: ")[2].split()[0])
+    assert len(half) == length // 2
+
+
+def assert_silent(house: House, connection: socket.socket) -> None:
+    """Others are served meanwhile; here comes neither a byte nor the end."""
+    with openai_at(house) as other:
+        assert other.models.list().data
+    connection.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        connection.recv(1)
+    connection.setblocking(True)
+
+
+def test_a_stalled_client_leaves_when_it_likes(caplog: pytest.LogCaptureFixture) -> None:
+    with struck(stall=1) as house:
+        for place in (0, 2):
+            with bare(house) as connection:
+                call = logged(house, place + 1)[place]
+                assert_silent(house, connection)
+            assert (call.fault, call.status, call.input_tokens) == ("stall", 0, 0)
+    assert not caplog.records
+
+
+def test_a_client_that_left_before_its_fault_is_not_heard_of(caplog: pytest.LogCaptureFixture) -> None:
+    with House(policy=POLICY, faults=Faults(reset=0.5, cut_body=0.5), latency=600) as house:
+        for draw in range(8):
+            with bare(house, draw):
+                pass
+        with bare(house, 8) as connection:
+            house.__exit__(None, None, None)
+            rest(connection)
+        assert {call.fault for call in logged(house, 9)} == {"reset", "cut_body"}
+    assert not caplog.records
+
+
+def test_half_a_body_and_then_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with struck(cut_body=1) as house, bare(house) as connection:
+        half = rest(connection) or b""
+    with struck(stall_body=1) as house, bare(house) as connection:
+        assert connection.recv(len(half), socket.MSG_WAITALL) == half
+        assert_silent(house, connection)
+        assert logged(house, 1)[0].status == 0
+        house.__exit__(None, None, None)
+        assert rest(connection) in (b"", None), "the house went, the client heard no more"
+    assert not caplog.records
+
+
+def test_a_trickle_is_the_same_answer_byte_by_byte() -> None:
+    with struck(trickle=1, interval=0) as house, Asker(house) as ask:
+        trickled = [ask(protocol) for protocol in PROTOCOLS]
+        calls = house.calls
+    with struck() as house, Asker(house) as ask:
+        assert [ask(protocol) for protocol in PROTOCOLS] == trickled
+    assert [(call.fault, call.status) for call in calls] == [("trickle", 200)] * 3
+    assert [(call.input_tokens, call.output_tokens, call.cached_tokens) for call in calls] == [
+        usage_in(body) for _, body in trickled
+    ]
+
+
+def test_a_trickle_that_is_not_waited_for_is_no_answer() -> None:
+    with struck(trickle=1, interval=3600) as house:
+        with bare(house) as connection:
+            assert connection.recv(2**16) == b"H"
+        (call,) = logged(house, 1)
+        with bare(house) as connection:
+            assert connection.recv(2**16) == b"H"
+            house.__exit__(None, None, None)
+            assert rest(connection) in (b"", None)
+        (_, last) = house.calls
+    assert (call.fault, call.status, call.output_tokens) == ("trickle", 0, 0)
+    assert last == call
+
+
+def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
+    with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:
+        connections = [clients.enter_context(bare(house, draw)) for draw in range(256)]
+        calls = logged(house, 256)
+        house.__exit__(None, None, None)
+        assert {len(rest(connection) or b"") > 0 for connection in connections} == {True, False}
+        assert house.calls == calls, "one record each"
+    assert {(call.fault, call.status) for call in calls} == {("stall", 0), ("stall_body", 0)}
+    assert not caplog.records, "the server had nobody to wait for"
+    assert (threading.active_count(), len(os.listdir("/dev/fd"))) == (threads, files)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_fault_is_the_trys_own(protocol: str) -> None:
+    def ask_all(house: House) -> list[str | None]:
+        with Asker(house) as ask:
+            for attempt in range(1, 41):
+                ask(protocol, attempt=attempt)
+        return [call.fault for call in house.calls]
+
+    mix = {"dropped": 0.2, "cut_body": 0.2, "rate_limit": 0.2, "unavailable": 0.2}
+    with struck(**mix) as house:
+        first = ask_all(house)
+    with struck(**mix) as again:
+        assert ask_all(again) == first
+    assert set(first) == {None, *mix}, "another try, another fault"
+
+
+def test_a_storm_repeats_and_runs_into_no_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    def weather() -> tuple[list[tuple[int, str]], list[tuple[str, ...]]]:
+        with struck(storm=0.9, size=1000) as house, Asker(house) as ask, ThreadPoolExecutor(64) as pool:
+
+            def one(number: int) -> tuple[int, str]:
+                return ask(PROTOCOLS[number % 3], draw=number // 3 % 40, attempt=number // 120 + 1)
+
+            seen = list(pool.map(one, range(480)))
+            calls = house.calls
+        return seen, sorted((call.request, call.draw, str(call.try_number), str(call.fault)) for call in calls)
+
+    seen, calls = weather()
+    assert weather() == (seen, calls)
+    assert len(calls) == 480, "one record a try"
+    assert {fault for *_, fault in calls} >= {"None"} | (set(TRANSPORT_FAULTS) - SLOW)
+    assert {status for status, _ in seen} == {0, 200, 429, 500, 502, 503, 529}
+    assert {body for status, body in seen if status == 0} == {"APIConnectionError"}, "none was a timeout"
+    assert not caplog.records
