@@ -57,7 +57,7 @@ def the_experiment(registry: Registry, games: int) -> Experiment:
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
     """Wall seconds of a whole run."""
     start = time.perf_counter()
-    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, calls=None, working_directory=HERE)
+    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, working_directory=HERE)
     runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(), lambda _: None))
     return time.perf_counter() - start
 
@@ -92,7 +92,7 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     with RunDb.create(folder / "parts.db") as db:
         start = time.process_time()
         rows = [outcomes[0].pack() for outcomes in deals]
-        db.add_chunk(Chunk(0, DEALS, 0, rows), (tally + tally).to_json())
+        db.add_chunk(Chunk(0, DEALS, 0, rows), (tally + tally).to_json(), complete=True)
         store = time.process_time() - start
     return {"play": play, "statistics": tallied, "store": store}
 

@@ -44,6 +44,16 @@ _WINNING: Final = {
 }
 
 
+_EXAMPLE: Final = (
+    "An example of a round: seat 0 opens with two cards as 7s, and they are two 7s. Seat 1 holds no 7 and has to "
+    "bluff: it puts down a king as 7s. Seat 2 holds two 7s. With the three cards on the board that makes five, and "
+    "there are four: somebody bluffed, but a doubt would turn over the last card only. Seat 2 doubts, and the king "
+    "is seen: seat 1 takes all three cards of the board, and seat 2 plays at once on the empty board, under any "
+    "number in play. Had the last card been honest, seat 2 would have taken the three cards, and the player after "
+    "it would have opened."
+)
+
+
 def rule_sentences(rules: Rules, n_players: int) -> list[str]:
     """The rules of this game, a paragraph each, for a table of that many players."""
     figures = ", ".join(f"{n} is the {card_name(n)}" for n in NUMBERS if card_name(n) != str(n))
@@ -68,6 +78,7 @@ def rule_sentences(rules: Rules, n_players: int) -> list[str]:
         _WINNING[rules.win_rule],
         "The game ends when two players are left: both lose, whatever they hold. After "
         f"{rules.max_turns} turns (free ones not counted) it stops unfinished for all who are still in it.",
+        _EXAMPLE,
     ]
 
 

@@ -11,13 +11,18 @@ import click
 
 from dubito import __version__
 from dubito.cli.bots import bots
+from dubito.cli.cache import cache
+from dubito.cli.compare import compare
 from dubito.cli.demo import demo
+from dubito.cli.estimate import estimate_command
+from dubito.cli.export import export
 from dubito.cli.house import house
 from dubito.cli.output import note
 from dubito.cli.play_game import play_game
 from dubito.cli.prompts import prompts
 from dubito.cli.replay import replay
 from dubito.cli.run import run
+from dubito.cli.status import status
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
 
@@ -27,7 +32,7 @@ def cli() -> None:
     """Pit players against each other at Dubito, a bluffing card game."""
 
 
-for command in (demo, run, bots, play_game, replay, prompts, house):
+for command in (demo, run, compare, bots, play_game, replay, prompts, house, estimate_command, export, cache, status):
     cli.add_command(command)
 
 

@@ -92,6 +92,7 @@ class GamesProgress:
         """`more` says what else there is to say: of models, how their decisions go."""
         self._games, self._clock, self._more = games, clock, more
         self._start = clock()
+        self._before: int | None = None  # games that were there already
         self._said = 0
         self._bar: Progress | None = None
         self._quiet = quiet
@@ -111,12 +112,15 @@ class GamesProgress:
             self._bar.stop()
 
     def __call__(self, games: int) -> None:
-        """Say how many games are kept so far."""
+        """Say how many games there are so far; the first time, how many there were before."""
+        if self._before is None:
+            self._before = games
+            self._said = games * 10 // self._games
         if self._bar is not None:
             self._bar.update(self._task, completed=games)
         elif not self._quiet and games * 10 // self._games > self._said:
             self._said = games * 10 // self._games
-            speed = games / max(self._clock() - self._start, 1e-9)
-            left = (self._games - games) / speed
+            speed = (games - self._before) / max(self._clock() - self._start, 1e-9)
+            left = (self._games - games) / max(speed, 1e-9)
             line = f"{games:,} of {self._games:,} games, {speed:,.0f} games/s, {left:,.0f} s left"
             note(f"{line}, {self._more()}" if self._more else line)

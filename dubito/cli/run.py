@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +14,13 @@ import click
 
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
-from dubito.errors import one_line
+from dubito.errors import UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_yaml, resolve
-from dubito.experiment.models import CallOptions, Watch, checked_models, model_specs
+from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs
 from dubito.experiment.workers import new_stop
+from dubito.llm.budget import Caps
+from dubito.llm.prices import PICO, read_prices
 from dubito.registry import Registry, find_bots
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
@@ -35,10 +38,13 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--win-rule", metavar="RULE", help="immediate, or contested. [default: immediate]")
 @click.option("--max-turns", metavar="N", help="Turns after which a game stops. [default: 1000]")
 @click.option("--on-bot-error", metavar="POLICY", help="stop, or fallback. [default: stop]")
+@click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
-@click.option("--budget", metavar="calls=N", help="Most calls a run may make. [default: no cap]")
+@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most a run may use up. [default: no cap]")
+@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
+@click.option("--preflight/--no-preflight", default=None, help="Ask each model once first. [default: preflight]")
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared by runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
@@ -54,17 +60,27 @@ def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | bo
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn_of_unrepeatable(experiment, registry)
     result = runner.finished(experiment, registry, folder)
-    if result is not None:
-        note(f"{folder} holds this run, finished: nothing was played")
-    else:
+    if result is None:
+        check_cache(experiment, registry, calls)
         result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
+    else:
+        note(f"{folder} holds this run, finished: nothing was played")
     print_summary(result, by_table_size)
     return verdict(result)
 
 
 def call_options(config: Config, here: Path) -> CallOptions:
-    """What the config says of calls."""
-    return CallOptions(config.in_flight, Path(config.cache), config.offline, config.budget.calls, here)
+    """What the config says of calls; raises UsageError if its prices cannot be used."""
+    usd = config.budget.usd
+    return CallOptions(
+        config.in_flight,
+        Path(config.cache),
+        config.offline,
+        here,
+        Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
+        read_prices(config.prices, "prices", here),
+        config.preflight,
+    )
 
 
 def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
@@ -80,8 +96,7 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
         if key in _NUMBERS:
             values[key] = _number(text)
         elif key == "budget":
-            pairs = (part.partition("=") for part in parts)
-            values[key] = {name.strip(): _number(value) for name, _, value in pairs}
+            values[key] = _caps(text)
         elif key in _LISTS:
             values[key] = [_number(part) if key == "table_sizes" else part for part in parts]
         else:
@@ -93,6 +108,28 @@ def _number(text: str) -> int | str:
     """A whole number, or the text as it is for the config's check to refuse."""
     try:
         return int(text)
+    except ValueError:
+        return text
+
+
+def _caps(text: str) -> dict[str, int | float | str]:
+    """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
+    caps: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, given, value = (word.strip() for word in part.partition("="))
+        if not name or not given:
+            raise UsageError(f"--budget: say it as usd=5 or usd=5,calls=1000, not {one_line(repr(text), 60)}")
+        if name in caps:
+            raise UsageError(f"--budget: {one_line(name)} stands twice")
+        caps[name] = _amount(value)
+    return caps
+
+
+def _amount(text: str) -> int | float | str:
+    """A number, or the text as it is for the config's check to refuse."""
+    whole = _number(text)
+    try:
+        return whole if isinstance(whole, int) else float(text)
     except ValueError:
         return text
 
@@ -115,11 +152,11 @@ def play(
     stop, watch = new_stop(), Watch()
     said = watch.sentence if model_specs(experiment, registry) else None
     with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic, said) as progress:
-        means = runner.Means(registry, workers or _cores(), calls, stop, progress, watch)
+        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch)
         return runner.play(experiment, folder, means)
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores this process may use, where the system tells; else all."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -144,10 +181,10 @@ def verdict(run: runner.Run) -> int:
     """Say why the run stopped, if it did, and what was kept."""
     kept = f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
     if run.failure is not None:
-        note(f"dubito: {one_line(str(run.failure), 600)}; {kept}")
+        note(f"dubito: {one_line(str(run.failure), 600)}; {kept}, and the same command goes on from there")
         return 3
     if run.interrupted:
-        note(f"dubito: stopped by Ctrl-C; {kept}")
+        note(f"dubito: stopped by Ctrl-C; {kept}, and the same command goes on from there")
         return 130
     say(f"run folder: {run.folder}")
     return 0

@@ -2,9 +2,16 @@
 
 from typing import Final
 
+from dubito.cli.calibration import print_calibration
+from dubito.cli.contenders import BOUNDS_HEADERS, bounds_cells, print_contenders
 from dubito.cli.output import note, percent, percent_with_interval, say, table
-from dubito.experiment.ranking import Row, by_table_size, contender_ranking, ranking
+from dubito.errors import one_line
+from dubito.experiment.contenders import Contender
+from dubito.experiment.fallbacks import fallback_share
+from dubito.experiment.ranking import Row, by_table_size, ranking
 from dubito.experiment.runner import Run
+from dubito.llm.prices import dollars
+from dubito.store.model_log import PlayerLog
 
 _RATES: Final = {
     "score": "Score %",
@@ -22,10 +29,12 @@ def print_summary(run: Run, sizes: bool) -> None:
         return
     rows = ranking(run.tally, run.names)
     _print_ranking(run, rows)
-    _print_contenders(run)
+    print_contenders(run.tally, _contenders(run))
     _print_neighbours(rows)
     if run.models:
         _print_models(run)
+    _print_bounds(run, rows)
+    print_calibration(run.tally, run.names)
     if sizes:
         _print_sizes(run)
     _print_fallbacks(run, rows)
@@ -48,21 +57,10 @@ def _print_ranking(run: Run, rows: list[Row]) -> None:
     table(f"{run.tally.games:,} games; 95 % intervals, clustered by deal", headers, cells)
 
 
-def _print_contenders(run: Run) -> None:
-    names = [player.name for player in run.experiment.contenders]
-    rows = contender_ranking(run.tally, names)
-    if not rows:
-        return
-    cells = []
-    for row in rows:
-        differences = [
-            "best" if rate is None else percent_with_interval(rate, signed=True)
-            for rate in (row.score_difference, row.hard_difference)
-        ]
-        rates = (percent_with_interval(row.rates[measure]) for measure in ("score", "hard_wins"))
-        cells.append([row.name, f"{row.deals}", *rates, *differences])
-    headers = ["contender", "deals", "Score %", "hard %", "Score - best", "hard - best"]
-    table("Contenders, in the same seat of the same deals; paired differences", headers, cells)
+def _contenders(run: Run) -> list[Contender]:
+    logs = {name: log.outcomes for name, log in run.models.items()}
+    names = (player.name for player in run.experiment.contenders)
+    return [Contender(name, fallback_share=fallback_share(logs.get(name, {}))) for name in names]
 
 
 def _print_neighbours(rows: list[Row]) -> None:
@@ -74,7 +72,7 @@ def _print_neighbours(rows: list[Row]) -> None:
 def _print_models(run: Run) -> None:
     causes = sorted({outcome for log in run.models.values() for outcome in log.outcomes if ":" in outcome})
     headers = ["model player", "decisions", "fallback %", *causes, "re-asks", "calls", "cache %"]
-    headers += ["tokens in", "of them cached", "out"]
+    headers += ["tokens in", "of them cached", "out", "cost", "cost a game", "saved by the provider's cache"]
     cells = []
     for name, log in run.models.items():
         fallbacks = [log.outcomes.get(cause, 0) for cause in causes]
@@ -90,9 +88,23 @@ def _print_models(run: Run) -> None:
                 f"{log.tokens['input']}",
                 f"{log.tokens['cached']}",
                 f"{log.tokens['output']}",
+                *_costs(log),
             ]
         )
     table("Model players", headers, cells)
+    for name, log in run.models.items():
+        if log.assumed:
+            say(f"assumed: {log.assumed} calls of {one_line(name)} did not say their cost: counted at the worst")
+        if log.deadlines:
+            say(f"not repeatable: {log.deadlines} calls of {one_line(name)} were cut off by their deadline")
+
+
+def _costs(log: PlayerLog) -> list[str]:
+    """What this run's calls cost, in all and a game, and what the provider's cache saved; dashes without a price."""
+    if log.picodollars is None:
+        return ["-"] * 3
+    each = dollars(log.picodollars // log.games) if log.games else "-"
+    return [dollars(log.picodollars), each, dollars(log.saved)]
 
 
 def _decimal(value: float | None) -> str:
@@ -113,6 +125,23 @@ def _print_sizes(run: Run) -> None:
         for row in by_table_size(run.tally, run.names)
     ]
     table("By table size", headers, cells)
+
+
+def _print_bounds(run: Run, rows: list[Row]) -> None:
+    """What Score and hard wins would be, had every game with a model's fallback been lost, or been a hard win.
+
+    Of who sat only in the contenders' seat, the contenders' table says it.
+    """
+    deals = run.tally.games // run.experiment.games_per_deal
+    contending = {player.name for player in run.experiment.contenders}
+    cells = [
+        [row.name, f"{row.games}", *bounds_cells(row.bounds)]
+        for row in rows
+        if row.bounds.touched and not (row.name in contending and row.games == deals)
+    ]
+    if cells:
+        title = "Fallbacks in all seats: had every game with one been lost, or been a hard win"
+        table(title, ["model player", "games", *BOUNDS_HEADERS], cells)
 
 
 def _print_fallbacks(run: Run, rows: list[Row]) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from dubito.core_game import Game
 from dubito.errors import BotError, DubitoError
+from dubito.experiment.calibration import Statement
 from dubito.experiment.config import Experiment
 from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
@@ -13,10 +15,12 @@ from dubito.experiment.tally import Tally, tally_of
 from dubito.handlers import Entrant, Table, deal_table, play_game, step
 from dubito.player import PlayerAI
 from dubito.registry import FALLBACK, Registry
+from dubito.rules import is_honest
 from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a process that plays hand-written bots imports nothing of the models
     from dubito.experiment.models import Models
+    from dubito.llm.decider import Journal
 
 DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
 
@@ -45,6 +49,8 @@ class GamePlayed:
     decisions: bytes
     record: str
     bot_error: BotError | None
+    touched: frozenset[int] = frozenset()  # seats for which a fallback answered at least once
+    statements: tuple[Statement, ...] = ()
 
 
 class ChunkPlayer:
@@ -89,16 +95,34 @@ class ChunkPlayer:
     def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
         journal = models.journal()
-        names = [self._entrants[player].name for player in lineup.seats]
-        table = self._table(deal, lineup, streams, models.services(names, journal))
+        table = self.table(deal, lineup, streams, models, journal)
         hands = [list(hand.cards) for hand in table.game.hands]
         outputs = []
+        statements: list[Statement] = []
         while not table.game.over:
+            dishonest = _last_play_is_dishonest(table.game)  # no player can reach it: what he stated is judged after
             output, _ = step(table)
             outputs.append([output.doubt, output.number, output.cards])
+            new = journal.stated[len(statements) :]
+            statements += [Statement(said.seat, said.p_bluff, said.impossible, dishonest) for said in new]
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
         record = json.dumps({"hands": hands, "outputs": outputs}, separators=(",", ":"))
-        return GamePlayed(lineup.game, outcome, journal.digest(), record, table.errors[0] if table.errors else None)
+        return GamePlayed(
+            lineup.game,
+            outcome,
+            journal.digest(),
+            record,
+            table.errors[0] if table.errors else None,
+            frozenset(journal.touched),
+            tuple(statements),
+        )
+
+    def table(
+        self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models | None", journal: "Journal"
+    ) -> Table:
+        """The table of one game before its first turn, model players with a way to ask."""
+        names = [self._entrants[player].name for player in lineup.seats]
+        return self._table(deal, lineup, streams, models.services(names, journal) if models else ())
 
     def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
         return deal_table(
@@ -110,3 +134,8 @@ class ChunkPlayer:
             fallback=self._fallback,
             services=services,
         )
+
+
+def _last_play_is_dishonest(game: Game) -> bool:
+    """The truth of what a doubt would turn over now (R5); nothing lies there: False."""
+    return not is_honest(game.board[-game.n_cards_played :], game.number)

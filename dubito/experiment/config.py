@@ -19,6 +19,7 @@ from dubito.registry import Bot, Registry
 from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 
 OnBotError = Literal["stop", "fallback"]
+ProviderErrors = Literal["fallback", "suspend"]
 TableSize = Annotated[int, Field(ge=MIN_PLAYERS, le=MAX_PLAYERS)]
 Entry = str | dict[str, Any]
 
@@ -42,7 +43,9 @@ class BudgetConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
 
 
 class Config(BaseModel):
@@ -57,9 +60,12 @@ class Config(BaseModel):
     contenders: list[Entry] = []
     rules: RulesConfig = RulesConfig()
     on_bot_error: OnBotError = "stop"
+    provider_errors: ProviderErrors = "fallback"
     workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
     in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
     budget: BudgetConfig = BudgetConfig()
+    prices: str | dict[str, Any] = {}  # USD per million tokens, by model; or a file that says it
+    preflight: bool = True
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
@@ -88,6 +94,7 @@ class Experiment:
     contenders: tuple[PlayerSpec, ...]
     rules: Rules
     on_bot_error: OnBotError
+    provider_errors: ProviderErrors = "fallback"
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -113,6 +120,7 @@ class Experiment:
             "contenders": [_plain(player) for player in self.contenders],
             "rules": asdict(self.rules),
             "on_bot_error": self.on_bot_error,
+            "provider_errors": self.provider_errors,
         }
 
     def digest(self) -> str:
@@ -171,7 +179,9 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     merged = dict(content) | {key: value for key, value in flags.items() if key in Config.model_fields}
     rules = {key: value for key, value in flags.items() if key in RulesConfig.model_fields}
     if rules:
-        merged["rules"] = {**_mapping(merged.get("rules"), source), **rules}
+        merged["rules"] = {**_mapping("rules", content, source), **rules}
+    if "budget" in flags:
+        merged["budget"] = {**_mapping("budget", content, source), **flags["budget"]}
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -181,10 +191,12 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     return config
 
 
-def _mapping(rules: Any, source: str) -> Mapping[str, Any]:
-    if rules is None or isinstance(rules, dict):
-        return rules or {}
-    raise UsageError(f"{source}: rules: must be a mapping of rules, not {one_line(repr(rules), 60)}")
+def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """What the file says under a key that flags add to."""
+    value = content.get(key)
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise UsageError(f"{source}: {key}: must be a mapping, not {one_line(repr(value), 60)}")
 
 
 _WORDS: Final = {
@@ -205,8 +217,8 @@ def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -
     if error["type"] == "extra_forbidden":
         nested: dict[str, type[BaseModel]] = {"rules": RulesConfig, "budget": BudgetConfig}
         known = Config.model_fields if len(loc) == 1 else nested[str(loc[0])].model_fields
-        key = one_line(str(loc[-1]))
-        return f"{source}: unknown key '{key}': {suggestion(key, known)}"
+        key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in flags else source
+        return f"{where}: unknown key '{key}': {suggestion(key, known)}"
     message = str(error["msg"])
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
@@ -236,6 +248,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
         tuple(contenders),
         Rules(**config.rules.model_dump()),
         config.on_bot_error,
+        config.provider_errors,
     )
     m = experiment.games_per_deal
     if config.games % m:

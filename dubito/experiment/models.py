@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import GameServices, Journal, ModelPlayer
+from dubito.llm.decider import Decisions, GameServices, Journal, ModelPlayer
 from dubito.llm.pipeline import Options, Pipeline
-from dubito.llm.prompts import load_prompt
-from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
+from dubito.llm.preflight import preflight
+from dubito.llm.prices import Price, dollars, find_price
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.retry import Attempt
+from dubito.llm.settings import ModelSettings, account_of, check_settings, faults_of, is_house, key_of
+from dubito.llm.wire import Protocol
 from dubito.player import FiveNodes, PlayerAI
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
     from dubito.house.server import House
 
 
+_NO_CAPS: Final = Caps()
+
+
 @dataclass(frozen=True, slots=True)
 class CallOptions:
     """What a user says of a run's calls; nothing here changes a completed run's results."""
@@ -33,8 +40,10 @@ class CallOptions:
     in_flight: int
     cache: Path
     offline: bool
-    calls: int | None  # the budget
     working_directory: Path
+    caps: Caps = _NO_CAPS  # the budget
+    prices: Mapping[str, Price] = field(default_factory=dict)  # the config's own, by model
+    preflight: bool = True
 
 
 @dataclass(slots=True)
@@ -45,7 +54,8 @@ class Watch:
     outcomes: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)  # by origin
     waiting: Counter[str] = field(default_factory=Counter)
-    calls: Callable[[], int] = lambda: 0
+    used: Callable[[], str] = lambda: ""  # of the budget, in words
+    log: Callable[..., None] = lambda event, **facts: None  # the run's log
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _start: float | None = None
 
@@ -62,23 +72,44 @@ class Watch:
 
     def sleep(self, seconds: float, why: str) -> None:
         """Wait before another try, visibly."""
+        with self.waits(why):
+            time.sleep(seconds)
+
+    def waits_for(self, why: str) -> None:
+        """Somebody begins to wait."""
         with self._lock:
             self.waiting[why] += 1
-        time.sleep(seconds)
+            first = self.waiting[why] == 1
+        if first:
+            self.log("waits", why=why)
+
+    def waited_for(self, why: str) -> None:
+        """Somebody goes on."""
         with self._lock:
             self.waiting[why] -= 1
+
+    @contextmanager
+    def waits(self, why: str) -> Iterator[None]:
+        """A time of waiting, for the progress line."""
+        self.waits_for(why)
+        try:
+            yield
+        finally:
+            self.waited_for(why)
 
     def sentence(self) -> str:
         """Decisions and their speed, shares of cache and fallbacks, calls, and who waits for whom and why."""
         with self._lock:
             decisions = sum(self.outcomes.values())
-            fallbacks = sum(count for outcome, count in self.outcomes.items() if outcome.startswith("fallback"))
+            failed = {outcome: count for outcome, count in self.outcomes.items() if outcome.startswith("fallback")}
             replies, cached = sum(self.replies.values()), self.replies["cache"]
             waiting = "".join(f", {count} waiting {why}" for why, count in self.waiting.items() if count)
             seconds = self.clock() - self._start if self._start is not None else 0.0
         speed = decisions / max(seconds, 1e-3)
-        shares = f"cache {_percent(cached, replies)}, fallback {_percent(fallbacks, decisions)}"
-        return f"{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.calls():,} calls{waiting}"
+        causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
+        shares = f"cache {_percent(cached, replies)}, fallback {_percent(sum(failed.values()), decisions)}"
+        shares += f" ({causes})" if causes else ""
+        return f"{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.used()}{waiting}"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -110,17 +141,37 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         fallback_of(spec.name, settings, registry)
         if not options.offline:
             key_of(account_of(settings), spec.name)
+        _check_faults(spec.name, settings)
+        if options.caps.usd is not None and price_of_model(settings, options) is None:
+            raise UsageError(
+                f"{one_line(spec.name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
+                f"{account_of(settings).server}, and there is none: say it in `prices`, or take budget.usd away"
+            )
         source = registry.find(settings.fallback).digest
         return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
 
-    complete = replace(
+    return replace(
         experiment,
         field=tuple(map(checked, experiment.field)),
         contenders=tuple(map(checked, experiment.contenders)),
     )
-    if model_specs(complete, registry):
-        ReplyCache(options.cache).close()  # refused here rather than after the start
-    return complete
+
+
+def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> None:
+    """Raise UsageError before the start if the cache, which a run with models needs, cannot be used."""
+    if model_specs(experiment, registry):
+        ReplyCache(options.cache).close()
+
+
+def _check_faults(name: str, settings: ModelSettings) -> None:
+    faults = faults_of(settings.base_url) if settings.base_url and is_house(settings.base_url) else ""
+    if faults:
+        from dubito.house.faults import Faults  # late: most runs need no server
+
+        try:
+            Faults.parse(faults)
+        except UsageError as error:
+            raise UsageError(f"{one_line(name)}: base_url: {error}") from None
 
 
 def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[PlayerAI]:
@@ -145,22 +196,52 @@ def serving(
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts."""
     house = _Houses()
-    cache = ReplyCache(options.cache)
-    log = ModelLog(db)
-    how = Options(options.in_flight, options.offline, house.address, watch.sleep, stopped, watch.replied)
-    pipeline = Pipeline(log, cache, Budget(Caps(options.calls)), how)
-    watch.calls = lambda: pipeline.budget.calls
+    pipeline = Pipeline(
+        ModelLog(db),
+        ReplyCache(options.cache),
+        options.caps,
+        Options(
+            options.in_flight,
+            options.offline,
+            suspend=experiment.provider_errors == "suspend",
+            house_address=house.address,
+            sleep=watch.sleep,
+            waiting=watch.waits,
+            clock=watch.clock,
+            stopped=stopped,
+            counted=watch.replied,
+        ),
+    )
+    watch.used = lambda: _in_words(pipeline.budget, options.caps)
     try:
-        yield Models(
-            {
-                spec.name: _player(spec, experiment, registry, pipeline, log, options, watch.count)
-                for spec in model_specs(experiment, registry)
-            },
-            pipeline,
-        )
+        players = {
+            spec.name: _player(spec, experiment, registry, pipeline, ModelLog(db), options, watch.count)
+            for spec in model_specs(experiment, registry)
+        }
+        if options.preflight and not options.offline:
+            for number, player in enumerate(players.values()):
+                preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
+        yield Models(players, lambda: pipeline.put_back)
     finally:
         pipeline.close()
         house.close()
+
+
+def _in_words(budget: Budget, caps: Caps) -> str:
+    """The calls, and of what is capped what is spent, reserved and left."""
+    spent, reserved = budget.spent, budget.reserved
+    words = [f"{spent.calls:,} calls"]
+    for name, say in (("calls", "{:,}".format), ("tokens", "{:,}".format), ("usd", dollars)):
+        cap = getattr(caps, name)
+        if cap is not None:
+            used, held = getattr(spent, name), getattr(reserved, name)
+            words.append(f"{name}: {say(used)} spent, {say(held)} reserved, {say(cap - used - held)} left")
+    return ", ".join(words)
+
+
+def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
+    """The price of a player's model at its server; None if nobody said it."""
+    return find_price(account_of(settings).server, settings.model, options.prices)
 
 
 def _player(
@@ -173,12 +254,29 @@ def _player(
     counted: Callable[[str], None],
 ) -> ModelPlayer:
     settings = settings_of(spec, registry)
+    prompt = load_prompt(settings.prompt, options.working_directory)
+    log.keep_prompt(prompt.digest, prompt.sources)
+    ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
+    return model_player(spec, experiment, registry, prompt, ask, log, counted)
+
+
+def model_player(
+    spec: PlayerSpec,
+    experiment: Experiment,
+    registry: Registry,
+    prompt: Prompt,
+    ask: Attempt,
+    log: Decisions,
+    counted: Callable[[str], None],
+) -> ModelPlayer:
+    """A model player with this prompt and this way to ask."""
+    settings = settings_of(spec, registry)
     return ModelPlayer(
         name=spec.name,
         settings=settings,
-        prompt=load_prompt(settings.prompt, options.working_directory),
+        prompt=prompt,
         fallback=fallback_of(spec.name, settings, registry),
-        ask=pipeline.asker(spec.name, settings),
+        ask=ask,
         log=log,
         seed=experiment.seed,
         rules=experiment.rules,
@@ -191,7 +289,7 @@ class Models:
     """The model players of a running experiment."""
 
     players: Mapping[str, ModelPlayer]
-    pipeline: Pipeline
+    put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
 
     def journal(self) -> Journal:
         """A new game's."""
@@ -203,23 +301,24 @@ class Models:
 
 
 class _Houses:
-    """The embedded server, started when first needed."""
+    """The embedded servers, each started when first needed: one, or one for each kind of faults."""
 
     def __init__(self) -> None:
-        self._house: House | None = None
+        self._houses: dict[str, House] = {}
         self._lock = threading.Lock()
 
-    def address(self, api: str) -> str:
-        """The base URL for an SDK of this protocol."""
-        with self._lock:
-            if self._house is None:
-                from dubito.house.server import House  # late: most runs need no server
+    def address(self, api: Protocol, server: str) -> str:
+        """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
+        from dubito.house.faults import Faults  # late: most runs need no server
+        from dubito.house.server import House
 
-                self._house = House()
-                self._house.__enter__()
-            return self._house.anthropic_base_url if api == "messages" else self._house.openai_base_url
+        faults = faults_of(server)
+        with self._lock:
+            if server not in self._houses:
+                self._houses[server] = House(faults=Faults.parse(faults) if faults else None).__enter__()
+            return self._houses[server].base_url(api)
 
     def close(self) -> None:
-        """Stop it, if it runs."""
-        if self._house is not None:
-            self._house.__exit__(None, None, None)
+        """Stop those that run."""
+        for house in self._houses.values():
+            house.__exit__(None, None, None)

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.core_game import Result
+from dubito.experiment.fallbacks import Bounds, player_bounds
 from dubito.experiment.outcome import RESULTS
 from dubito.experiment.results import beside, seat_sums, table_sizes
-from dubito.experiment.statistics import Rate, clustered_rate, deviation, equal_share, paired_difference
-from dubito.experiment.tally import MEASURES, Tally
-
-_SCALES = (2, *(1 for _ in RESULTS))  # score is counted in halves
+from dubito.experiment.statistics import Rate, clustered_rate, deviation, equal_share
+from dubito.experiment.tally import MEASURES, SCALES, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,8 @@ class Row:
     equal_share: dict[str, float]  # what all alike would get at the tables he sat at
     deviation_by_next: float | None  # of his hard-win rate over the identities of the next player
     deviation_by_prev: float | None
-    fallback_turns: int
+    fallback_turns: int  # after bot errors
+    bounds: Bounds  # of a model player: had every game with a fallback gone otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,6 @@ class SizeRow:
     equal_share: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class ContenderRow:
-    """One contender in the contenders' seat, and how he differs from the best one on the same deals."""
-
-    name: str
-    deals: int
-    rates: dict[str, Rate]
-    score_difference: Rate | None  # None: he is the best one
-    hard_difference: Rate | None
-
-
 def ranking(tally: Tally, names: Sequence[str]) -> list[Row]:
     """All players, the best Score first, then by name."""
     rows = [_row(tally, player, names) for player in range(len(names))]
@@ -58,7 +47,7 @@ def _row(tally: Tally, player: int, names: Sequence[str]) -> Row:
     games = sums["games"]
     deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(MEASURES)))
     rates = {}
-    for place, (measure, scale) in enumerate(zip(MEASURES, _SCALES, strict=True)):
+    for place, (measure, scale) in enumerate(zip(MEASURES, SCALES, strict=True)):
         y, y2, ym = measured[3 * place : 3 * place + 3]
         rates[str(measure)] = clustered_rate(deals, games, m2, y, y2, ym, scale)
     share = {str(measure): 0.0 for measure in MEASURES}
@@ -67,7 +56,8 @@ def _row(tally: Tally, player: int, names: Sequence[str]) -> Row:
         for measure, value in equal_share(size).items():
             share[measure] += value * seats / games if games else 0.0
     by_next, by_prev = (_neighbours(tally, player, side, len(names)) for side in (1, 0))
-    return Row(names[player], games, rates, share, by_next, by_prev, sums["fallback_turns"])
+    bounds = player_bounds(tally, player, games, measured[0], measured[3])
+    return Row(names[player], games, rates, share, by_next, by_prev, sums["fallback_turns"], bounds)
 
 
 def _neighbours(tally: Tally, player: int, side: int, players: int) -> float | None:
@@ -90,29 +80,3 @@ def by_table_size(tally: Tally, names: Sequence[str]) -> list[SizeRow]:
             at_size.append(SizeRow(name, size, games, rates, equal_share(size)))
         rows += sorted(at_size, key=lambda row: (-(row.rates["score"] or 0.0), row.name))
     return rows
-
-
-def contender_ranking(tally: Tally, names: Sequence[str]) -> list[ContenderRow]:
-    """The contenders in their own seat, the best Score first, each paired with that one (R33)."""
-    measured = {contender: values for (contender,), values in tally.rows("contended")}
-    if not measured:
-        return []
-    order = sorted(measured, key=lambda contender: (-measured[contender][1], names[contender]))
-    return [_contender(tally, contender, order[0], names) for contender in order]
-
-
-def _contender(tally: Tally, contender: int, best: int, names: Sequence[str]) -> ContenderRow:
-    deals, *sums = tally.tables["contended"][contender,]
-    rates = {}
-    for place, (measure, scale) in enumerate(zip(MEASURES, _SCALES, strict=True)):
-        y, y2 = sums[place], sums[len(MEASURES) + place]
-        rates[str(measure)] = clustered_rate(deals, deals, deals, y, y2, y, scale)
-    differences: list[Rate | None] = [None, None]
-    if contender != best:
-        one, other = sorted((contender, best))
-        n, *pair = tally.tables["pairs"][one, other]
-        sign = 1 if one == contender else -1
-        differences = [
-            paired_difference(n, sign * pair[place], pair[len(MEASURES) + place], _SCALES[place]) for place in (0, 1)
-        ]
-    return ContenderRow(names[contender], deals, rates, differences[0], differences[1])

@@ -17,10 +17,13 @@ from dubito.experiment.results import all_games
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import play_chunks, until_cut
+from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
+from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
+from dubito.store.run_log import RunLog
 
 Progress = Callable[[int], None]  # called with the games played so far
 
@@ -66,12 +69,14 @@ def manifest(experiment: Experiment) -> dict[str, Any]:
 
 
 def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
-    """The run that stands finished in this folder, or None if the folder is free; raises UsageError if neither."""
-    db = run_folder.existing(folder, manifest(experiment))
-    if db is None:
+    """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
+
+    Raises UsageError if it holds anything else.
+    """
+    if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
-    with db:
-        tally = Tally.from_json(db.sums() or "{}")
+    with RunDb.open(folder / run_folder.DATABASE) as db:
+        tally = Tally.from_json(db.sums())
         run = Run(folder, experiment, tally, db.results_digest(), _model_logs(db, experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
         publish(run)
@@ -79,35 +84,64 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
 
 
 def play(experiment: Experiment, folder: Path, means: Means) -> Run:
-    """Play the experiment into a new run folder and publish what was played before it ended or stopped."""
-    db = run_folder.create(folder, manifest(experiment))
-    with db:
-        run = _play_into(db, experiment, folder, means)
-    try:
-        publish(run)
-    except RunStopped as error:
-        return run if run.failure else replace(run, failure=error)
-    return run
+    """Play the experiment into its folder, from where it stands, and publish what was played before its end.
+
+    Raises UsageError if another process is playing into the folder, or it holds anything else.
+    """
+    with claimed(folder):
+        kept = run_folder.check(folder, manifest(experiment)) or 0
+        means.progress(kept)
+        with run_folder.begin(folder, manifest(experiment)) as db:
+            log = means.watch.log = RunLog(folder)
+            log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
+            run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
+        try:
+            publish(run)
+            why = "finished" if run.failure is None else str(run.failure)
+            log("ends", why="Ctrl-C" if run.interrupted else why, games=run.tally.games, digest=run.results_digest)
+        except RunStopped as error:
+            return run if run.failure else replace(run, failure=error)
+        return run
+
+
+def _logged(means: Means, games: int) -> Progress:
+    """The progress, with a line in the run's log at each tenth."""
+    said = 0
+
+    def progress(done: int) -> None:
+        nonlocal said
+        means.progress(done)
+        if done * 10 // games > said:
+            said = done * 10 // games
+            means.watch.log("progress", games=done, models=means.watch.sentence())
+
+    return progress
 
 
 def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Run:
-    tally, games = Tally(), 0
+    kept = db.deals()
+    begun = kept[-1] if kept and kept[-1] < DEALS else 0  # deals of a chunk that is to be played again, and further
+    first = len(kept) - bool(begun)
+    tally, everything = Tally.from_json(db.sums("complete")), Tally.from_json(db.sums())
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks(db, experiment, means) as chunks:
+        with _chunks(db, experiment, means, first) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
-                if played.deals:
-                    together = tally + played.tally
-                    db.add_chunk(_stored(played, games), together.to_json())
-                    tally, games = together, games + len(played.outcomes)
-                    means.progress(games)
+                if played.deals > begun:
+                    tally = everything = tally + played.tally
+                    games = played.number * DEALS * experiment.games_per_deal
+                    db.add_chunk(_stored(played, games), tally.to_json(), played.deals == DEALS)
+                    means.progress(games + len(played.outcomes))
+                begun = 0
+    except Interrupted:
+        interrupted = True
     except RunStopped as error:
         failure = error
     logs = _model_logs(db, experiment, means.registry)
-    return Run(folder, experiment, tally, db.results_digest(), logs, first_fallback, interrupted, failure)
+    return Run(folder, experiment, everything, db.results_digest(), logs, first_fallback, interrupted, failure)
 
 
 def _stored(played: Played, first_game: int) -> Chunk:
@@ -115,25 +149,26 @@ def _stored(played: Played, first_game: int) -> Chunk:
 
 
 @contextmanager
-def _chunks(db: RunDb, experiment: Experiment, means: Means) -> Iterator[Iterator[Played]]:
-    """Every chunk in order: from processes, or, with model players, from threads."""
+def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iterator[Iterator[Played]]:
+    """Every chunk from the first to be played on: from processes, or, with model players, from threads."""
+    numbers = range(first, -(-experiment.deals // DEALS))
     if not model_specs(experiment, means.registry):
         home = means.calls.working_directory
-        yield play_chunks(experiment, means.registry, means.workers, home, means.stop)
+        yield play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)
         return
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
-        player = ChunkPlayer(experiment, means.registry)
+        player, games = ChunkPlayer(experiment, means.registry), DEALS * experiment.games_per_deal
         yield until_cut(
-            ThreadedChunks(player, models, means.calls.in_flight, _from(means.progress, number)).play(
-                number, means.stop.is_set
-            )
-            for number in range(-(-experiment.deals // DEALS))
+            ThreadedChunks(
+                player, models, means.calls.in_flight, means.watch, _from(means.progress, number * games)
+            ).play(number, means.stop.is_set)
+            for number in numbers
         )
 
 
-def _from(progress: Progress, chunk: int) -> Progress:
+def _from(progress: Progress, before: int) -> Progress:
     """Progress within a chunk as progress of the run."""
-    return lambda games: progress(chunk * DEALS + games)
+    return lambda games: progress(before + games)
 
 
 def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[str, PlayerLog]:

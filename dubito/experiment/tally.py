@@ -12,8 +12,13 @@ from typing import Any, Final
 from dubito.core_game import Result
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
 
-MEASURES: Final = ("score", *RESULTS)  # what is rated; score counts halves
+MEASURES: Final = ("score", *RESULTS)  # what is rated
+SCALES: Final = (2, *(1 for _ in RESULTS))  # how many of a sum are 1: score is counted in halves
 SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
+TABLES: Final = (
+    *("seats", "beside", "clusters", "sizes", "contended", "pairs"),
+    *("touched", "touched_contenders", "brier", "stated"),
+)
 HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
 
 Key = tuple[int, ...]
@@ -28,13 +33,20 @@ class Tally:
                 where m and y are a player's seats and their measure in one deal
     `sizes`     (table size,) -> games, turns, free turns
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
-    `pairs`     (contender, other) -> deals, then for each measure: sum d, sum d^2 of the difference
+    `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
+
+    Of model players (`fallbacks.py`, `calibration.py`):
+
+    `touched`   (player,) -> seats for which a fallback answered at least once, and their Score and hard wins
+    `touched_contenders` (contender,) -> the same in the contenders' seat
+    `brier`     (player,) -> deals, his statements m of a probability, sum m^2, then with y a deal's sum of
+                (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls, impossible ones
+    `stated`    (player, bin of 0.1) -> deals, m, sum m^2, then with y a deal's dishonest plays among the m:
+                sum y, sum y^2, sum y*m; then the sum of what was stated, in millionths
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[Key, list[int]]] = {
-            name: {} for name in ("seats", "beside", "clusters", "sizes", "contended", "pairs")
-        }
+        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in TABLES}
 
     def add(self, table: str, key: Key, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""
@@ -83,6 +95,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
     beside: Counter[Key] = Counter()
     clusters: Counter[tuple[int, Key]] = Counter()
     sizes: defaultdict[Key, list[tuple[int, ...]]] = defaultdict(list)
+    contended: list[list[int]] = []
     tally = Tally()
     for outcomes in deals:
         in_deal: dict[int, list[int]] = {}
@@ -96,8 +109,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
                 in_deal.setdefault(player, [0] * len(RESULTS))[result] += 1
         for player, counts in in_deal.items():
             clusters[player, tuple(counts)] += 1
-        if outcomes[0].contender_seat is not None:
-            _add_contended(tally, outcomes)
+        contended.append([game.result(game.contender_seat) for game in outcomes if game.contender_seat is not None])
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
@@ -106,6 +118,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
         tally.add("beside", (player, result, 1, after), [count])
     for (player, results), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in _cluster(results)])
+    add_contended(tally, contended)
     return tally
 
 
@@ -130,16 +143,29 @@ def _cluster(results: Sequence[int]) -> list[int]:
     return sums
 
 
-def _add_contended(tally: Tally, outcomes: Sequence[Outcome]) -> None:
-    """One deal of all contenders: each one's measures, and every pair's differences."""
-    measured = []
-    for contender, outcome in enumerate(outcomes):
-        assert outcome.contender_seat is not None
-        result = outcome.result(outcome.contender_seat)
-        measures = _measures([int(result == other) for other in range(len(RESULTS))])
-        measured.append(measures)
-        tally.add("contended", (contender,), [1, *measures, *(y * y for y in measures)])
-    for one, ours in enumerate(measured):
-        for other in range(one + 1, len(measured)):
-            differences = [a - b for a, b in zip(ours, measured[other], strict=True)]
-            tally.add("pairs", (one, other), [1, *differences, *(d * d for d in differences)])
+def add_contended(tally: Tally, deals: Iterable[Sequence[int]]) -> None:
+    """Add deals, each the results of all contenders: each one's measures, and every pair's differences.
+
+    Counts first, since there are few results; deals may come one by one from a run of any length.
+    """
+    alone: Counter[tuple[int, int]] = Counter()
+    together: Counter[tuple[int, int, int, int]] = Counter()
+    for results in deals:
+        for one, ours in enumerate(results):
+            alone[one, ours] += 1
+            for other in range(one + 1, len(results)):
+                together[one, other, ours, results[other]] += 1
+    for (contender, result), count in alone.items():
+        tally.add("contended", (contender,), _with_squares(measures_of(result), count))
+    for (one, other, ours, theirs), count in together.items():
+        differences = [a - b for a, b in zip(measures_of(ours), measures_of(theirs), strict=True)]
+        tally.add("pairs", (one, other), _with_squares(differences, count))
+
+
+def measures_of(result: int) -> list[int]:
+    """Each measure of one seat with this result, a place in RESULTS."""
+    return _measures([int(result == other) for other in range(len(RESULTS))])
+
+
+def _with_squares(values: Sequence[int], count: int) -> list[int]:
+    return [count * value for value in (1, *values, *(value * value for value in values))]

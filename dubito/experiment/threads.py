@@ -4,16 +4,18 @@ The outcome does not depend on how many: a draw comes from the game, not from th
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Event as Flag
 
 from dubito.errors import DubitoError
+from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
-from dubito.experiment.models import Models
+from dubito.experiment.fallbacks import add_touched
+from dubito.experiment.line import Line, Waiting
+from dubito.experiment.models import Models, Watch
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
-from dubito.llm.failures import Interrupted
+from dubito.llm.failures import Interrupted, Suspended
 from dubito.streams import DealStreams
 
 
@@ -24,59 +26,75 @@ class ThreadedChunks:
     player: ChunkPlayer
     models: Models
     in_flight: int
+    watch: Watch
     progress: Callable[[int], None]  # told how many games of the chunk have ended
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
         """Play a chunk; on a stop or a fault, keep the deals before the first unfinished one."""
         experiment = self.player.experiment
-        halt = Flag()
-        ended = 0
+        deals = [
+            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
+            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
+        ]
+        line = Line([Waiting(game) for games in deals for game in games], self.watch.clock, stop)
+        ended: dict[int, GamePlayed] = {}
+        errors: dict[int, BaseException] = {}
 
-        def one(deal: int, lineup: Lineup) -> GamePlayed | None:
-            nonlocal ended
-            if stop() or halt.is_set():
-                return None
-            try:
-                played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
-            except DubitoError:
-                halt.set()
-                raise
-            ended += 1
-            self.progress(ended)
-            return played
+        def work() -> None:
+            while (waiting := line.take()) is not None:
+                deal, lineup = waiting.game
+                if waiting.why:
+                    self.watch.waited_for(waiting.why)
+                try:
+                    played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
+                except Suspended as error:
+                    self.watch.waits_for(str(error))
+                    line.put_back(waiting, str(error))
+                    continue
+                except BaseException as error:
+                    errors[lineup.game] = error
+                    line.close()
+                    return
+                ended[lineup.game] = played
+                self.progress(len(ended))
+                line.done()
 
-        deals = range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
         with ThreadPoolExecutor(self.in_flight, thread_name_prefix="game") as pool:
-            futures = [
-                [
-                    pool.submit(one, deal, lineup)
-                    for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))
-                ]
-                for deal in deals
-            ]
-        return self._gathered(number, futures)
+            for worker in [pool.submit(work) for _ in range(self.in_flight)]:
+                worker.result()
+        for why in line.reasons():
+            self.watch.waited_for(why)
+        return self._gathered(number, deals, ended, errors)
 
-    def _gathered(self, number: int, futures: list[list[Future[GamePlayed | None]]]) -> Played:
+    def _gathered(
+        self,
+        number: int,
+        deals: list[list[tuple[int, Lineup]]],
+        ended: dict[int, GamePlayed],
+        errors: dict[int, BaseException],
+    ) -> Played:
         played = Played(number)
-        for error in (future.exception() for deal in futures for future in deal):
-            if error is not None and not isinstance(error, DubitoError):
+        for _, error in sorted(errors.items()):
+            if not isinstance(error, DubitoError):
                 raise error
-            if error is not None and not isinstance(error, Interrupted) and played.error is None:
+            if not isinstance(error, Interrupted) and played.error is None:
                 played.error = error
-        put_back = self.models.pipeline.put_back
+        put_back = self.models.put_back()
         finished: list[list[GamePlayed]] = []
-        for deal in futures:
-            games = [future.result() for future in deal if future.exception() is None]
-            whole = [game for game in games if game is not None and game.number not in put_back]
-            if len(whole) < len(deal):
+        for games in deals:
+            whole = [ended[lineup.game] for _, lineup in games if lineup.game in ended.keys() - put_back]
+            if len(whole) < len(games):
                 break
             finished.append(whole)
         played.deals = len(finished)
-        played.stopped = len(finished) < len(futures) and played.error is None
-        flat = [game for games in finished for game in games]
+        played.stopped = len(finished) < len(deals) and played.error is None
+        flat = [game for whole in finished for game in whole]
         played.outcomes = [game.outcome.pack() for game in flat]
         played.decisions = [game.decisions for game in flat]
         played.records = [game.record for game in flat]
         played.first_fallback = next((game.bot_error for game in flat if game.bot_error is not None), None)
-        played.tally = tally_of([[game.outcome for game in games] for games in finished])
+        played.tally = tally_of([[game.outcome for game in whole] for whole in finished])
+        for whole in finished:
+            add_touched(played.tally, [(game.outcome, game.touched) for game in whole])
+            add_stated(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return played

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped
-from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, Played
 from dubito.experiment.config import Experiment
 from dubito.registry import Registry, find_bots
 
@@ -25,15 +25,15 @@ def new_stop() -> Event:
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, working_directory: Path, stop: Event
+    experiment: Experiment, registry: Registry, workers: int, working_directory: Path, stop: Event, numbers: range
 ) -> Iterator[Played]:
-    """Every chunk of the experiment in order; the last one may be cut short by an error or a stop."""
-    chunks = -(-experiment.deals // DEALS)
-    if min(workers, chunks) == 1:
+    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop."""
+    workers = min(workers, len(numbers))
+    if workers == 1:
         player = ChunkPlayer(experiment, registry)
-        yield from until_cut(player.play(number, stop.is_set) for number in range(chunks))
-    else:
-        yield from until_cut(_from_processes(experiment, chunks, min(workers, chunks), working_directory, stop))
+        yield from until_cut(player.play(number, stop.is_set) for number in numbers)
+    elif numbers:
+        yield from until_cut(_from_processes(experiment, numbers, workers, working_directory, stop))
 
 
 def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
@@ -45,7 +45,7 @@ def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
 
 
 def _from_processes(
-    experiment: Experiment, chunks: int, workers: int, working_directory: Path, stop: Event
+    experiment: Experiment, chunks: range, workers: int, working_directory: Path, stop: Event
 ) -> Iterator[Played]:
     pool = ProcessPoolExecutor(
         workers,
@@ -54,7 +54,7 @@ def _from_processes(
         initargs=(experiment, working_directory, stop),
     )
     pending: deque[Future[Played]] = deque()
-    numbers = iter(range(chunks))
+    numbers = iter(chunks)
     try:
         while True:
             while len(pending) < workers * _AHEAD and (number := next(numbers, None)) is not None:

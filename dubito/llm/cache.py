@@ -7,16 +7,20 @@ silence, and unpickle whatever an entry's row says (CVE-2025-69872).
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import diskcache
 
 from dubito.errors import RunStopped, UsageError
-from dubito.llm.wire import Received, canonical, digest_of
+from dubito.llm.wire import Received, Request, canonical, digest_of
 
-_VERSION: Final = 1
+_VERSION: Final = 3
+_MARK: Final = "written"  # a key that shows that the folder can be written
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
 
 
@@ -47,6 +51,26 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored reply with what it answers."""
+
+    server: str
+    request: str  # the request's canonical text
+    draw: str
+    received: Received
+
+    @property
+    def key(self) -> str:
+        """The key it belongs under."""
+        return key_of_reply(self.server, digest_of(self.request), self.draw)
+
+
+def key_of_reply(server: str, request: str, draw: str) -> str:
+    """The key of the reply to the request of that digest."""
+    return digest_of(canonical([_VERSION, server, request, draw]))
+
+
 class ReplyCache:
     """The open cache; shared by all threads, and by runs one after the other."""
 
@@ -60,7 +84,7 @@ class ReplyCache:
             if contents - {".gitkeep"} and "cache.db" not in contents:
                 raise UsageError(f"{folder} is there and is no cache of replies: choose another --cache")
             self._cache = diskcache.Cache(str(folder), disk=_TextDisk, **_SETTINGS)
-            self._cache.set("written", "yes")
+            self._cache.set(_MARK, "yes")
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot use the cache {folder}: {error}; choose another --cache") from None
         kept = {name: getattr(self._cache, name) for name in _SETTINGS}
@@ -71,45 +95,99 @@ class ReplyCache:
         """Close the files."""
         self._cache.close()
 
-    def key(self, server: str, request: str, draw: str) -> str:
-        """The key of a reply."""
-        return digest_of(canonical([_VERSION, server, request, draw]))
-
-    def once(self, server: str, request: str, draw: str, ask: Callable[[], Received]) -> tuple[Received, bool]:
+    def once(self, server: str, request: Request, draw: str, ask: Callable[[], Received]) -> tuple[Received, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
         Each key flies once: whoever else wants it waits and gets the first one's. Errors are not stored.
         """
-        key = self.key(server, request, draw)
+        key = key_of_reply(server, request.digest, draw)
         with self._lock:
             flight = self._flights.setdefault(key, threading.Lock())
         with flight:
-            entry = self._cache.get(key)
-            if entry is not None:
-                return self._read(key, entry, server, request, draw), True
+            text = self._cache.get(key)
+            if text is not None:
+                return self._received(key, text, server, request.digest, draw), True
             received = ask()
-            entry = {"server": server, "request": request, "draw": draw}
-            reply = {"status": received.status, "raw": received.raw, "headers": dict(received.headers)}
             try:
-                self._cache.set(key, json.dumps(entry | reply))
+                self._cache.set(key, _packed(server, request, draw, received))
             except (OSError, sqlite3.Error) as error:
                 raise RunStopped(f"cannot write the cache {self.folder}: {error}; is the disk full?") from None
             return received, False
 
-    def find(self, server: str, request: str, draw: str) -> bool:
-        """Whether there is a reply."""
-        return self.key(server, request, draw) in self._cache
+    def __contains__(self, key: str) -> bool:
+        return key != _MARK and key in self._cache
 
-    def _read(self, key: str, entry: str, server: str, request: str, draw: str) -> Received:
-        """An entry that names another request than its key does was tampered with."""
+    def __len__(self) -> int:
+        return len(self._cache) - 1  # without the mark that it can be written
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on disk."""
+        return int(self._cache.volume())
+
+    def __iter__(self) -> Iterator[str]:
+        """All keys, the oldest first."""
+        return (key for key in self._cache if key != _MARK)
+
+    def entry(self, key: str) -> Entry | None:
+        """The entry of a key; None if there is none, or one of the version before: it holds no request.
+
+        Raises RunStopped if it was changed by hand.
+        """
+        text = self._cache.get(key)
+        if text is None or key == _MARK:
+            return None
+        if text.startswith("{"):  # of a version before; under today's keys nothing like it is found
+            return None
+        content, received = self._read(key, text)
         try:
-            content = json.loads(entry)
-            named = (content["server"], content["request"], content["draw"])
-            received = Received(content["status"], content["raw"], content["headers"])
-        except (ValueError, KeyError, TypeError):
-            named, received = None, Received(0, "")
-        if named != (server, request, draw) or type(received.raw) is not str:
-            raise RunStopped(
-                f"entry {key} of the cache {self.folder} was changed by hand: delete it, or use another --cache"
-            )
+            request = zlib.decompress(b64decode(content["sent"])).decode()
+            entry = Entry(content["server"], request, content["draw"], received)
+        except (ValueError, KeyError, TypeError, zlib.error):
+            raise self._tampered(key) from None
+        if entry.key != key:
+            raise self._tampered(key)
+        return entry
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the entries, a sentence each; reads them all. Nothing of a bad entry is ever used."""
+        for key in self:
+            try:
+                self.entry(key)
+            except RunStopped as error:
+                yield str(error)
+
+    def _received(self, key: str, text: str, server: str, request: str, draw: str) -> Received:
+        """An entry that names another request than its key does was tampered with."""
+        content, received = self._read(key, text)
+        if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
+            raise self._tampered(key)
         return received
+
+    def _read(self, key: str, text: str) -> tuple[dict[str, Any], Received]:
+        seal, _, packed = text.partition("\n")
+        if seal != digest_of(packed):
+            raise self._tampered(key)
+        content: dict[str, Any] = json.loads(packed)
+        return content, Received(content["status"], content["raw"], content["headers"])
+
+    def _tampered(self, key: str) -> RunStopped:
+        return RunStopped(
+            f"entry {key} of the cache {self.folder} was changed by hand: delete it, or use another --cache"
+        )
+
+
+def _packed(server: str, request: Request, draw: str, received: Received) -> str:
+    """An entry's text: a digest of the rest, so that a change by hand shows; then what was asked and replied."""
+    packed = json.dumps(
+        {
+            "server": server,
+            "request": request.digest,
+            "draw": draw,
+            "sent": b64encode(zlib.compress(request.text.encode(), 1)).decode(),
+            "status": received.status,
+            "raw": received.raw,
+            "headers": dict(received.headers),
+        }
+    )
+    return f"{digest_of(packed)}\n{packed}"

@@ -6,32 +6,52 @@ Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.llm.answers import REASKS, read_answer
+from dubito.llm.answers import Answered, Form, form_of, re_ask, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import Attempt
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Ask, Place, canonical, draw_of
+from dubito.llm.wire import Ask, Place, canonical, digest_of, draw_of
 from dubito.player import PlayerAI
 from dubito.rules import Rules
-from dubito.store.model_log import ModelLog
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a model said at node C of how probable it is that the last play is dishonest; it decides nothing."""
+
+    seat: int
+    decision: int
+    p_bluff: float | None  # within [0, 1]; None: it said null, or something impossible
+    impossible: bool
+
+
 @dataclass(slots=True)
 class Journal:
-    """The decisions of one game, for its part of the results digest."""
+    """The decisions of one game, for its part of the results digest, and what its statistics need of them."""
 
     decisions: list[object] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)  # seats for which a fallback answered at least once
+    stated: list[Stated] = field(default_factory=list)
 
     def digest(self) -> bytes:
         """A hash over each decision's node, answer, outcome, request and reply digests."""
         return sha256(canonical(self.decisions).encode()).digest()
+
+
+class Decisions(Protocol):
+    """Where decisions are told to: a run's log, or a replay that compares."""
+
+    def decision(
+        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
+    ) -> None:
+        """A decision of game, seat and number was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,7 @@ class ModelPlayer:
     prompt: Prompt
     fallback: type[PlayerAI]
     ask: Attempt
-    log: ModelLog
+    log: Decisions
     seed: int
     rules: Rules
     counted: Callable[[str], None]  # told each outcome, for the progress line
@@ -60,32 +80,38 @@ class ModelPlayer:
     ) -> bool:
         """The answer of a decision; `otherwise` is the fallback's."""
         digests: list[list[str | None]] = []
-        answer, outcome = self._model(rendered, place, digests)
-        if answer is None:
-            answer = otherwise()
+        answered, outcome = self._model(rendered, form_of(self.prompt.fields, place.node), place, digests)
+        if answered is None:
+            answered = Answered(otherwise())
+            journal.touched.add(place.seat)
+        answer, p_bluff, impossible = answered.answer, answered.p_bluff, answered.impossible
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        self.log.decision((place.game, place.seat, place.decision), turn, place.node, answer, outcome)
+        if place.node == "C" and "p_bluff" in self.prompt.fields and not outcome.startswith("fallback"):
+            journal.stated.append(Stated(place.seat, place.decision, p_bluff, impossible))
+        self.log.decision((place.game, place.seat, place.decision), turn, place.node, answer, outcome, p_bluff)
         self.counted(outcome)
         return answer
 
-    def _model(self, rendered: Rendered, place: Place, digests: list[list[str | None]]) -> tuple[bool | None, str]:
+    def _model(
+        self, rendered: Rendered, form: Form, place: Place, digests: list[list[str | None]]
+    ) -> tuple[Answered | None, str]:
         again: list[tuple[str, str]] = []
         for attempt in range(self.settings.reasks + 1):
             here = replace(place, attempt=attempt)
-            exchange = Exchange(rendered.system, rendered.user, tuple(again))
-            request = build_request(self.settings, exchange, f"dubito-{self.prompt.digest[:16]}")
+            exchange = Exchange(rendered.system, rendered.user, form.schema, tuple(again))
+            request = build_request(self.settings, exchange, f"dubito-{digest_of(rendered.system)[:16]}")
             draw = draw_of(self.seed, here, self.settings.sample)
             digests.append([request.digest, None])
             try:
                 reply = self.ask(Ask(request, draw, here))
                 digests[-1][1] = reply.digest
-                return read_answer(reply), "model_after_reask" if attempt else "model"
+                return read_answer(reply, form), "model_after_reask" if attempt else "model"
             except AttemptFailed as error:
                 failure = error
-                if error.cause not in REASKS:  # asking again would not help
+                asked = re_ask(error, form)
+                if asked is None:
                     break
-                said = (error.text or "").strip()[-_SAID:] or "(nothing)"
-                again.append((said, REASKS[error.cause].format(detail=error.detail)))
+                again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
         return None, f"fallback:{failure.cause}"
 
 

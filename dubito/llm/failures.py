@@ -5,6 +5,7 @@ DubitoError
 ├── AttemptFailed  an attempt ended without an answer: one of five causes, counted, never silent
 └── RunStopped
     ├── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
+    ├── Suspended     the game is put back, other games go on
     └── Interrupted   the user's wish: no further question is asked
 """
 
@@ -15,15 +16,16 @@ from dubito.errors import DubitoError, RunStopped
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
 
-Kind = Literal["rate_limit", "server", "connection", "too_long"]
+Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long"]
 
 
 class TryFailed(DubitoError):
     """One HTTP call without a reply."""
 
-    def __init__(self, kind: Kind, reason: str, retry_after: float | None = None) -> None:
-        super().__init__(kind, reason, retry_after)
+    def __init__(self, kind: Kind, reason: str, retry_after: float | None = None, billed: bool = False) -> None:
+        super().__init__(kind, reason, retry_after, billed)
         self.kind, self.reason, self.retry_after = kind, reason, retry_after
+        self.billed = billed  # it may be: the request went out, and nobody said that it failed
 
     def __str__(self) -> str:
         return self.reason
@@ -39,6 +41,10 @@ class AttemptFailed(DubitoError):
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}"
+
+
+class Suspended(RunStopped):
+    """Under `provider_errors: suspend`: nobody could be reached, and the game is put back until somebody can be."""
 
 
 class Interrupted(RunStopped):

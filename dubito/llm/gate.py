@@ -1,7 +1,11 @@
-"""The gate of an account: how many tries at once, and when so many failed in a row that it is an outage."""
+"""The gate of an account: how many tries at once, how long none at all, and when failures are an outage.
+
+One rate limit slows the account, not each call: until the server's time is over no try of the account is sent.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from dubito.llm.failures import AccountFault, TryFailed
@@ -13,12 +17,17 @@ Try = Callable[[Ask, int], Reply]
 
 
 class Gate:
-    """One per account, shared by its players. A try that sleeps before another holds no slot."""
+    """One per account, shared by its players. A try that waits for another time holds no slot."""
 
-    def __init__(self, account: Account, limit: int) -> None:
+    def __init__(
+        self, account: Account, limit: int, sleep: Callable[[float, str], None], clock: Callable[[], float]
+    ) -> None:
+        """`sleep` is told for how many seconds and why; `clock` says when it is, in seconds."""
         self.account = account
+        self._sleep, self._clock = sleep, clock
         self._slots = threading.BoundedSemaphore(limit)
         self._lock = threading.Lock()
+        self._opens = 0.0
         self._failed_in_a_row = 0
         self._gave_up: set[int] = set()  # games, within the row
 
@@ -26,18 +35,23 @@ class Gate:
         """The same try, once there is a slot."""
 
         def gated(ask: Ask, number: int) -> Reply:
-            with self._slots:
+            with self._slot():
                 self._refuse_in_an_outage()
                 try:
                     reply = inner(ask, number)
                 except TryFailed as error:
-                    self._count(error.kind in ("server", "connection"))
+                    self._count(error.kind in ("server", "connection", "deadline"))
                     self._refuse_in_an_outage()
                     raise
                 self._count(failed=False)
                 return reply
 
         return gated
+
+    def close_for(self, seconds: float) -> None:
+        """Send nothing for so long."""
+        with self._lock:
+            self._opens = max(self._opens, self._clock() + seconds)
 
     def gave_up(self, game: int) -> None:
         """A decision of this game ended unreachable."""
@@ -49,21 +63,35 @@ class Gate:
     def put_back(self) -> set[int]:
         """Games that gave a decision up within an outage; none without one."""
         with self._lock:
-            return set(self._gave_up) if self._failed_in_a_row >= OUTAGE else set()
+            return set(self._gave_up) if self._failed_in_a_row == OUTAGE else set()
+
+    @contextmanager
+    def _slot(self) -> Iterator[None]:
+        while True:
+            while (seconds := self._opens - self._clock()) > 0:
+                self._sleep(seconds, f"for {self.account} (rate limit)")
+            self._slots.acquire()
+            if self._opens <= self._clock():
+                break
+            self._slots.release()  # it closed while we stood in line
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     def _count(self, failed: bool) -> None:
         with self._lock:
-            if failed:
-                self._failed_in_a_row += 1
-            elif self._failed_in_a_row < OUTAGE:  # an outage stands until the run has stopped
-                self._failed_in_a_row = 0
+            if self._failed_in_a_row == OUTAGE:  # it stands until the run has stopped, whoever is still under way
+                return
+            self._failed_in_a_row = self._failed_in_a_row + 1 if failed else 0
+            if not failed:
                 self._gave_up.clear()
 
     def _refuse_in_an_outage(self) -> None:
         with self._lock:
-            failed = self._failed_in_a_row
-        if failed >= OUTAGE:
+            outage = self._failed_in_a_row == OUTAGE
+        if outage:
             raise AccountFault(
-                f"{self.account} cannot be reached: {failed} connection failures, timeouts or server errors in a row; "
-                "check that it is up and that `base_url` is right, then run the same config into a new --output"
+                f"{self.account} cannot be reached: {OUTAGE} connection failures, timeouts or server errors in a row; "
+                "check that it is up and that `base_url` is right"
             )

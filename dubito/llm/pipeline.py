@@ -7,19 +7,24 @@
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, replace
+from shlex import quote
 from threading import Lock
+from typing import cast
 
-from dubito.llm.budget import Budget
+from dubito.errors import RunStopped
+from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.failures import AccountFault, AttemptFailed, Interrupted, TryFailed
+from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
 from dubito.llm.gate import Gate, Try
+from dubito.llm.prices import Price, Tariff
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import Attempt, retried
-from dubito.llm.settings import HOUSE, Account, ModelSettings, account_of, key_of
-from dubito.llm.wire import Ask, Place, Reply
-from dubito.store.model_log import ModelLog
+from dubito.llm.settings import Account, ModelSettings, account_of, is_house, key_of
+from dubito.llm.wire import Ask, Place, Protocol, Received, Reply
+from dubito.store.model_log import Kept, ModelLog, Spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,11 @@ class Options:
 
     in_flight: int
     offline: bool
-    house_address: Callable[[str], str]  # api -> base URL of the embedded server
+    suspend: bool  # `provider_errors: suspend`
+    house_address: Callable[[Protocol, str], str]  # (api, `house...`) -> base URL of the embedded server
     sleep: Callable[[float, str], None]  # before another try: seconds, for whom and why
+    waiting: Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for
+    clock: Callable[[], float]  # seconds
     stopped: Callable[[], bool]  # True: ask nothing more
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
 
@@ -37,22 +45,26 @@ class Options:
 class Pipeline:
     """Everything a run's calls share: cache, budget, log, and a gate and a client for each account."""
 
-    def __init__(self, log: ModelLog, cache: ReplyCache, budget: Budget, options: Options) -> None:
-        self._log, self._cache, self.budget, self._options = log, cache, budget, options
+    def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
+        self._log, self._cache, self._options = log, cache, options
+        self.budget = Budget(caps, options.waiting, log.spent())
+        self._goes_on = options.suspend or log.any_kept()  # there may be something on the tape
         self._gates: dict[Account, Gate] = {}
         self._providers: dict[Account, Provider] = {}
         self._lock = Lock()
 
-    def asker(self, name: str, settings: ModelSettings) -> Attempt:
+    def asker(self, name: str, settings: ModelSettings, price: Price | None) -> Attempt:
         """A player's way to ask; raises UsageError if its key is not set and calls are allowed."""
         account = account_of(settings)
-        gate = self._gates.setdefault(account, Gate(account, self._options.in_flight))
-        if self._options.offline:
-            live: Attempt = _refuse_offline
+        options, tariff = self._options, Tariff(price, settings.max_output)
+        gate = self._gates.setdefault(account, Gate(account, options.in_flight, options.sleep, options.clock))
+        if options.offline:
+            live: Attempt = self._refused_offline
         else:
-            logged = self._logged(self._provider(account, name), account, settings)
-            live = retried(gate.around(self.budget.around(logged)), settings, gate, self._options.sleep)
-        return self._taped(self._cached(live, account))
+            logged = self._logged(self._provider(account, name), account, settings, tariff)
+            tried = gate.around(self.budget.around(logged, tariff))
+            live = retried(tried, settings, gate, options.sleep, self._tries, options.suspend)
+        return self._taped(self._cached(live, account), account)
 
     @property
     def put_back(self) -> set[int]:
@@ -60,81 +72,125 @@ class Pipeline:
         return set().union(*(gate.put_back for gate in self._gates.values()))
 
     def close(self) -> None:
-        """Close clients and cache."""
-        for provider in self._providers.values():
-            provider.close()
-        self._cache.close()
+        """Put back what an outage took, close clients and cache."""
+        try:
+            if self.put_back:
+                self._log.reopen(self.put_back)
+        finally:
+            for provider in self._providers.values():
+                provider.close()
+            self._cache.close()
 
     def _provider(self, account: Account, name: str) -> Provider:
         with self._lock:
             if account not in self._providers:
-                address = self._options.house_address(account.api) if account.server == HOUSE else account.server
+                house = is_house(account.server)
+                address = self._options.house_address(account.api, account.server) if house else account.server
                 key = key_of(account, name)
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]
 
-    def _logged(self, provider: Provider, account: Account, settings: ModelSettings) -> Try:
+    def _refused_offline(self, ask: Ask) -> Reply:
+        place, run, cache = ".".join(map(str, _key(ask.place))), str(self._log.folder), str(self._cache.folder)
+        raise AccountFault(
+            f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "
+            f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
+        )
+
+    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, tariff: Tariff) -> Try:
         """log_try: the row before the call, the body before anything reads it."""
 
         def logged(ask: Ask, number: int) -> Reply:
-            key = (*_key(ask.place), number)
-            self._log.try_opens(key, str(account), {"calls": 1, "output": settings.max_output})
+            key, worst = (*_key(ask.place), number), tariff.worst(ask.request)
+            start = self._options.clock()
+            self._log.try_opens(key, ask.place.player, str(account), worst, priced=tariff.price is not None)
             try:
                 received = provider(ask, number, settings.deadline)
-            except (TryFailed, AccountFault) as error:
-                self._log.try_failed(key, str(error))
+            except TryFailed as error:
+                used = worst if error.billed else Spend(calls=1)
+                self._log.try_failed(key, error.kind, str(error), used, self._options.clock() - start)
+                raise
+            except AccountFault as error:
+                self._log.try_failed(key, "account", str(error), Spend(calls=1), self._options.clock() - start)
                 raise
             reply = read_reply(ask.request.protocol, received)
-            usage = None if reply.usage is None else astuple(reply.usage)
-            self._log.try_received(key, received.status, received.raw, received.headers, usage)
+            usage, price = reply.usage, tariff.price
+            self._log.try_received(
+                key,
+                received.status,
+                received.raw,
+                received.headers,
+                usage=astuple(usage) if usage else None,
+                spent=tariff.of(usage) if usage else worst,
+                saved=price.saved(usage) if usage and price else 0,
+                seconds=self._options.clock() - start,
+            )
             return reply
 
         return logged
 
     def _cached(self, inner: Attempt, account: Account) -> Attempt:
         def cached(ask: Ask) -> Reply:
-            received, stored = self._cache.once(
-                account.server, ask.request.digest, ask.draw, lambda: inner(ask).received
-            )
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, lambda: inner(ask).received)
             reply = read_reply(ask.request.protocol, received)
             return replace(reply, origin="cache" if stored else "live")
 
         return cached
 
-    def _taped(self, inner: Attempt) -> Attempt:
+    def _taped(self, inner: Attempt, account: Account) -> Attempt:
         def taped(ask: Ask) -> Reply:
             if self._options.stopped():
                 raise Interrupted("stopped by Ctrl-C")
-            reply, failure = None, None
-            try:
-                reply = inner(ask)
-            except AttemptFailed as error:
-                failure = error
-            self._log.attempt(
-                _key(ask.place),
-                player=ask.place.player,
-                request=ask.request.text,
-                draw=ask.draw,
-                reply=reply.digest if reply else None,
-                cause=failure.cause if failure else None,
-                origin=reply.origin if reply else "live",
-                usage=astuple(reply.usage) if reply and reply.usage else None,
-            )
-            if failure is not None:
-                raise failure
-            assert reply is not None
+            if self._goes_on and (kept := self._log.kept(_key(ask.place))) is not None:
+                reply = self._from_tape(kept, ask)
+            else:
+                reply = self._recorded(inner, account, ask)
             self._options.counted(reply.origin)
             return reply
 
         return taped
 
+    def _recorded(self, inner: Attempt, account: Account, ask: Ask) -> Reply:
+        """Make the attempt, and put its end on the tape; whatever else ends it leaves it open, to be made again."""
+        reply, cause = None, None
+        try:
+            reply = inner(ask)
+            return reply
+        except AttemptFailed as error:
+            cause = error.cause
+            raise
+        finally:
+            self._log.attempt(
+                _key(ask.place),
+                player=ask.place.player,
+                server=account.server,
+                request=ask.request.text,
+                draw=ask.draw,
+                reply=reply.digest if reply else None,
+                raw=reply.received.raw if reply else None,
+                cause=cause if ask.place.game >= 0 else None,  # a preflight without a reply is made again
+                origin=reply.origin if reply else "live",
+                usage=astuple(reply.usage) if reply and reply.usage else None,
+            )
+
+    def _from_tape(self, kept: Kept, ask: Ask) -> Reply:
+        """What came of the attempt when it was made; raises AttemptFailed as it did then.
+
+        Raises RunStopped where the tape is of another question: code or files were changed in between.
+        """
+        if (kept.request, kept.draw) != (ask.request.digest, ask.draw):
+            raise RunStopped(
+                f"{ask.place}: what is asked now is not what was asked when this run began: something was changed; "
+                "go on with the files and the version that it began with, or choose another --output"
+            )
+        if kept.raw is None:
+            raise AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
+        reply = read_reply(ask.request.protocol, Received(200, self._log.text(kept.raw)))
+        return replace(reply, origin="tape")
+
+    def _tries(self, ask: Ask) -> int:
+        return self._log.tries(_key(ask.place)) if self._goes_on else 0
+
 
 def _key(place: Place) -> tuple[int, ...]:
     return (place.game, place.seat, place.decision, place.attempt)
-
-
-def _refuse_offline(ask: Ask) -> Reply:
-    raise AccountFault(
-        f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "
-        "has it"
-    )

@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import yaml
 from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.facts import Position, facts
+from dubito.llm import answers
 from dubito.player import NODES
 from dubito.positions import example_position
 
@@ -45,24 +46,36 @@ class Description(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     title: str = Field(min_length=1)
-    answer: list[Literal["answer"]] = Field(min_length=1, max_length=1)  # fields of the reply
+    answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order
+
+    @field_validator("answer")
+    @classmethod
+    def _the_answer_comes_last(cls, fields: list[answers.Field]) -> list[answers.Field]:
+        if fields[-1] != "answer" or len(set(fields)) < len(fields):
+            raise ValueError("each field stands once, and `answer` last: what comes after it cannot bear on it")
+        return fields
 
 
 class Prompt:
     """A loaded prompt: nothing on disk is read again, and rendering may happen in many threads at once."""
 
-    def __init__(self, folder: Path) -> None:
-        """Load the folder; raises UsageError that names the file and what is wrong in it."""
+    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None) -> None:
+        """Load the folder, or instead of it these `sources`, as `Prompt.sources` gave them.
+
+        Raises UsageError that names the file and what is wrong in it.
+        """
         self.name = folder.name
         self.folder = folder
-        described = _read(folder / DESCRIPTION)
+        described = sources[DESCRIPTION] if sources else _read(folder / DESCRIPTION)
         self.description = _description(folder / DESCRIPTION, described)
-        files = _Files(folder)
+        files = _Files(folder, sources)
         environment = _environment(files)
         trees = {name: tree for template in _TEMPLATES for name, tree in files.reachable(environment, template).items()}
-        self.digest = _digest({DESCRIPTION: described} | {name: files.sources[name] for name in trees})
+        self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in trees}
+        self.digest = _digest(self.sources)
         _check_names(files, trees, set(facts(example_position("A"))) | set(environment.globals))
         self._files = files
+        self._answer_format = answers.answer_format(self.fields)
         self._system, self._user = map(environment.get_template, _TEMPLATES)
         for node in NODES:
             self.render(example_position(node))
@@ -72,12 +85,18 @@ class Prompt:
         """What the prompt is, in a few words."""
         return self.description.title
 
+    @property
+    def fields(self) -> tuple[answers.Field, ...]:
+        """The fields of the reply, in their order."""
+        return tuple(self.description.answer)
+
     def render(self, position: Position) -> Rendered:
         """The texts for this position; raises UsageError if a template fails on it."""
         return self.fill(facts(position))
 
     def fill(self, values: Mapping[str, Any]) -> Rendered:
         """The texts for these facts, which have the keys of `facts()`."""
+        values = {**values, "answer_format": self._answer_format}
         try:
             return Rendered(self._system.render(values), self._user.render(values))
         except Exception as error:  # a template is the user's code: it may raise anything
@@ -135,10 +154,11 @@ def _roots(working_directory: Path) -> list[Path]:
 class _Files:
     """The templates of one prompt, each read once from the first folder that has it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._roots = [folder, folder.parent, OWN_PROMPTS]
-        self.sources: dict[str, str] = {}
-        self.paths: dict[str, Path] = {}
+    def __init__(self, folder: Path, sources: Mapping[str, str] | None) -> None:
+        self._roots = [] if sources else [folder, folder.parent, OWN_PROMPTS]
+        self.sources: dict[str, str] = dict(sources or {})
+        self.paths = {name: folder / name for name in self.sources}
+        self._folder = folder
 
     def source(self, name: str) -> str:
         """The text of a template, named as an include names it; raises UsageError if there is none."""
@@ -146,7 +166,7 @@ class _Files:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
             path = next((path for path in inside if path.is_file()), None)
             if path is None:
-                raise UsageError(f"there is no {one_line(str(self._roots[0] / name))}{_WANTED}")
+                raise UsageError(f"there is no {one_line(str(self._folder / name))}{_WANTED}")
             self.sources[name], self.paths[name] = _read(path), path
         return self.sources[name]
 
@@ -222,7 +242,8 @@ def _description(path: Path, text: str) -> Description:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise UsageError(
-            f"{path}: {one_line(where)}: {one_line(first['msg'])}; it says `title: ...` and `answer: [answer]`"
+            f"{path}: {one_line(where)}: {one_line(first['msg'])}; it says `title: ...` and `answer: [answer]`, or"
+            " [reasoning, p_bluff, answer]"
         ) from None
 
 

@@ -6,22 +6,36 @@ A body is taken raw, so that a reply that was paid for is never lost to a parser
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.settings import Account, is_loopback
 from dubito.llm.wire import Ask, Received
 
+if TYPE_CHECKING:
+    from dubito.llm.deadline import Deadline
+
 _KEPT_HEADERS: Final = ("request-id", "x-request-id", "retry-after", "retry-after-ms")
 _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _HEADER_VARIABLES: Final = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 _ENVIRONMENT: Final = threading.Lock()
+_SHORTEST_KEY: Final = 8  # characters from which a key is a secret
 _RATE_LIMIT: Final = (408, 409, 429)
-_TOO_LONG: Final = ("context_length_exceeded", "prompt is too long", "request_too_large", "context window")
+_TOO_LONG: Final = (
+    *("context_length_exceeded", "prompt is too long", "request_too_large", "context window"),
+    *("maximum context length", "available context size"),  # vLLM, OpenRouter; llama.cpp
+)
+_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by its own settings
+    "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
+    "response_format": ("response_format",),
+}
+_SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
 _NO_MONEY: Final = (
     "insufficient_quota",
     "billing_error",
@@ -45,21 +59,30 @@ class Provider:
         headers = {}
         if is_loopback(self._address):  # for the house's repeatable faults; nobody else is told
             headers = {"x-dubito-draw": ask.draw, "x-dubito-try": str(number)}
-        try:
-            response = self._create(dict(ask.request.body), headers, deadline)
-        except self._errors.APIStatusError as error:
-            raise self._status(error.response, ask.request.body) from None
-        except self._errors.APIConnectionError as error:
-            raise TryFailed("connection", self._scrubbed(f"{type(error).__name__}: {error}")) from None
-        except UnicodeEncodeError:
-            raise self._fault("was not asked: key or request cannot be written", "check the key") from None
+        client, bound = self._client
+        with bound.within(deadline):
+            try:
+                # not the SDK's typed method: what is sent is the body to the letter
+                response = client.post(
+                    ask.request.path,
+                    cast_to=self._raw,
+                    body=ask.request.body,
+                    options={"headers": headers, "timeout": deadline},
+                )
+            except self._errors.APIStatusError as error:
+                raise self._status(error.response, ask) from None
+            except self._errors.APIConnectionError as error:
+                raise self._lost(error, bound.passed, deadline) from None
+            except UnicodeEncodeError:
+                raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
         raw = self._without_key(response.content.decode("utf-8", "replace"))
-        return Received(response.status_code, raw, _kept(response.headers))
+        kept = {name: self._without_key(value) for name, value in _kept(response.headers).items()}
+        return Received(response.status_code, raw, kept)
 
     def close(self) -> None:
         """Close the connections, if any were made."""
         if "_client" in self.__dict__:
-            self._client.close()
+            self._client[0].close()
 
     @cached_property
     def _errors(self) -> Any:
@@ -73,8 +96,17 @@ class Provider:
         return openai
 
     @cached_property
-    def _client(self) -> Any:
+    def _raw(self) -> type[Any]:
         import httpx2
+
+        return httpx2.Response
+
+    @cached_property
+    def _client(self) -> "tuple[Any, Deadline]":
+        """The SDK's client, and the deadlines of its connections."""
+        import httpx2
+
+        from dubito.llm.deadline import Deadline
 
         limits = httpx2.Limits(
             max_connections=self._connections, max_keepalive_connections=self._connections, keepalive_expiry=60
@@ -87,56 +119,62 @@ class Provider:
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
             if messages:
-                return sdk.Anthropic(**common, auth_token=None)
+                return sdk.Anthropic(**common, auth_token=None), Deadline(client)
             none = {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
-            return sdk.OpenAI(**common, default_headers=none)
+            return sdk.OpenAI(**common, default_headers=none), Deadline(client)
 
-    def _create(self, body: dict[str, Any], headers: Mapping[str, str], deadline: float) -> Any:
-        """The raw HTTP response. What is sent is the body to the letter: the SDK gets the rest as `extra_body`."""
-        options = {"extra_headers": headers, "timeout": deadline}
-        model = body.pop("model")
-        if self._account.api == "messages":
-            messages, most = body.pop("messages"), body.pop("max_tokens")
-            raw = self._client.messages.with_raw_response.create(
-                model=model, messages=messages, max_tokens=most, extra_body=body, **options
-            )
-        else:
-            raw = self._client.responses.with_raw_response.create(
-                model=model, input=body.pop("input"), extra_body=body, **options
-            )
-        return raw.http_response
+    def _lost(self, error: Exception, late: bool, deadline: float) -> TryFailed:
+        """No answer came. Unless no connection was made, the server may have answered, and may bill it."""
+        import httpx2
 
-    def _status(self, response: Any, body: Mapping[str, Any]) -> TryFailed | AccountFault:
+        sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+        if late:
+            return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
+        cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
+        reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
+        return TryFailed("connection", reason, billed=sent)
+
+    def _status(self, response: Any, ask: Ask) -> TryFailed | AccountFault:
         status, text = response.status_code, response.text
         said = self._scrubbed(text)
         folded = text.lower()
         if status in (400, 413) and any(words in folded for words in _TOO_LONG):
             return TryFailed("too_long", f"status {status}: {said}")
         if status == 402 or (status in (400, 403, 429) and any(words in folded for words in _NO_MONEY)):
-            return self._fault(
-                f"has no money left (status {status})", "top it up, then run the same config into a new --output"
-            )
+            return AccountFault(f"{self._account} has no money left (status {status}); top it up")
         if status in _RATE_LIMIT:
             return TryFailed("rate_limit", f"status {status}: {said}", _retry_after(response.headers))
         if status >= 500:
             return TryFailed("server", f"status {status}: {said}", _retry_after(response.headers))
         if status in (401, 403):
-            return self._fault(f"refused the key (status {status})", f"check {self._account.key_env or 'base_url'}")
-        if status == 404:
-            return self._fault(
-                f"has no model {one_line(str(body.get('model')), 80)!r}, or is no such server: {said}",
-                "check `model` and `base_url`",
-            )
-        return self._fault(f"rejected the request (status {status}): {said}", "check `parameters` and `model`")
+            return self._fault(ask, "api_key_env", f"refused the key (status {status})")
+        if status in (404, 405):
+            model = one_line(str(ask.request.body.get("model")), 80)
+            return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong: {said}")
+        return self._fault(ask, _named(text, ask), f"rejected the request (status {status}): {said}")
 
-    def _fault(self, what: str, then: str) -> AccountFault:
-        return AccountFault(f"{self._account} {what}; {then}")
+    def _fault(self, ask: Ask, setting: str, what: str) -> AccountFault:
+        """The user's to mend: whose setting it is, and what the server said of it."""
+        hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
+        return AccountFault(
+            f"{self._account} {what}; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
+        )
 
     def _scrubbed(self, text: str) -> str:
-        return one_line(self._without_key(text), 240)
+        return one_line(text.replace(self._key, "***"), 240)
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***")
+        """A reply without the key, if it says it; a word that stands for a key, such as `none`, may stand anywhere."""
+        return text if len(self._key) < _SHORTEST_KEY else text.replace(self._key, "***")
+
+
+def _named(said: str, ask: Ask) -> str:
+    """The setting that a server complains of: a parameter of the player's, or one of the harness's own."""
+    for setting, names in _SETTINGS.items():
+        if any(name in said for name in names):
+            return setting
+    own = sorted(set(ask.request.body) - _SENT, key=len, reverse=True)
+    return next((f"parameters.{name}" for name in own if name in said), "parameters")
 
 
 @contextmanager
@@ -159,12 +197,21 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from `retry-after-ms` or `retry-after` in seconds."""
+    """Seconds from `retry-after-ms`, or from `retry-after` in seconds or as a date; None if it says nothing usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        said = headers.get(name, "")
         try:
-            seconds = float(headers.get(name, "")) / unit
+            seconds = float(said) / unit
         except ValueError:
-            continue
+            seconds = _until(said)
         if 0 <= seconds < float("inf"):
             return seconds
     return None
+
+
+def _until(date: str) -> float:
+    """The seconds until an HTTP date, 0 if it is past; NaN if it is none."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return float("nan")

@@ -4,7 +4,7 @@ import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,14 +13,20 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.wire import Protocol
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
+_FAULTS: Final = f"{HOUSE}?faults="
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
 _OWN_PARAMETERS: Final = (
-    *("model", "input", "messages", "system", "text", "store", "stream"),
-    *("max_tokens", "max_output_tokens"),  # said by max_output
+    *("model", "input", "messages", "system", "text", "response_format", "store", "stream"),
+    *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
+    *("n", "best_of"),  # several answers would be paid for, and one read
 )
-_KEY_OF: Final = {"responses": "OPENAI_API_KEY", "messages": "ANTHROPIC_API_KEY"}
-_URL_OF: Final = {"responses": "https://api.openai.com/v1", "messages": "https://api.anthropic.com"}
+_OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1")
+_PROVIDERS: Final[dict[Protocol, tuple[str, str]]] = {  # the variable of the key, the address
+    "responses": _OPENAI,
+    "chat": _OPENAI,
+    "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+}
 
 
 class ModelSettings(BaseModel):
@@ -40,6 +46,7 @@ class ModelSettings(BaseModel):
     sample: int = Field(default=0, ge=0)  # a twin with another sample gets independent answers
     base_url: str | None = None  # None: the provider's own
     api_key_env: str | None = None  # None: the provider's usual variable
+    response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
 
 
@@ -68,8 +75,14 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         message = "is needed" if first["type"] == "missing" else str(first["msg"]).replace("Input should be", "must be")
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
     _check_parameters(name, checked.parameters)
-    if checked.base_url is not None and checked.base_url != HOUSE:
+    if checked.api != "chat" and checked.response_format != "json_schema":
+        raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
+    if checked.base_url is not None and not is_house(checked.base_url):
         _check_url(name, checked.base_url)
+        if checked.api_key_env is None and not is_loopback(checked.base_url) and not asks_provider(checked):
+            raise UsageError(
+                f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env"
+            )
     return checked
 
 
@@ -111,16 +124,32 @@ def _check_url(name: str, url: str) -> None:
 
 def account_of(settings: ModelSettings) -> Account:
     """The account that a player's calls go to."""
-    server = settings.base_url or _URL_OF[settings.api]
+    usual_key, address = _PROVIDERS[settings.api]
+    server = settings.base_url or address
     key_env = settings.api_key_env
-    if key_env is None and not is_loopback(server):
-        key_env = _KEY_OF[settings.api]
+    if key_env is None and asks_provider(settings):
+        key_env = usual_key
     return Account(settings.api, server.rstrip("/"), key_env)
+
+
+def is_house(server: str) -> bool:
+    """Whether it is the embedded server: `house`, or `house?faults=...`, which fails on purpose (docs/house.md)."""
+    return server == HOUSE or server.startswith(_FAULTS)
+
+
+def faults_of(server: str) -> str:
+    """The faults of an embedded server, as `dubito house --faults` takes them; none where it is just `house`."""
+    return server.removeprefix(_FAULTS) if server != HOUSE else ""
+
+
+def asks_provider(settings: ModelSettings) -> bool:
+    """Whether the server is the protocol's own provider."""
+    return settings.base_url is None or settings.base_url.rstrip("/") == _PROVIDERS[settings.api][1]
 
 
 def is_loopback(server: str) -> bool:
     """Whether a server is on this very machine."""
-    if server == HOUSE:
+    if is_house(server):
         return True
     host = urlsplit(server).hostname or ""
     try:

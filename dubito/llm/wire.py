@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
-Protocol = Literal["responses", "messages"]
+Protocol = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
 
 

@@ -7,14 +7,34 @@ are kept once, by digest, compressed.
 import json
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
+from typing import Final
 
+from dubito.errors import RunStopped
 from dubito.store.run_db import RunDb
 
+TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
+_PREFIX: Final = 8  # digits of a digest that are enough to ask for it
+_DIGITS: Final = 15  # of a number that SQLite can hold
 Key = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What tries use up."""
+
+    calls: int = 0
+    tokens: int = 0  # input, cached input included, and output
+    usd: int = 0  # picodollars
+
+    def __add__(self, other: "Spend") -> "Spend":
+        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+
+    def __sub__(self, other: "Spend") -> "Spend":
+        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +42,48 @@ class PlayerLog:
     """What one model player's attempts add up to in a run."""
 
     decisions: int
+    games: int  # in which it was asked
     outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
     reasks: int
-    calls: int
+    calls: int  # tries, those of the preflight too
     cached: int  # attempts answered from the cache
     attempts: int
-    tokens: dict[str, int]  # input, cached, output, reasoning; of live replies
+    tokens: dict[str, int]  # by TOKENS, of the replies received in this run
+    picodollars: int | None  # what the tries cost; None if one of them had no price
+    saved: int  # picodollars that the provider's own cache saved
+    assumed: int  # tries whose cost is not known, and counted at its worst
+    deadlines: int  # tries cut off by the deadline: such a run is not repeatable
+
+
+@dataclass(frozen=True, slots=True)
+class DealTotals:
+    """What a player's attempts took in one deal; tokens as in Usage."""
+
+    calls: int = 0
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A finished attempt: a reply, or a cause why there is none."""
+
+    request: str  # digest
+    draw: str
+    reply: str | None  # digest
+    raw: str | None  # digest of the body it was read from
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of a run."""
+
+    digest: str
+    text: str
+    server: str
+    draw: str
 
 
 class ModelLog:
@@ -36,100 +92,246 @@ class ModelLog:
     def __init__(self, db: RunDb) -> None:
         self._db = db
 
-    def try_opens(self, key: Key, account: str, reserved: Mapping[str, int]) -> None:
-        """A try is about to be sent; `reserved` is the most it can cost."""
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self._db.path.parent
+
+    def try_opens(self, key: Key, player: str, account: str, worst: Spend, *, priced: bool) -> None:
+        """A try is about to be sent; `worst` is the most it can cost, and assumed until it is known.
+
+        Without a price there is no cost in dollars, now or later.
+        """
         with self._db.writing() as connection:
-            row = (*key, account, json.dumps(dict(reserved)), "open")
+            row = (*key, player, account, "open", worst.tokens, worst.usd if priced else None, True, 0)
             connection.execute(
-                "INSERT INTO tries (game, seat, decision, attempt, try, account, reserved, state) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, state, "
+                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
 
-    def try_received(self, key: Key, status: int, raw: str, headers: Mapping[str, str], usage: Any) -> None:
-        """A complete 2xx body came in; `usage` is what it says it cost, or None."""
+    def try_received(
+        self,
+        key: Key,
+        status: int,
+        raw: str,
+        headers: Mapping[str, str],
+        *,
+        usage: tuple[int, ...] | None,
+        spent: Spend,
+        saved: int,
+        seconds: float,
+    ) -> None:
+        """A complete 2xx body came in; `usage` is what it says it cost, None if it does not, then `spent` is assumed.
+
+        `seconds`: how long it took; `saved`: picodollars that the provider's own cache saved.
+        """
         with self._db.writing(paid=True) as connection:
             digest = _keep_text(connection, raw)
-            row = ("received", status, digest, json.dumps(dict(headers)), usage and json.dumps(usage), *key)
+            row = (status, digest, json.dumps(dict(headers)), usage and json.dumps(usage))
             connection.execute(
-                "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ? "
+                "UPDATE tries SET state = 'received', status = ?, raw = ?, headers = ?, usage = ?, "
+                "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ? "
                 "WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                row,
+                (*row, spent.tokens, spent.usd, usage is None, saved, seconds, *key),
             )
 
-    def try_failed(self, key: Key, error: str) -> None:
-        """A try gave no body."""
+    def try_failed(self, key: Key, kind: str, error: str, spent: Spend, seconds: float) -> None:
+        """A try gave no body; `kind` is that of TryFailed, or `account`. What it may have cost is assumed."""
         with self._db.writing() as connection:
             connection.execute(
-                "UPDATE tries SET state = 'failed', error = ? "
+                "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
+                "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ? "
                 "WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (error, *key),
+                (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, *key),
             )
+
+    def kept(self, key: Key) -> Kept | None:
+        """The finished attempt of this key, None if there is none: it was never made, or was left open."""
+        rows = self._db.read(
+            "SELECT request, draw, reply, raw, cause FROM attempts "
+            "WHERE (game, seat, decision, attempt) = (?, ?, ?, ?) AND (reply IS NOT NULL OR cause IS NOT NULL)",
+            key,
+        )
+        if not rows:
+            return None
+        request, draw, reply, raw, cause = rows[0]
+        return Kept(request, draw, reply, raw, cause)
+
+    def taken(self, key: Key) -> tuple[str, bool, str] | None:
+        """Node, answer and outcome of a decision; None if it was never taken."""
+        query = "SELECT node, answer, outcome FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
+        return next(((node, bool(answer), outcome) for node, answer, outcome in self._db.read(query, key)), None)
+
+    def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
+        """Keep the files of a prompt: what was asked can then be rendered again without them."""
+        with self._db.writing() as connection:
+            rows = [(digest, name, text) for name, text in sources.items()]
+            connection.executemany("INSERT OR IGNORE INTO prompts VALUES (?, ?, ?)", rows)
+
+    def prompt(self, digest: str) -> dict[str, str]:
+        """The files of a prompt that was kept, by name; none if it was not."""
+        return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
+
+    def any_kept(self) -> bool:
+        """Whether any attempt was ever made in this run."""
+        return bool(self._db.read("SELECT 1 FROM attempts LIMIT 1"))
+
+    def tries(self, key: Key) -> int:
+        """How many tries of an attempt there were: the number of the last."""
+        ((last,),) = self._db.read(
+            "SELECT coalesce(max(try), 0) FROM tries WHERE (game, seat, decision, attempt) = (?, ?, ?, ?)", key
+        )
+        return int(last)
+
+    def reopen(self, games: Collection[int]) -> None:
+        """Put these games back: nothing of them is decided, all is asked anew (what was replied is in the cache).
+
+        A game in which nobody could be reached at one question may take another course from there on.
+        """
+        with self._db.writing() as connection:
+            connection.executemany(
+                "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL WHERE game = ?", [(game,) for game in games]
+            )
+            connection.executemany("DELETE FROM decisions WHERE game = ?", [(game,) for game in games])
+
+    def spent(self) -> Spend:
+        """What all tries so far used up, each open one its worst case."""
+        ((calls, tokens, usd),) = self._db.read(
+            "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
+        )
+        return Spend(calls, tokens, usd)
 
     def attempt(
         self,
         key: Key,
         *,
         player: str,
+        server: str,
         request: str,
         draw: str,
         reply: str | None,
+        raw: str | None,
         cause: str | None,
         origin: str,
         usage: tuple[int, ...] | None,
     ) -> None:
-        """An attempt ended: with a reply (its digest) or with a cause; `request` is the canonical text."""
+        """An attempt ended: with a reply (its digest) or with a cause; with neither it is open, and asked again.
+
+        `request` is the canonical text, `raw` the body that the reply was read from.
+        """
         with self._db.writing() as connection:
             digest = _keep_text(connection, request)
-            row = (*key, player, digest, draw, reply, cause, origin, *(usage or (None,) * 5))
-            connection.execute(f"INSERT INTO attempts VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            row = (
+                *key,
+                player,
+                server,
+                digest,
+                draw,
+                reply,
+                None if raw is None else _keep_text(connection, raw),
+                cause,
+                origin,
+                *(usage or (None,) * 5),
+            )
+            connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
 
-    def decision(self, key: Key, turn: int, node: str, answer: bool, outcome: str) -> None:
-        """A decision was taken."""
+    def decision(self, key: Key, turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None) -> None:
+        """A decision was taken; `p_bluff` is the probability of a bluff that was stated with it, if any."""
         with self._db.writing() as connection:
             connection.execute(
-                "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, turn, node, answer, outcome)
+                "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, turn, node, answer, outcome, p_bluff),
             )
 
     def text(self, digest: str) -> str:
-        """A kept text; raises KeyError."""
+        """A kept text; raises RunStopped if it is missing, or was changed by hand."""
         rows = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))
-        if not rows:
-            raise KeyError(digest)
-        return zlib.decompress(rows[0][0]).decode("utf-8", "surrogatepass")
+        try:
+            data = zlib.decompress(rows[0][0])
+        except (IndexError, TypeError, zlib.error):
+            data = b""
+        if sha256(data).hexdigest() != digest:
+            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing or was changed by hand")
+        return data.decode("utf-8", "surrogatepass")
+
+    def by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
+        """What each deal took in which a player was asked."""
+        rows = self._db.read(
+            "SELECT game / ?, count(*), coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(output), 0) "
+            "FROM attempts WHERE player = ? AND game >= 0 GROUP BY 1",
+            (games_per_deal, player),
+        )
+        return {deal: DealTotals(*totals) for deal, *totals in rows}
+
+    def seconds(self, player: str) -> float | None:
+        """How long a player's replies took on average; None if there were none."""
+        query = "SELECT avg(seconds) FROM tries WHERE player = ? AND state = 'received'"
+        ((mean,),) = self._db.read(query, (player,))
+        return None if mean is None else float(mean)
+
+    def find(self, what: str) -> Asked | None:
+        """The request of a decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or the only one whose digest begins so."""
+        parts = what.split(".")
+        query, values = "request GLOB ?", tuple[object, ...]((f"{what}*",))
+        if len(parts) in (3, 4) and all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
+            query, values = "(game, seat, decision, attempt) = (?, ?, ?, ?)", (*map(int, parts), 0)[:4]
+        elif len(what) < _PREFIX or not what.isalnum():
+            return None
+        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608
+        if len({request for request, _, _ in rows}) != 1:
+            return None
+        request, server, draw = rows[0]
+        return Asked(request, self.text(request), server, draw)
+
+    def players(self) -> list[str]:
+        """The names of all who were asked anything."""
+        rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")
+        return [name for (name,) in rows]
+
+    def failures(self) -> dict[str, int]:
+        """How many calls failed, by kind."""
+        return dict(self._db.read("SELECT kind, count(*) FROM tries WHERE state = 'failed' GROUP BY kind"))
 
     def player(self, name: str) -> PlayerLog:
-        """What a player's attempts add up to."""
+        """What a player's decisions, attempts and tries add up to."""
         read = self._db.read
         joined = (
             "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) a "
             "USING (game, seat, decision)"
         )
         outcomes = dict(read(f"SELECT d.outcome, count(*) {joined} GROUP BY d.outcome", (name,)))
-        ((attempts, reasks, cached),) = read(
-            "SELECT count(*), coalesce(sum(attempt > 0), 0), coalesce(sum(origin = 'cache'), 0) "
-            "FROM attempts WHERE player = ?",
+        ((attempts, reasks, cached, games),) = read(
+            "SELECT count(*), coalesce(sum(attempt > 0), 0), coalesce(sum(origin = 'cache'), 0), count(DISTINCT game) "
+            "FROM attempts WHERE player = ? AND game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)",
             (name,),
         )
-        ((calls,),) = read(
-            "SELECT count(*) FROM tries JOIN attempts USING (game, seat, decision, attempt) WHERE player = ?", (name,)
+        ((calls, priced, picodollars, saved, assumed, deadlines),) = read(
+            "SELECT count(*), count(picodollars), coalesce(sum(picodollars), 0), coalesce(sum(saved), 0), "
+            "coalesce(sum(assumed), 0), coalesce(sum(kind = 'deadline'), 0) FROM tries WHERE player = ?",
+            (name,),
         )
-        columns = ("input", "cached", "output", "reasoning")
-        sums = ", ".join(f"coalesce(sum({column}), 0)" for column in columns)
-        (tokens,) = read(f"SELECT {sums} FROM attempts WHERE player = ? AND origin = 'live'", (name,))  # noqa: S608
+        usages = read("SELECT usage FROM tries WHERE player = ? AND usage IS NOT NULL", (name,))
+        sums = [sum(counts) for counts in zip(*(json.loads(usage) for (usage,) in usages), strict=True)]
         return PlayerLog(
-            sum(outcomes.values()),
-            outcomes,
-            reasks,
-            calls,
-            cached,
-            attempts,
-            dict(zip(columns, tokens, strict=True)),
+            decisions=sum(outcomes.values()),
+            games=games,
+            outcomes=outcomes,
+            reasks=reasks,
+            calls=calls,
+            cached=cached,
+            attempts=attempts,
+            tokens=dict(zip(TOKENS, sums or [0] * len(TOKENS), strict=True)),
+            picodollars=picodollars if priced == calls else None,
+            saved=saved,
+            assumed=assumed,
+            deadlines=deadlines,
         )
 
 
 def _keep_text(connection: sqlite3.Connection, text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     digest = sha256(data).hexdigest()
-    connection.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, zlib.compress(data)))
+    if connection.execute("SELECT 1 FROM texts WHERE digest = ?", (digest,)).fetchone() is None:
+        connection.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(data)))
     return digest

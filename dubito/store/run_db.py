@@ -1,7 +1,8 @@
 """`run.db`: the games of a run, chunk by chunk, one packed row each. One writer; SQLite in WAL mode.
 
-A chunk's games, its digest and the sums over everything so far are committed together, so that a run
-that is cut off at any moment stands exactly at the end of a chunk. What models were asked and said is
+A chunk's games, its digest and the sums over everything so far are committed together. The last chunk of a run
+that was cut off, or is to be lengthened, may hold some of its deals only; it is written again when more of
+them are there, and the sums over all chunks before it are kept for that. What models were asked and said is
 written beside it as it happens (`model_log.py`): threads share the one connection under a lock.
 """
 
@@ -12,29 +13,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from dubito.errors import RunStopped, UsageError
+from dubito.errors import RunStopped, UsageError, one_line
 
-_FORMAT: Final = 1  # of the tables below; kept in SQLite's user_version
+_FORMAT: Final = 2  # of the tables below; kept in SQLite's user_version
 _SCHEMA: Final = """
-CREATE TABLE games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, record TEXT);
-CREATE TABLE chunks (chunk INTEGER PRIMARY KEY, deals INTEGER NOT NULL, games INTEGER NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE tally (id INTEGER PRIMARY KEY CHECK (id = 1), sums TEXT NOT NULL);
-CREATE TABLE texts (digest TEXT PRIMARY KEY, text BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE decisions (
-    game INTEGER, seat INTEGER, decision INTEGER, turn INTEGER NOT NULL, node TEXT NOT NULL,
-    answer INTEGER NOT NULL, outcome TEXT NOT NULL, PRIMARY KEY (game, seat, decision)
+CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
+CREATE TABLE IF NOT EXISTS chunks (
+    chunk INTEGER PRIMARY KEY, deals INTEGER NOT NULL, games INTEGER NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS tally (chunks TEXT PRIMARY KEY, sums TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS prompts (
+    digest TEXT, file TEXT, text TEXT NOT NULL, PRIMARY KEY (digest, file)
 ) WITHOUT ROWID;
-CREATE TABLE attempts (
-    game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, player TEXT NOT NULL, request TEXT NOT NULL,
-    draw TEXT NOT NULL, reply TEXT, cause TEXT, origin TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS decisions (
+    game INTEGER, seat INTEGER, decision INTEGER, turn INTEGER NOT NULL, node TEXT NOT NULL,
+    answer INTEGER NOT NULL, outcome TEXT NOT NULL, p_bluff REAL, PRIMARY KEY (game, seat, decision)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS attempts (
+    game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, player TEXT NOT NULL, server TEXT NOT NULL,
+    request TEXT NOT NULL, draw TEXT NOT NULL, reply TEXT, raw TEXT, cause TEXT, origin TEXT NOT NULL,
     input INTEGER, cached INTEGER, cache_write INTEGER, output INTEGER, reasoning INTEGER,
     PRIMARY KEY (game, seat, decision, attempt)
 ) WITHOUT ROWID;
-CREATE TABLE tries (
-    game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, try INTEGER, account TEXT NOT NULL,
-    reserved TEXT NOT NULL, state TEXT NOT NULL, status INTEGER, raw TEXT, headers TEXT, error TEXT, usage TEXT,
+CREATE TABLE IF NOT EXISTS tries (
+    game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, try INTEGER,
+    player TEXT NOT NULL, account TEXT NOT NULL, state TEXT NOT NULL, kind TEXT, error TEXT, seconds REAL,
+    status INTEGER, raw TEXT, headers TEXT, usage TEXT,
+    tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL,
     PRIMARY KEY (game, seat, decision, attempt, try)
 ) WITHOUT ROWID;
 """
@@ -54,7 +62,7 @@ class Chunk:
     @property
     def digest(self) -> bytes:
         """A hash over the rows; each states its own length, so none can borrow from the next."""
-        return sha256(b"".join((*self.outcomes, *self.decisions))).digest()
+        return _digest(self.outcomes, self.decisions)
 
 
 class RunDb:
@@ -63,6 +71,7 @@ class RunDb:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._lock = threading.RLock()
+        self._paid: bool | None = None  # how the last transaction was synchronised
         self.path = path
 
     def __enter__(self) -> "RunDb":
@@ -73,13 +82,15 @@ class RunDb:
 
     @staticmethod
     def create(path: Path) -> "RunDb":
-        """A new, empty file; raises UsageError if it cannot be written."""
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        """The file to write into, new and empty or as it is; raises UsageError if it cannot be written."""
+        connection = None
         try:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
         except sqlite3.Error as error:
-            connection.close()
+            if connection is not None:
+                connection.close()
             raise UsageError(f"{path.name}: {error}") from None
         return RunDb(connection, path)
 
@@ -87,7 +98,7 @@ class RunDb:
     def open(path: Path) -> "RunDb":
         """An existing file, to read; raises UsageError if it is none of this format."""
         try:
-            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.execute("SELECT count(*) FROM chunks").fetchone()
         except sqlite3.Error as error:
@@ -97,20 +108,42 @@ class RunDb:
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
         return RunDb(connection, path)
 
-    def add_chunk(self, chunk: Chunk, sums: str) -> None:
-        """Commit a chunk with the sums up to and including it; raises RunStopped, nothing half written."""
+    def check(self) -> None:
+        """Raise UsageError if the file is damaged; reads its structure, not every game."""
+        try:
+            ((found, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+            chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
+            ((games, last),) = self._connection.execute("SELECT count(*), max(game) FROM games").fetchall()
+            sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
+        except sqlite3.Error as error:
+            found = str(error)
+        else:
+            numbers = [number for number, _ in chunks]
+            whole = games == sum(count for _, count in chunks) == (0 if last is None else last + 1)
+            if found == "ok" and (numbers != list(range(len(chunks))) or not whole or bool(chunks) != bool(sums)):
+                found = "games, chunks and sums do not belong together"
+        if found != "ok":
+            raise UsageError(
+                f"{self.path} is damaged ({one_line(found)}): nothing was changed; choose another --output"
+            )
+
+    def add_chunk(self, chunk: Chunk, sums: str, complete: bool) -> None:
+        """Commit a chunk with the sums up to and including it; raises RunStopped, nothing half written.
+
+        `complete`: no longer run can add deals to it.
+        """
         numbers = range(chunk.first_game, chunk.first_game + len(chunk.outcomes))
+        none: Sequence[None] = [None] * len(numbers)
+        rows = zip(numbers, chunk.outcomes, chunk.decisions or none, chunk.records or none, strict=True)
         with self.writing() as connection:
-            if chunk.records:
-                rows = zip(numbers, chunk.outcomes, chunk.records, strict=True)
-                connection.executemany("INSERT INTO games VALUES (?, ?, ?)", rows)
-            else:
-                connection.executemany(
-                    "INSERT INTO games (game, outcome) VALUES (?, ?)", zip(numbers, chunk.outcomes, strict=True)
-                )
+            query = "SELECT coalesce(sum(games), 0) FROM chunks WHERE chunk < ?"
+            assert connection.execute(query, (chunk.number,)).fetchone() == (chunk.first_game,), "chunks stand in a row"
+            connection.executemany("INSERT OR REPLACE INTO games VALUES (?, ?, ?, ?)", rows)
             row = (chunk.number, chunk.deals, len(chunk.outcomes), chunk.digest)
-            connection.execute("INSERT INTO chunks VALUES (?, ?, ?, ?)", row)
-            connection.execute("INSERT OR REPLACE INTO tally VALUES (1, ?)", (sums,))
+            connection.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO tally VALUES ('all', ?)", (sums,))
+            if complete:
+                connection.execute("INSERT OR REPLACE INTO tally VALUES ('complete', ?)", (sums,))
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
@@ -120,7 +153,9 @@ class RunDb:
         """
         with self._lock:
             try:
-                self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
+                if paid != self._paid:
+                    self._connection.execute(f"PRAGMA synchronous={'FULL' if paid else 'NORMAL'}")
+                    self._paid = paid
                 self._connection.execute("BEGIN")
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -136,28 +171,46 @@ class RunDb:
                 self._connection.execute("ROLLBACK")
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
+        """All rows of a query; raises RunStopped where the file cannot be read."""
+        try:
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
     def games(self) -> int:
         """How many games are kept."""
         return int(self._connection.execute("SELECT coalesce(sum(games), 0) FROM chunks").fetchone()[0])
 
-    def sums(self) -> str | None:
-        """The sums over all games kept; None before the first chunk."""
-        row = self._connection.execute("SELECT sums FROM tally").fetchone()
-        return None if row is None else str(row[0])
+    def deals(self) -> list[int]:
+        """How many deals each chunk holds."""
+        return [deals for (deals,) in self._connection.execute("SELECT deals FROM chunks ORDER BY chunk")]
+
+    def sums(self, chunks: Literal["all", "complete"] = "all") -> str:
+        """The sums over all games kept, or over those of complete chunks; `{}` where there is none."""
+        row = self._connection.execute("SELECT sums FROM tally WHERE chunks = ?", (chunks,)).fetchone()
+        return "{}" if row is None else str(row[0])
 
     def outcomes(self) -> Iterator[bytes]:
-        """The packed games, in their order."""
-        for (row,) in self._connection.execute("SELECT outcome FROM games ORDER BY game"):
-            yield row
+        """The packed games, in their order; raises RunStopped where they are not those of their chunk's digest."""
+        first = 0
+        for games, digest in self.read("SELECT games, digest FROM chunks ORDER BY chunk"):
+            query = "SELECT outcome, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game"
+            rows = self.read(query, (first, first + games))
+            outcomes, decisions = [row for row, _ in rows], [row for _, row in rows if row is not None]
+            if not all(type(row) is bytes for row in outcomes + decisions) or _digest(outcomes, decisions) != digest:
+                raise RunStopped(f"{self.path}: games {first} to {first + games - 1} were changed by hand")
+            yield from outcomes
+            first += games
 
     def results_digest(self) -> str:
         """The results digest of the games kept."""
         rows = self._connection.execute("SELECT digest FROM chunks ORDER BY chunk")
         return results_digest(row[0] for row in rows)
+
+
+def _digest(outcomes: Sequence[bytes], decisions: Sequence[bytes]) -> bytes:
+    return sha256(b"".join((*outcomes, *decisions))).digest()
 
 
 def results_digest(chunk_digests: Iterable[bytes]) -> str:

@@ -60,7 +60,8 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
         assert float(score) == pytest.approx(100 * hard, abs=0.06), "no soft wins at three players"
     assert "turns a game: " in said.out
     assert "run folder: mine" in said.out
-    assert sorted(path.name for path in Path("mine").iterdir()) == ["all_games.yaml", "manifest.yaml", "run.db"]
+    files = sorted(path.name for path in Path("mine").iterdir())
+    assert files == ["all_games.yaml", "lock", "manifest.yaml", "run.db", "run.log"]
     assert len(digest(said)) == 64
 
 
@@ -103,11 +104,12 @@ def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -
     assert shell("run", *FIELD, "--games", "40", "--seed", "2", "--quiet").err == ""
 
 
-def test_contenders_have_a_table_of_their_own(shell: Shell) -> None:
+def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> None:
     said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
-    lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:4]
-    assert [line.split()[:2] for line in lines] == [["ClaudeBot", "40"], ["RandomBoi", "40"]]
-    assert lines[0].endswith("best")
+    lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
+    assert [line.split()[:2] for line in lines[:2]] == [["ClaudeBot", "40"], ["RandomBoi", "40"]]
+    assert lines[2] == "Every pair: differences in points on 40 common deals"
+    assert lines[4].split()[:2] == ["ClaudeBot", "RandomBoi"]
 
 
 def test_names_of_players_cannot_touch_the_terminal_or_the_table(shell: Shell) -> None:
@@ -132,7 +134,7 @@ def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
     assert 0 < kept < 2000
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
     again = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
-    assert (again.code, "unfinished run" in again.err) == (2, True)
+    assert (again.code, again.err) == (3, said.err), "it goes on, and comes to the same game"
 
 
 def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:

@@ -33,9 +33,9 @@ def outcomes(of: Experiment) -> list[Outcome]:
 
 
 def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:
-    """How a test's run is played: its cache beside its folder, no call cap."""
-    options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "calls": None}
-    return Means(registry(), workers, CallOptions(**options | calls, working_directory=REPO), new_stop(), progress)
+    """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
+    options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
+    return Means(registry(), workers, CallOptions(working_directory=REPO, **options | calls), new_stop(), progress)
 
 
 def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Run:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
-from dubito.experiment.ranking import by_table_size, contender_ranking, ranking
+from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import all_games
 from dubito.experiment.tally import Tally, tally_of
 from tests.experiment.kit import experiment, outcomes
@@ -130,22 +130,3 @@ def test_the_ranking_orders_by_score_and_shows_equal_shares() -> None:
         assert row.equal_share["score"] == pytest.approx(expected)
         hard, soft = row.rates["hard_wins"].value, row.rates["soft_wins"].value
         assert row.rates["score"].value == pytest.approx((hard or 0) + (soft or 0) / 2)
-
-
-def test_r33_contenders_are_paired_on_their_own_seat() -> None:
-    of = experiment(bots=BOTS, contenders=["ClaudeBot", "RandomBoi"], games=400, table_sizes=[4])
-    played = outcomes(of)
-    deals = [played[k : k + 2] for k in range(0, len(played), 2)]
-    rows = {row.name: row for row in contender_ranking(tally_of(deals), ["ClaudeBot", "RandomBoi"])}
-
-    def score(game: Outcome) -> float:
-        assert game.contender_seat is not None
-        return (1, 0.5, 0, 0)[game.result(game.contender_seat)]
-
-    differences = [score(two) - score(one) for one, two in deals]
-    best, other = rows["ClaudeBot"], rows["RandomBoi"]
-    assert best.score_difference is None
-    assert other.score_difference is not None
-    assert other.score_difference.value == pytest.approx(sum(differences) / len(differences))
-    assert other.score_difference.high < 0, "the weakest bot is seen to be weaker"
-    assert best.rates["score"].value == pytest.approx(sum(score(one) for one, _ in deals) / len(deals))

@@ -54,7 +54,7 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
 
 def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3])
-    how = means(tmp_path / "run", progress=lambda games: how.stop.set())
+    how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
     run = play(of, tmp_path / "run", how)
     assert run.interrupted
     assert run.tally.games == chunk.DEALS

@@ -5,7 +5,15 @@ from random import Random
 import pytest
 
 from dubito.core_game import Game
-from dubito.experiment.statistics import clustered_rate, deviation, equal_share, paired_difference, wilson
+from dubito.experiment.statistics import (
+    clustered_rate,
+    deals_to_separate,
+    deviation,
+    equal_share,
+    paired_difference,
+    student,
+    wilson,
+)
 from dubito.hand import Hand
 from dubito.rules import Rules
 
@@ -32,7 +40,7 @@ def test_wilson_matches_the_published_example() -> None:
 
 def test_seats_one_a_deal_are_a_plain_proportion_up_to_bessel() -> None:
     clustered = clustered_rate(*sums([(1, 1)] * 300 + [(1, 0)] * 700))
-    plain = wilson(0.3, 999)
+    plain = wilson(0.3, 999, student(999))
     assert clustered.low == pytest.approx(plain.low, abs=1e-12)
     assert clustered.high == pytest.approx(plain.high, abs=1e-12)
 
@@ -64,26 +72,65 @@ def test_a_score_in_halves_is_scaled() -> None:
     assert rate.high - rate.low < 0.2, "a score varies less than a coin of the same mean"
 
 
-def test_the_interval_covers_what_it_claims_when_seats_cluster() -> None:
-    """400 simulated runs of 150 deals whose seats share a luck of their own: about 95 % are covered."""
+@pytest.mark.parametrize(("deals", "statements"), [(150, 4), (5, 15), (20, 15)])
+def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, statements: int) -> None:
+    """800 simulated runs, of as few as 5 deals, whose seats share a luck of their own: about 95 % are covered."""
     rng = Random(1)
     covered = 0
-    for _ in range(400):
+    for _ in range(800):
         clusters = []
-        for _ in range(150):
-            luck, m = rng.choice((0.1, 0.5)), rng.randint(1, 4)
+        for _ in range(deals):
+            luck, m = rng.choice((0.1, 0.5)), rng.randint(1, statements)
             clusters.append((m, sum(rng.random() < luck for _ in range(m))))
         rate = clustered_rate(*sums(clusters))
         covered += rate.low <= 0.3 <= rate.high
-    assert 0.92 <= covered / 400 <= 0.98
+    assert 0.92 <= covered / 800 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("df", "point"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (10, 2.228), (23, 2.069), (120, 1.980), (10**6, 1.960)],
+)
+def test_student_matches_the_published_table(df: int, point: float) -> None:
+    """Abramowitz and Stegun, table 26.10, column 0.95."""
+    assert student(df) == pytest.approx(point, abs=0.004)
 
 
 def test_paired_differences() -> None:
-    rate = paired_difference(4, 2, 4)  # 1, 1, 1, -1
-    assert rate.value == 0.5
-    assert (rate.low, rate.high) == pytest.approx((0.5 - 1.96 * 0.5, 1.0), abs=0.001)
+    """d = 1, 1, 1, -1 and twelve times 0: mean 1/8, variance 0.25, standard error 1/8; t(15) = 2.131."""
+    rate = paired_difference(16, 2, 4)
+    assert rate.value == 0.125
+    assert (rate.low, rate.high) == pytest.approx((0.125 * (1 - 2.1314), 0.125 * (1 + 2.1314)), abs=1e-4)
+    halves = paired_difference(16, 4, 16, scale=2)
+    assert (halves.value, halves.low, halves.high) == pytest.approx((rate.value, rate.low, rate.high))
+    assert paired_difference(4, 2, 4).low == -1.0, "no difference is greater than 1"
+
+
+def test_differences_that_are_all_alike_have_the_rule_of_three() -> None:
     twins = paired_difference(300, 0, 0)
     assert (twins.value, twins.low, twins.high) == (0.0, -0.01, 0.01)
+    always = paired_difference(10, 10, 10)
+    assert (always.value, always.low, always.high) == pytest.approx((1.0, 0.7, 1.0))
+
+
+def test_how_many_deals_would_separate() -> None:
+    """statistics.md, section 3: sd .41, so d = .05 takes about 530 pairs, .10 about 130, .20 about 33."""
+    for d, pairs in ((0.05, 530), (0.10, 130), (0.20, 33)):
+        n = 10**6
+        total = round(n * d)
+        squares = round((0.41**2 + d * d) * n)
+        assert deals_to_separate(n, total, squares) == pytest.approx(pairs, rel=0.03)
+    assert deals_to_separate(16, 2, 4) == deals_to_separate(16, -4, 16) == 126, "(2.8 / .125)^2 .25, in any unit"
+    for alike in ((16, 0, 4), (16, 16, 16), (1, 1, 1), (0, 0, 0)):
+        assert deals_to_separate(*alike) is None
+
+
+def test_what_is_always_the_same_is_not_known_exactly() -> None:
+    """Seven seats a deal that have .81 each, in millionths squared: nothing varies, so a deal counts as one."""
+    deals, y = 20_000, 7 * 81 * 10**10
+    rate = clustered_rate(deals, 7 * deals, 49 * deals, y * deals, y * y * deals, 7 * y * deals, scale=10**12)
+    plain = wilson(0.81, deals)
+    assert (rate.value, rate.low, rate.high) == pytest.approx((plain.value, plain.low, plain.high))
 
 
 def test_deviation_is_over_the_values_as_they_are() -> None:

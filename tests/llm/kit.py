@@ -1,8 +1,10 @@
-"""What the tests of the model side share: a scripted server, bodies of both protocols, small runs, a run's tables."""
+"""What the tests of the model side share: a scripted server, bodies of all protocols, small runs, a run's tables."""
 
 import json
 import sqlite3
 import threading
+import time
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -15,15 +17,21 @@ import yaml
 from dubito.experiment.config import Experiment
 from dubito.experiment.models import Watch, checked_models
 from dubito.experiment.runner import Run, play
+from dubito.llm.failures import AccountFault, Kind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request
+from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request, Usage
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry
 
-PROTOCOLS: Final[tuple[Protocol, ...]] = ("responses", "messages")
-BOT_OF: Final = {"responses": "OpenAIBot", "messages": "AnthropicBot"}
+PROTOCOLS: Final[tuple[Protocol, ...]] = ("responses", "chat", "messages")
+BOT_OF: Final[Mapping[Protocol, str]] = {"responses": "OpenAIBot", "chat": "LLMBot", "messages": "AnthropicBot"}
+PATH_OF: Final[Mapping[Protocol, str]] = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "messages": "/v1/messages",
+}
 KEY: Final = "sk-7f3a-the-key-of-the-test"
 YES: Final = '{"answer": true}'
 PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
@@ -46,13 +54,19 @@ class Heard:
     @property
     def protocol(self) -> Protocol:
         """Which one it speaks, by its path."""
-        return "messages" if self.path.endswith("/messages") else "responses"
+        (protocol,) = [name for name in PROTOCOLS if self.path.endswith(PATH_OF[name])]
+        return protocol
+
+    @property
+    def conversation(self) -> list[dict[str, Any]]:
+        """The messages that it holds, in turn."""
+        messages: list[dict[str, Any]] = self.body["input" if self.protocol == "responses" else "messages"]
+        return messages
 
     @property
     def re_asked(self) -> bool:
         """Whether the model is asked again."""
-        conversation = self.body["messages"] if self.protocol == "messages" else self.body["input"]
-        return any(message["role"] == "assistant" for message in conversation)
+        return any(message["role"] == "assistant" for message in self.conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +142,13 @@ def reply_body(protocol: Protocol, text: str | None = YES, finish: str = "stop",
         reason = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "filter": "refusal"}[finish]
         content = [] if text is None else [{"type": "text", "text": text}]
         return {"type": "message", "content": content, "stop_reason": reason, "usage": usage} | changes
+    if protocol == "chat":
+        reason = {"refusal": "stop", "filter": "content_filter"}.get(finish, finish)
+        declined = finish == "refusal"
+        message = {"role": "assistant", "content": None if declined else text, "refusal": text if declined else None}
+        choice = {"index": 0, "message": message, "finish_reason": reason}
+        usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+        return {"object": "chat.completion", "choices": [choice], "usage": usage} | changes
     part = {"type": "refusal", "refusal": text} if finish == "refusal" else {"type": "output_text", "text": text}
     output = [] if text is None else [{"type": "message", "role": "assistant", "content": [part]}]
     why = {"length": "max_output_tokens", "filter": "content_filter"}.get(finish)
@@ -153,32 +174,46 @@ def settings(protocol: Protocol = "responses", **changes: Any) -> ModelSettings:
     return ModelSettings.model_validate({"api": protocol, "model": "some-model", "base_url": "house", **changes})
 
 
-def ask(number: int = 0, protocol: Protocol = "responses", draw: str = "d", game: int = 7) -> Ask:
+def ask(number: int = 0, protocol: Protocol = "responses", draw: str = "d", game: int = 7, **body: Any) -> Ask:
     """An attempt; its number tells its request from others."""
-    path = "/responses" if protocol == "responses" else "/v1/messages"
-    return Ask(Request(protocol, path, {"model": "m", "n": number}), draw, replace(PLACE, game=game, decision=number))
+    request = Request(protocol, PATH_OF[protocol], {"model": "m", "n": number} | body)
+    return Ask(request, draw, replace(PLACE, game=game, decision=number))
 
 
-def reply(text: str = YES, protocol: Protocol = "responses") -> Reply:
+def reply(text: str = YES, protocol: Protocol = "responses", usage: Usage | None = None) -> Reply:
     """A good reply."""
-    return Reply(text, "stop", None, Received(200, json.dumps(reply_body(protocol, text))))
+    return Reply(text, "stop", usage, Received(200, json.dumps(reply_body(protocol, text))))
 
 
 class Unhurried(Watch):
-    """Waits no time at all, and keeps for how long it should have."""
+    """Waits no time at all: for it, time passes faster."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
+        super().__init__(clock=lambda: time.monotonic() + self._slept)
+        self._slept = 0.0
 
     def sleep(self, seconds: float, why: str) -> None:
         """Waits no time."""
-        self.waits.append(seconds)
+        with self._lock:
+            self._slept += seconds
 
 
 def contender(name: str, model: str = "house-random", bot: str = "OpenAIBot", **more: Any) -> dict[str, Any]:
     """The config of a model player; it asks the house unless told otherwise."""
     return {"bot": bot, "name": name, "model": model, "base_url": "house"} | more
+
+
+class Serves(typing.Protocol):
+    """Whatever listens somewhere."""
+
+    def base_url(self, protocol: Protocol) -> str:
+        """The base URL for that protocol's SDK."""
+
+
+def asker(server: Serves, protocol: Protocol = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
+    """The config of a player that asks this server in this protocol."""
+    settings = {"base_url": server.base_url(protocol), "api": protocol} | more
+    return contender(name, "some-model", BOT_OF[protocol], **settings)
 
 
 def small(*contenders: dict[str, Any], games: int = 4, turns: int = 12, **config: Any) -> Experiment:
@@ -187,9 +222,9 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 12, **config
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
-def ran(of: Experiment, folder: Path, **calls: Any) -> Run:
+def ran(of: Experiment, folder: Path, watch: Watch | None = None, **calls: Any) -> Run:
     """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
-    how = replace(means(folder, **calls), watch=Unhurried())
+    how = replace(means(folder, **calls), watch=watch or Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)
 
 
@@ -241,3 +276,43 @@ class Line:
         """One try that is answered so."""
         self.next = said
         return self._providers[ask.request.protocol](ask, 1, 20.0)
+
+
+class Clock:
+    """A time that passes only by sleeping; keeps for how long everybody slept, and why."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self.whys: list[str] = []
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float, why: str) -> None:
+        """Let so much time pass at once; whoever sleeps meanwhile has slept as well."""
+        with self._lock:
+            self.slept.append(seconds)
+            self.whys.append(why)
+            self.now += seconds
+
+
+Outcome = Kind | TryFailed | AccountFault | Reply | None  # None: a plain reply
+
+
+class Script:
+    """A try that does what it is told, in order; then it replies."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self._outcomes = list(outcomes)
+        self.numbers: list[int] = []  # of the tries it got
+
+    def __call__(self, ask: Ask, number: int) -> Reply:
+        self.numbers.append(number)
+        outcome = self._outcomes.pop(0) if self._outcomes else None
+        if isinstance(outcome, str):
+            raise TryFailed(outcome, f"a {outcome} failure")
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome or reply()

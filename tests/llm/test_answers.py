@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from dubito.llm.answers import REASKS, SCHEMA, Answer, read_answer
-from dubito.llm.failures import CAUSES, AttemptFailed
-from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Finish, Protocol, Received, Reply
-from tests.llm.kit import PROTOCOLS, settings
+from dubito.llm.answers import REASKS, Answered, form_of, re_ask, read_answer
+from dubito.llm.failures import CAUSES, AttemptFailed, Cause
+from dubito.llm.wire import Finish, Received, Reply
+
+PLAIN = form_of(("answer",), "C")
 
 
 def said(text: str | None, finish: Finish = "stop") -> Reply:
@@ -29,12 +28,16 @@ def said(text: str | None, finish: Finish = "stop") -> Reply:
     ],
 )
 def test_json_true_and_false_are_the_answer(text: str, answer: bool) -> None:
-    assert read_answer(said(text)) is answer
+    read = read_answer(said(text), PLAIN)
+    assert read == Answered(answer, None, impossible=False)
+    assert type(read.answer) is bool
 
 
 NO_JSON = "it is not JSON"
 NO_OBJECT = "it is no JSON object"
-NO_BOOL = "`answer` is neither true nor false"
+AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
+EMPTY = "it holds no text"
+NO_BOOL = "`answer` is neither true nor false (without quotes)"
 OTHERS = "it has other fields than `answer`"
 MALFORMED = {
     "a text": ('{"answer": "true"}', NO_BOOL),
@@ -55,18 +58,18 @@ MALFORMED = {
     "a list": ('[{"answer": true}]', NO_OBJECT),
     "a bare bool": ("true", NO_OBJECT),
     "a bare text": ('"true"', NO_OBJECT),
-    "a fence": ('```json\n{"answer": true}\n```', NO_JSON),
+    "a fence": ('```json\n{"answer": true}\n```', AROUND),
     "prose": ("Yes, I doubt it.", NO_JSON),
-    "prose before": ('My answer: {"answer": true}', NO_JSON),
-    "a text behind": ('{"answer": true} because he lies', NO_JSON),
+    "prose before": ('My answer: {"answer": true}', AROUND),
+    "a text behind": ('{"answer": true} because he lies', AROUND),
     "two objects": ('{"answer": true}{"answer": true}', NO_JSON),
     "cut off": ('{"answer": tr', NO_JSON),
     "Python": ("{'answer': True}", NO_JSON),
     "a comma behind": ('{"answer": true,}', NO_JSON),
-    "a byte order mark": ('\ufeff{"answer": true}', NO_JSON),
-    "nothing": ("", NO_JSON),
-    "blanks": (" \n ", NO_JSON),
-    "no-break spaces": ('\u00a0{"answer": true}', NO_JSON),
+    "a byte order mark": ('\ufeff{"answer": true}', AROUND),
+    "nothing": ("", EMPTY),
+    "blanks": (" \n ", EMPTY),
+    "no-break spaces": ('\u00a0{"answer": true}', AROUND),
     "a surrogate": ("\ud800", NO_JSON),
     "huge nesting": ("[" * 100_000 + "]" * 100_000, NO_JSON),
     "huge nesting of objects": ('{"answer":' * 100_000 + "true" + "}" * 100_000, NO_JSON),
@@ -76,22 +79,22 @@ MALFORMED = {
 @pytest.mark.parametrize(("text", "detail"), MALFORMED.values(), ids=MALFORMED)
 def test_anything_else_is_malformed_and_says_why(text: str, detail: str) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(text))
+        read_answer(said(text), PLAIN)
     assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "9" * 5000, "1e999"])
 def test_numbers_that_are_none_are_malformed(number: str) -> None:
     with pytest.raises(AttemptFailed, match=r"^malformed: .") as failed:
-        read_answer(said(f'{{"answer": {number}}}'))
+        read_answer(said(f'{{"answer": {number}}}'), PLAIN)
     assert failed.value.detail in (NO_BOOL, NO_JSON)
 
 
 def test_a_lone_surrogate_inside_an_answer_is_malformed() -> None:
     with pytest.raises(AttemptFailed, match=r"^malformed: "):
-        read_answer(said('{"answer": "\ud800"}'))
+        read_answer(said('{"answer": "\ud800"}'), PLAIN)
     with pytest.raises(AttemptFailed, match=r"^malformed: "):
-        read_answer(said('{"answer": "\\ud800"}'))
+        read_answer(said('{"answer": "\\ud800"}'), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -106,21 +109,21 @@ def test_how_the_model_finished_counts_before_its_text(
     finish: Finish, cause: str, detail: str, text: str | None
 ) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(text, finish))
+        read_answer(said(text, finish), PLAIN)
     assert (failed.value.cause, failed.value.detail, failed.value.text) == (cause, detail, text)
 
 
 @pytest.mark.parametrize("finish", ["stop", "other"])
 def test_no_text_is_malformed(finish: Finish) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(None, finish))
-    assert (failed.value.cause, failed.value.detail) == ("malformed", "the reply holds no text")
+        read_answer(said(None, finish), PLAIN)
+    assert (failed.value.cause, failed.value.detail) == ("malformed", "it holds no text")
 
 
 @given(st.text())
 def test_a_text_is_the_answer_or_malformed(text: str) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(text))
+        read_answer(said(text), PLAIN)
     assert failed.value.cause == "malformed"
 
 
@@ -140,36 +143,32 @@ VALUES = st.recursive(
 @given(VALUES.filter(no_answer))
 def test_json_that_is_no_answer_is_malformed(value: Any) -> None:
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(said(json.dumps(value)))
+        read_answer(said(json.dumps(value)), PLAIN)
     assert failed.value.cause == "malformed"
     assert failed.value.detail
 
 
-def test_the_schema_is_the_one_that_is_validated() -> None:
-    assert SCHEMA == {
+def test_the_schema_of_the_answer_alone() -> None:
+    assert PLAIN.schema == {
         "type": "object",
-        "properties": {"answer": {"title": "Answer", "type": "boolean"}},
+        "properties": {"answer": {"type": "boolean"}},
         "required": ["answer"],
         "additionalProperties": False,
     }
-    assert set(SCHEMA["properties"]) == set(Answer.model_fields)
-    with pytest.raises(ValidationError):
-        Answer.model_validate({"answer": True, "more": 1})
+    assert PLAIN.fields == ("answer",)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_schema_is_sent_in_each_protocol(protocol: Protocol) -> None:
-    body = build_request(settings(protocol), Exchange("system", "user"), "key").body
-    if protocol == "responses":
-        assert body["text"] == {
-            "format": {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA},
-        }
-    else:
-        assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+def asked_again(cause: Cause) -> str | None:
+    return re_ask(AttemptFailed(cause, NO_JSON), PLAIN)
 
 
 def test_a_cause_that_asking_again_may_mend_has_its_words() -> None:
-    assert set(REASKS) == set(CAUSES) - {"unreachable", "too_long"}
-    assert "it is not JSON" in REASKS["malformed"].format(detail=NO_JSON)
-    for words in REASKS.values():
-        assert '{"answer": true} or {"answer": false}' in words.format(detail="x")
+    assert {cause for cause in CAUSES if asked_again(cause)} == set(REASKS) == set(CAUSES) - {"unreachable", "too_long"}
+    assert NO_JSON in (asked_again("malformed") or "")
+    for cause in REASKS:
+        assert '{"answer": true} or {"answer": false}' in (asked_again(cause) or "")
+
+
+def test_what_a_model_said_may_hold_braces() -> None:
+    failure = AttemptFailed("malformed", "it has {0} {detail} {", "{}")
+    assert "it has {0} {detail} {" in (re_ask(failure, PLAIN) or "")

@@ -40,11 +40,14 @@ def test_no_key(shell: Shell, bot: str, variable: str, monkeypatch: pytest.Monke
     refused(shell, "environment variable MINE", bot=bot, base_url="house", api_key_env="MINE")
 
 
-@pytest.mark.parametrize("bot", ["OpenAIBot", "AnthropicBot"])
+@pytest.mark.parametrize("bot", ["OpenAIBot", "AnthropicBot", "LLMBot"])
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("wrong-key", ("house (MINE) refused the key (status 401)", "check MINE")),
+        (
+            "wrong-key",
+            ("house (MINE) refused the key (status 401)", "set MINE, or change `api_key_env` in the entry of 'Asker'"),
+        ),
         ("broke-key", ("house (MINE) has no money left", "top it up")),
     ],
 )
@@ -52,7 +55,8 @@ def test_a_key_that_is_not_good(
     shell: Shell, bot: str, key: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", key)
-    said = sentence_after_no_game(played(shell, contender("Asker", bot=bot, api_key_env="MINE")))
+    more = {"api": "chat"} if bot == "LLMBot" else {}
+    said = sentence_after_no_game(played(shell, contender("Asker", bot=bot, api_key_env="MINE", **more)))
     for word in (*words, "0 of 2 games are kept in r"):
         assert word in said
     assert key not in said
@@ -70,8 +74,8 @@ def test_a_wrong_address(shell: Shell) -> None:
     with House() as house:
         wrong = contender("Asker", base_url=f"{house.openai_base_url}/v2")
         said = sentence_after_no_game(played(shell, wrong))
-    assert "has no model 'house-random', or is no such server" in said
-    assert "check `model` and `base_url`" in said
+    assert "has no model 'house-random', or `api` or `base_url` is wrong: {" in said
+    assert "change `model` in the entry of 'Asker'" in said
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://127.0.0.1/v1", "http://", "http://[::1", "http://a:b"])
@@ -82,16 +86,21 @@ def test_an_address_that_is_none(shell: Shell, address: str) -> None:
 def test_a_server_that_is_down(shell: Shell) -> None:
     with House() as house:
         gone = house.openai_base_url
-    said = sentence_after_no_game(played(shell, contender("Asker", base_url=gone, tries=1), games=30))
-    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: [23]\d connection failures", said)
+    down = contender("Asker", base_url=gone, tries=1)
+    said = sentence_after_no_game(played(shell, down))
+    assert said.startswith("the preflight of Asker got no reply (unreachable: 1 tries, the last: ")
+    assert "; check `base_url` in its entry; 0 of 2 games are kept" in said
+    said = sentence_after_no_game(played(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
+    assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: 20 connection failures", said)
     assert "check that it is up and that `base_url` is right" in said
 
 
-@pytest.mark.parametrize("bot", ["OpenAIBot", "AnthropicBot"])
+@pytest.mark.parametrize("bot", ["OpenAIBot", "AnthropicBot", "LLMBot"])
 def test_an_unknown_model(shell: Shell, bot: str) -> None:
-    said = sentence_after_no_game(played(shell, contender("Asker", "house-sharpp", bot)))
-    assert said.startswith("house (no key) has no model 'house-sharpp'")
-    assert "check `model` and `base_url`" in said
+    more = {"api": "chat"} if bot == "LLMBot" else {}
+    said = sentence_after_no_game(played(shell, contender("Asker", "house-sharpp", bot, **more)))
+    assert said.startswith("house (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
+    assert "; change `model` in the entry of 'Asker'; 0 of 2 games are kept in r" in said
 
 
 def test_an_unknown_prompt(shell: Shell) -> None:
@@ -121,21 +130,6 @@ def test_a_cache_with_a_pickle_in_it(shell: Shell) -> None:
         for key in list(cache):
             cache[key] = {"no": "text"}
     assert played(shell, contender("Asker"), games=1, flags=["--output", "s"]).code in (2, 3)
-
-
-@pytest.mark.parametrize("calls", ["0", "-1", "many", ""])
-def test_a_budget_of_nothing(shell: Shell, calls: str) -> None:
-    said = sentence(played(shell, contender("Asker"), flags=("--budget", f"calls={calls}")), 2)
-    assert "--budget" in said
-    assert "at least 1" in said or "a whole number" in said
-
-
-def test_a_budget_of_something_else(shell: Shell) -> None:
-    said = sentence(played(shell, contender("Asker"), flags=("--budget", "call=5")), 2)
-    assert "unknown key 'call': did you mean 'calls'?" in said
-    assert "c.yaml: budget.calls: must" not in said
-    said = sentence(played(shell, contender("Asker"), budget={"calls": 0}), 2)
-    assert said == "c.yaml: budget.calls: must be at least 1, not 0"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +173,13 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
     assert check_settings("x", {"api": "responses", "model": "m", "parameters": {name: 5}}).parameters == {name: 5}
 
 
-@pytest.mark.parametrize("name", ["model", "input", "messages", "store", "stream", "max_tokens"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("model", "input", "messages", "store", "stream", "max_tokens", "max_output_tokens", "max_completion_tokens"),
+        *("response_format", "text", "system", "n", "best_of"),
+    ],
+)
 def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> None:
     refused(shell, f"Asker: parameters.{name}: the harness sends this itself", parameters={name: 1})
 
@@ -196,7 +196,9 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"max_output": 1}, "Asker: max_output: must be greater than or equal to 16"),
         ({"model": ""}, "Asker: model: "),
         ({"model": 4}, "Asker: model: must be a valid string"),
-        ({"api": "chatty"}, "Asker: api: must be 'responses' or 'messages'"),
+        ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat' or 'messages'"),
+        ({"response_format": "json"}, "Asker: response_format: must be 'json_schema', 'json_object' or 'text'"),
+        ({"response_format": "text"}, "Asker: response_format: only `api: chat` knows others than json_schema"),
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
     ],
 )
@@ -242,6 +244,27 @@ def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) ->
     (spec,) = experiment(games=1, bots=["StefaBot"], contenders=[short]).contenders
     assert (spec.name, spec.bot, spec.settings["model"]) == (short, bot, model)
     assert spec.settings.get("prompt") == prompt
+
+
+@pytest.mark.parametrize("api", ["responses", "chat", "messages"])
+def test_a_server_of_its_own_needs_a_key_of_its_own(shell: Shell, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a provider's key goes to nobody else by oversight."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "sk-of-the-provider")
+    refused(
+        shell,
+        "Asker: base_url is a server of its own: name the variable with its key in api_key_env",
+        bot="LLMBot",
+        api=api,
+        base_url="https://models.example/v1",
+    )
+
+
+def test_two_contenders_of_one_name(shell: Shell) -> None:
+    said = sentence(played(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
+    assert said == "two players are named 'Asker': give one a name of its own, {bot: ..., name: ...}"
+    said = sentence(played(shell, contender("StefaBot")), 2)
+    assert said == "the contender 'StefaBot' has the name of another player of the field: rename one"
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])

@@ -15,11 +15,15 @@ import diskcache
 import pytest
 
 from dubito.errors import RunStopped, UsageError
-from dubito.llm.cache import ReplyCache
+from dubito.llm.cache import ReplyCache, key_of_reply
 from dubito.llm.failures import AccountFault, AttemptFailed
-from dubito.llm.wire import Received
+from dubito.llm.wire import Received, Request, digest_of
+from tests.llm.kit import ask
 
-PARTS = ("http://127.0.0.1:1/v1", "request", "draw")
+ASKED = ask(1).request
+OTHER = ask(2).request
+PARTS = ("http://127.0.0.1:1/v1", ASKED, "draw")
+KEY = key_of_reply(PARTS[0], ASKED.digest, PARTS[2])
 GOOD = Received(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
 
 
@@ -45,30 +49,52 @@ def never() -> Received:
 
 
 def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> None:
-    assert not cache.find(*PARTS)
+    assert KEY not in cache
     assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
     assert cache.once(*PARTS, never) == (GOOD, True)
-    assert cache.find(*PARTS)
+    assert KEY in cache
     with closing(ReplyCache(folder)) as again:
         assert again.once(*PARTS, never) == (GOOD, True)
 
 
-@pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], "other", PARTS[2]), (*PARTS[:2], "other")])
-def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], OTHER, PARTS[2]), (*PARTS[:2], "other")])
+def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, Request, str]) -> None:
     cache.once(*PARTS, says(GOOD))
     different = Received(200, "different")
     assert cache.once(*other, says(different)) == (different, False)
     assert cache.once(*PARTS, never) == (GOOD, True)
 
 
-def test_no_part_of_a_key_can_borrow_from_another(cache: ReplyCache) -> None:
-    keys = {cache.key(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
+def test_no_part_of_a_key_can_borrow_from_another() -> None:
+    keys = {key_of_reply(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
     assert len(keys) == 4
 
 
-def test_the_key_stays_what_it_is(cache: ReplyCache) -> None:
+def test_the_key_stays_what_it_is() -> None:
     """A new key would make everybody pay again."""
-    assert cache.key(*PARTS) == "7ca85be6cd58e5e72fbd0b1d0d0103f1af0012379a111b782bf5e8f4d0097d01"
+    assert KEY == "3419a1d612d20b39f3fb0b9ced6b7208c00b619f5428006c9c51e2c1051ab7e9"
+    assert ASKED.digest == "5ee33ff63cac751285f67cf5d656cacf4382520b4dd9adaf3bd433e7ef1cc502"
+
+
+def test_an_entry_says_what_it_answers(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    with closing(ReplyCache(folder)) as again:
+        entry = again.entry(KEY)
+    assert entry is not None
+    assert (entry.server, entry.request, entry.draw) == (PARTS[0], ASKED.text, PARTS[2])
+    assert (entry.received, entry.key) == (GOOD, KEY)
+    assert cache.entry("another") is None
+
+
+def test_all_keys_and_nothing_else_are_listed_and_counted(cache: ReplyCache) -> None:
+    assert (list(cache), len(cache)) == ([], 0)
+    for number in range(3):
+        cache.once("s", ask(number).request, "d", says(GOOD))
+    assert list(cache) == [key_of_reply("s", ask(number).request.digest, "d") for number in range(3)]
+    assert len(cache) == 3
+    assert [key for key in (*cache, "written") if key not in cache] == ["written"]
+    assert cache.entry("written") is None
+    assert cache.bytes > 0
 
 
 def test_one_flight_per_key(cache: ReplyCache) -> None:
@@ -100,7 +126,7 @@ def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
         return GOOD
 
     with ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda draw: cache.once("s", "r", draw, ask), "12"))
+        answers = list(pool.map(lambda draw: cache.once("s", ASKED, draw, ask), "12"))
     assert answers == [(GOOD, False), (GOOD, False)]
 
 
@@ -197,7 +223,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp_path: Path, mode: int) -> None:
     cache.once(*PARTS, says(GOOD))
     evil = pickle.dumps(Evil(tmp_path / "opened"))
-    change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, cache.key(*PARTS))
+    change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, KEY)
     with pytest.raises(RunStopped, match="it was not written by Dubito"):
         cache.once(*PARTS, never)
     assert not (tmp_path / "opened").exists()
@@ -206,35 +232,89 @@ def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp
 @pytest.mark.parametrize("value", [b"bytes", 7, 1.5])
 def test_a_value_that_is_no_text_is_refused(cache: ReplyCache, folder: Path, value: object) -> None:
     cache.once(*PARTS, says(GOOD))
-    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", value, cache.key(*PARTS))
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", value, KEY)
     with pytest.raises(RunStopped, match="it was not written by Dubito"):
         cache.once(*PARTS, never)
 
 
-def text_of(**changes: Any) -> str:
-    whole = {"server": PARTS[0], "request": PARTS[1], "draw": PARTS[2], "status": 200, "raw": "{}", "headers": {}}
-    return json.dumps(whole | changes)
+def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]:
+    """The seal of an entry, and what it holds."""
+    key = key_of_reply(PARTS[0], request.digest, PARTS[2])
+    with closing(sqlite3.connect(folder / "cache.db")) as connection:
+        ((text,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (key,))
+    seal, _, packed = text.partition("\n")
+    return seal, json.loads(packed)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "{", "null", "[]", "7", '"text"', "{}"),
-        *(text_of(server="house"), text_of(request="another"), text_of(draw="another")),
-        *(text_of(raw=None), text_of(raw=7), text_of(raw={})),
-    ],
-)
-def test_a_changed_text_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
-    cache.once(*PARTS, says(GOOD))
-    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, cache.key(*PARTS))
-    with pytest.raises(RunStopped, match=r"was changed by hand: delete it, or use another --cache"):
+def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
+    """Change parts of the entry by hand."""
+    seal, content = stored(folder)
+    packed = json.dumps(content | changes)
+    text = f"{digest_of(packed) if seal_anew else seal}\n{packed}"
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, KEY)
+
+
+def refused(cache: ReplyCache) -> None:
+    """The entry is neither used nor shown, and named as one of the bad ones."""
+    sentence = rf"entry {KEY} of the cache .* was changed by hand: delete it, or use another --cache"
+    with pytest.raises(RunStopped, match=sentence):
         cache.once(*PARTS, never)
+    with pytest.raises(RunStopped, match=sentence):
+        cache.entry(KEY)
+    (fault,) = cache.faults()
+    assert KEY in fault
+
+
+CHANGES: list[dict[str, Any]] = [
+    *({"server": "house"}, {"request": "another"}, {"draw": "another"}, {"sent": ""}),
+    *({"raw": None}, {"raw": 7}, {"raw": GOOD.raw + " "}, {"status": 201}, {"headers": {}}, {"more": 1}),
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_a_changed_entry_is_refused(cache: ReplyCache, folder: Path, changes: dict[str, Any]) -> None:
+    cache.once(*PARTS, says(GOOD))
+    rewrite(folder, **changes)
+    refused(cache)
+
+
+@pytest.mark.parametrize("changes", [{"server": "house"}, {"draw": "another"}], ids=str)
+def test_an_entry_of_something_else_is_refused_even_if_it_is_sealed(
+    cache: ReplyCache, folder: Path, changes: dict[str, Any]
+) -> None:
+    cache.once(*PARTS, says(GOOD))
+    rewrite(folder, seal_anew=True, **changes)
+    refused(cache)
+
+
+def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
+    rewrite(folder, seal_anew=True, sent=stored(folder, OTHER)[1]["sent"])
+    with pytest.raises(RunStopped, match="was changed by hand"):
+        cache.entry(KEY)
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "7", '"text"', "\n{}", "a seal\n{}"])
+def test_a_text_that_is_no_entry_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
+    cache.once(*PARTS, says(GOOD))
+    change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, KEY)
+    refused(cache)
+
+
+def test_entries_that_are_as_they_were_written_have_no_faults(cache: ReplyCache, folder: Path) -> None:
+    """Otherwise the tests above would show nothing."""
+    cache.once(*PARTS, says(GOOD))
+    cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
+    rewrite(folder)
+    assert cache.once(*PARTS, never) == (GOOD, True)
+    assert list(cache.faults()) == []
 
 
 def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -> None:
     cache.once(*PARTS, says(GOOD))
-    other = cache.key("house", *PARTS[1:])
-    change(folder, "UPDATE Cache SET key = ? WHERE key = ?", other, cache.key(*PARTS))
+    other = key_of_reply("house", ASKED.digest, PARTS[2])
+    change(folder, "UPDATE Cache SET key = ? WHERE key = ?", other, KEY)
     with pytest.raises(RunStopped, match="was changed by hand"):
         cache.once("house", *PARTS[1:], never)
 

@@ -17,9 +17,9 @@ from tests.llm.kit import config_file, contender, played, rows
 PAGE = (REPO / "docs" / "writing-a-model-bot.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, page: str = PAGE) -> list[str]:
     """The page's code blocks in that language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def name_of(source: str) -> str:
@@ -47,8 +47,8 @@ def written(shell: Shell) -> Shell:
 
 
 def requests(player: str) -> list[str]:
-    """Every request of a player in the run `r`, as canonical text."""
-    query = "SELECT text FROM attempts JOIN texts ON request = digest WHERE player = ?"
+    """Every question to a player in the run `r`, as canonical text."""
+    query = "SELECT text FROM attempts JOIN texts ON request = digest WHERE player = ? AND game >= 0"
     return [zlib.decompress(text).decode() for (text,) in rows(Path("r"), query, (player,))]
 
 
@@ -168,3 +168,15 @@ def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
     free = [each for each in requests("own") if fact("node", each) == then and fact("held_of_number", each) != "0"]
     assert free
     assert [each for each in free if question not in each] == []
+
+
+@pytest.mark.parametrize("page", ["servers.md", "money.md"])
+def test_the_configs_of_other_servers_and_of_money_are_accepted(shell: Shell, page: str) -> None:
+    """Asked offline: everything is checked, and only the replies are missing."""
+    found = blocks("yaml", (REPO / "docs" / page).read_text())
+    assert found
+    for number, text in enumerate(found):
+        config = yaml.safe_load(text)
+        players = config.pop("contenders", [contender("one")])
+        ended = played(shell, *players, games=len(players), flags=["--offline", "--output", f"r{number}"], **config)
+        assert (ended.code, "--offline: the cache has no reply" in ended.err) == (3, True), ended.err

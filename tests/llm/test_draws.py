@@ -71,6 +71,10 @@ def test_the_account_of_a_player() -> None:
     assert account_of(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
         "responses", "http://127.0.0.1:1/v1", None
     )
-    elsewhere = account_of(settings(base_url="https://models.example/v1"))
-    assert elsewhere == Account("responses", "https://models.example/v1", "OPENAI_API_KEY")
+    chat = account_of(settings("chat", base_url=None))
+    assert chat == Account("chat", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    assert account_of(settings("chat", base_url="https://api.openai.com/v1/")) == chat, "spelled out or not"
+    elsewhere = account_of(settings(base_url="https://models.example/v1", api_key_env="MINE"))
+    assert elsewhere == Account("responses", "https://models.example/v1", "MINE")
+    assert account_of(settings(base_url="https://models.example/v1")).key_env is None, "nobody's key by oversight"
     assert account_of(settings(api_key_env="MINE")).key_env == "MINE"

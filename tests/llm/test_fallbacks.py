@@ -1,6 +1,5 @@
 """When a model gives no answer: counted by cause, played by the fallback, shown; an outage or a fault stops the run."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,16 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.runner import Run
+from dubito.llm.prices import read_prices
 from dubito.llm.wire import Protocol
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.llm.kit import (
-    BOT_OF,
     PROTOCOLS,
     YES,
     Heard,
     Said,
     Server,
+    asker,
     contender,
     error_body,
     outcomes_of,
@@ -33,8 +33,7 @@ Answer = Callable[[Heard], Said]
 
 def run_at(server: Server, protocol: Protocol, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Run:
     """A short run of one contender that asks this server."""
-    who = contender("asker", "some-model", BOT_OF[protocol], base_url=server.base_url(protocol), **more)
-    return ran(small(who, games=games, turns=turns), folder, in_flight=1)
+    return ran(small(asker(server, protocol, **more), games=games, turns=turns), folder, in_flight=1)
 
 
 def always(text: str | None = YES, finish: str = "stop") -> Answer:
@@ -48,6 +47,7 @@ def failing(status: int, kind: str = "some_error", message: str = "no") -> Answe
 CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, requests a decision
     "prose": (always("Yes, I doubt it."), "malformed", 2),
     "fences": (always(f"```json\n{YES}\n```"), "malformed", 2),
+    "thoughts": (always(f"<think>He lies.</think>{YES}"), "malformed", 2),
     "a refusal": (always("I cannot.", "refusal"), "refused", 2),
     "a filter": (always(None, "filter"), "refused", 2),
     "cut off": (always('{"ans', "length"), "truncated", 2),
@@ -60,42 +60,46 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
 }
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("answer", "cause", "requests"), CAUSES.values(), ids=CAUSES)
-def test_each_cause_is_counted(tmp_path: Path, protocol: Protocol, answer: Answer, cause: str, requests: int) -> None:
+def test_each_cause_is_counted(tmp_path: Path, answer: Answer, cause: str, requests: int) -> None:
+    """In each protocol: a contender of each plays the same deal."""
     with Server(answer) as server:
-        run = run_at(server, protocol, tmp_path / "run", tries=3)
-    log = run.models["asker"]
+        players = [asker(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
+        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
     assert run.failure is None
-    assert set(log.outcomes) == {f"fallback:{cause}"}
-    assert log.decisions > 3
-    assert len(server.heard) == requests * log.decisions == log.calls
-    assert log.reasks == (log.decisions if requests == 2 else 0)
-    assert sum(heard.re_asked for heard in server.heard) == log.reasks
-    assert run.tally.games == 1, "a game with a fallback is never dropped"
-    unanswered = rows(run.folder, "SELECT count(*) FROM attempts WHERE reply IS NULL AND cause = ?", (cause,))
-    assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
+    assert run.tally.games == 3, "a game with a fallback is never dropped"
+    for protocol, log in run.models.items():
+        assert set(log.outcomes) == {f"fallback:{cause}"}
+        assert log.decisions > 3
+        heard = [heard for heard in server.heard if heard.protocol == protocol]
+        assert len(heard) == requests * log.decisions == log.calls
+        assert log.reasks == (log.decisions if requests == 2 else 0)
+        assert sum(each.re_asked for each in heard) == log.reasks
+        query = "SELECT count(*) FROM attempts WHERE player = ? AND reply IS NULL AND cause = ?"
+        unanswered = rows(run.folder, query, (protocol, cause))
+        assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     ("first", "asked_again"),
     [
         (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
         (always(None, "length"), "Your last reply was cut off before the answer."),
-        (always("I cannot.", "refusal"), "This is a card game among programs"),
+        (always("I cannot.", "refusal"), "Your last reply declined to answer. This is a card game among programs"),
     ],
 )
-def test_a_good_answer_to_a_re_ask_is_the_models(
-    tmp_path: Path, protocol: Protocol, first: Answer, asked_again: str
-) -> None:
-    with Server(lambda heard: says(protocol) if heard.re_asked else first(heard)) as server:
-        run = run_at(server, protocol, tmp_path / "run")
+def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
+    with Server(lambda heard: says(heard.protocol) if heard.re_asked else first(heard)) as server:
+        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
+        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
     assert set(outcomes_of(run.folder)) == {"model_after_reask"}
-    (last, again) = server.heard[-1].body["messages" if protocol == "messages" else "input"][-2:]
-    assert last["role"] == "assistant"
-    assert last["content"], "an empty message is refused by providers"
-    assert again["content"].startswith(asked_again)
+    again = [heard for heard in server.heard if heard.re_asked]
+    assert {heard.protocol for heard in again} == set(PROTOCOLS)
+    for heard in again:
+        (last, asked) = heard.conversation[-2:]
+        assert last["role"] == "assistant"
+        assert last["content"], "an empty message is refused by providers"
+        assert asked["content"].startswith(asked_again)
     assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1,)]
 
 
@@ -171,8 +175,9 @@ def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None
     assert 0 < run.tally.games < 30
     kept = "SELECT DISTINCT outcome FROM decisions WHERE game < ?"
     assert rows(run.folder, kept, (run.tally.games,)) == [("model",)]
-    given_up = rows(run.folder, "SELECT min(game) FROM decisions WHERE outcome != 'model'")
-    assert given_up == [(run.tally.games,)], "the game that took fallbacks within the outage is not among the kept"
+    assert set(outcomes_of(run.folder)) == {"model"}, "what was taken within the outage is taken back"
+    open_again = rows(run.folder, "SELECT min(game) FROM attempts WHERE reply IS NULL AND cause IS NULL")
+    assert open_again == [(run.tally.games,)], "the game that met the outage is not among the kept"
 
 
 @pytest.mark.parametrize("good", [pytest.param(0), pytest.param(6)])
@@ -186,43 +191,25 @@ def test_a_row_of_failures_that_is_no_outage_is_played_by_the_fallback(tmp_path:
     assert run.tally.games == 1
 
 
-def test_the_summary_shows_them(shell: Shell) -> None:
-    """As text, an entry a line: decisions, fallbacks by cause, re-asks, calls, tokens."""
-
-    def answer(heard: Heard) -> Said:
-        return says("responses", finish="refusal") if "node: C" in heard.raw.decode() else says("responses")
-
-    with Server(answer) as server:
-        said = played(shell, contender("asker", base_url=server.base_url("responses")))
-    assert said.code == 0
-    lines = said.out.splitlines()
-    start = lines.index("Model players")
-    assert lines[start + 1].split("  ")[0] == "model player"
-    assert "fallback:refused" in lines[start + 1]
-    counts = outcomes_of(Path("r"))
-    refused, decisions = counts["fallback:refused"], sum(counts.values())
-    assert 0 < refused < decisions
-    share = f"{100 * refused / decisions:.1f}"
-    name, *cells = lines[start + 2].split()
-    calls = len(server.heard)
-    assert (name, cells) == (
-        "asker",
-        [f"{decisions}", share, share, f"{refused}", f"{calls}", "0.0", f"{100 * calls}", "0", f"{20 * calls}"],
-    )
-
-
-@pytest.mark.parametrize("count", [2**40, pytest.param(2**63)])
+@pytest.mark.parametrize("count", [2**24, 2**40, 2**63, 10**400])
 def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) -> None:
-    usage = {"input_tokens": count, "output_tokens": 1}
+    """At whatever price."""
+    usage = {"input_tokens": count, "output_tokens": count}
+    prices = read_prices(
+        {"some-model": dict.fromkeys(["input", "cached_input", "cache_write", "output"], 5000)}, "", REPO
+    )
     with Server(lambda heard: says(heard.protocol, usage=usage)) as server:
-        run = run_at(server, "responses", tmp_path / "run", turns=4)
+        run = ran(small(asker(server), games=1, turns=4), tmp_path / "run", prices=prices)
+    log = run.models["asker"]
     assert set(outcomes_of(run.folder)) == {"model"}
+    assert log.assumed == (0 if count == 2**24 else log.calls)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_half_a_character_in_a_reply_is_malformed_and_stops_nobody(tmp_path: Path, protocol: Protocol) -> None:
-    with Server(lambda heard: Said(body=json.dumps(json.loads(says(protocol, "\ud83d").body)))) as server:
-        run = run_at(server, protocol, tmp_path / "run", turns=4)
+def test_half_a_character_in_a_reply_is_malformed_and_stops_nobody(tmp_path: Path) -> None:
+    with Server(lambda heard: says(heard.protocol, "\ud83d")) as server:
+        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
+        run = ran(small(*players, games=3, turns=4), tmp_path / "run", in_flight=1)
+    assert len(server.heard) >= 6
     assert set(outcomes_of(run.folder)) == {"fallback:malformed"}
 
 

@@ -2,12 +2,16 @@
 
 import socket
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dubito.llm.failures import AccountFault, TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.providers import Provider, _retry_after
 from dubito.llm.settings import Account
 from dubito.llm.wire import Protocol
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, Server, error_body, says
@@ -56,14 +60,14 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Protoco
 @pytest.mark.parametrize(
     ("status", "sentence", "then"),
     [
-        (400, "rejected the request (status 400)", "check `parameters` and `model`"),
-        (401, "refused the key (status 401)", "check SOME_KEY"),
+        (400, "rejected the request (status 400): ", "change `parameters` in "),
+        (401, "refused the key (status 401)", "set SOME_KEY, or change `api_key_env` in "),
         (402, "has no money left (status 402)", "top it up"),
-        (403, "refused the key (status 403)", "check SOME_KEY"),
-        (404, "has no model 'some-model', or is no such server", "check `model` and `base_url`"),
-        (405, "rejected the request (status 405)", "check `parameters` and `model`"),
-        (413, "rejected the request (status 413)", "check `parameters` and `model`"),
-        (422, "rejected the request (status 422)", "check `parameters` and `model`"),
+        (403, "refused the key (status 403)", "set SOME_KEY, or change `api_key_env` in "),
+        (404, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
+        (405, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
+        (413, "rejected the request (status 413): ", "change `parameters` in "),
+        (422, "rejected the request (status 422): ", "change `parameters` in "),
     ],
 )
 def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
@@ -76,12 +80,12 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
     assert then in said
     assert "(SOME_KEY)" in said, "which account"
     assert "\n" not in said
+    assert status == 402 or said.endswith("the entry of 'Somebody'"), "whose setting it is"
     if status in (400, 404, 405, 413, 422):
         assert "the very reason" in said
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("status", [429, 503, 529, 500])
+@pytest.mark.parametrize(("protocol", "status"), [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)])
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -96,6 +100,14 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
         ({"retry_after": "inf"}, None),
         ({"retry_after": "soon"}, None),
         ({"retry_after": ""}, None),
+        ({"retry_after_ms": "250.5"}, 0.2505),
+        ({"retry_after_ms": "-5", "retry_after": "2"}, 2.0),
+        ({"retry_after": "1e12"}, 1e12),
+        ({"retry_after": "9" * 400}, None),
+        ({"retry_after": "1,5"}, None),
+        ({"retry_after": "0x10"}, None),
+        ({"retry_after": "Thu, 01 Jan 2026 00:00:00 GMT"}, 0.0),
+        ({"retry_after": "Thu, 32 Foo 2026 25:61:00 GMT"}, None),
     ],
 )
 def test_how_long_the_server_says_to_wait(
@@ -104,6 +116,50 @@ def test_how_long_the_server_says_to_wait(
     error = failure(line, protocol, refused(status, protocol, **headers))
     assert isinstance(error, TryFailed)
     assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Protocol) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
+    error = failure(line, protocol, refused(429, protocol, retry_after=date))
+    assert isinstance(error, TryFailed)
+    assert error.retry_after is not None
+    assert 86_400 < error.retry_after <= 2 * 86_400
+
+
+@given(st.text() | st.from_regex(r"[A-Za-z]{0,4},? ?[0-9 :+\-GMTZa-z,]*", fullmatch=True))
+@example(" ")
+@example("Fri, 31 Dec 9999 23:59:59 GMT")
+@example("Thu, 01 Jan 0001 00:00:00 +2359")
+def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
+    for name in ("retry-after", "retry-after-ms"):
+        seconds = _retry_after({name: said})
+        assert seconds is None or 0 <= seconds < float("inf")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "parameters", "message", "named"),
+    [
+        ("messages", {"temperature": 1}, "`temperature` is not supported with this model.", "parameters.temperature"),
+        ("responses", {"temperature": 1}, "Unsupported parameter: 'temperature' is no", "parameters.temperature"),
+        ("chat", {"top_p": 1, "top_logprobs": 2}, "Invalid 'top_logprobs': too many", "parameters.top_logprobs"),
+        ("chat", {"top_p": 1}, "Something else is wrong", "parameters"),
+        ("responses", {}, "Something is wrong", "parameters"),
+        ("responses", {}, "Invalid 'max_output_tokens': too many", "max_output"),
+        ("chat", {}, "max_tokens is too large: 8192", "max_output"),
+        ("chat", {}, "'max_completion_tokens' is unknown", "max_output"),
+        ("messages", {"thinking": {"type": "enabled"}}, "`max_tokens` must be greater than `thinking.b", "max_output"),
+        ("chat", {}, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "response_format"),
+        ("chat", {"user": "x"}, "The messages are wrong", "parameters"),
+    ],
+)
+def test_a_rejected_request_names_the_key_to_change(
+    line: Line, protocol: Protocol, parameters: dict[str, Any], message: str, named: str
+) -> None:
+    with pytest.raises(AccountFault) as failed:
+        line(refused(400, protocol, message=message), asked(protocol, parameters=parameters))
+    assert str(failed.value).endswith(f"; change `{named}` in the entry of 'Somebody'")
+    assert message in str(failed.value)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +193,22 @@ def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> No
         ("responses", 400, "context_length_exceeded", "Your input exceeds the context window of this model."),
         ("messages", 400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"),
         ("messages", 413, "request_too_large", "Request exceeds the maximum size"),
+        ("chat", 400, "context_length_exceeded", "This model's maximum context length is 4097 tokens."),
+        pytest.param(
+            *("chat", 400, "BadRequestError"),
+            "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+            id="vLLM",
+        ),
+        pytest.param(
+            *("chat", 400, "some_error"),
+            "This endpoint's maximum context length is 131072 tokens. However, you requested about 138956 tokens",
+            id="OpenRouter",
+        ),
+        pytest.param(
+            *("chat", 400, "exceed_context_size_error"),
+            "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            id="llama.cpp",
+        ),
     ],
 )
 def test_a_prompt_that_does_not_fit_is_too_long(

@@ -3,18 +3,19 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dubito.llm.answers import form_of
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Protocol, Received, canonical
-from tests.llm.kit import KEY, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
+from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
 PARAMETERS = {
     "reasoning": {"effort": "low", "summary": None},
@@ -26,6 +27,7 @@ PARAMETERS = {
     "timeout": 3,
     "extra_body": {"x": 1},
 }
+SCHEMA = form_of(("reasoning", "p_bluff", "answer"), "C").schema
 
 
 def provider(server: Server, protocol: Protocol, key: str = KEY) -> Provider:
@@ -36,7 +38,7 @@ def provider(server: Server, protocol: Protocol, key: str = KEY) -> Provider:
 
 def asked(protocol: Protocol, **changes: Any) -> Ask:
     """An attempt with a real request; its conversation has a re-ask."""
-    exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", (("I\x00 doubt", "Only JSON."),))
+    exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", SCHEMA, (("I\x00 doubt", "Only JSON."),))
     return Ask(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
 
 
@@ -59,9 +61,19 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Protocol, parameter
         call(ask, 2, 20.0)
     for heard in server.heard:
         assert canonical(heard.body) == before
-        assert heard.path == ("/v1/messages" if protocol == "messages" else "/v1/responses")
+        assert heard.path == f"{'' if protocol == 'messages' else '/v1'}{PATH_OF[protocol]}"
     assert canonical(ask.request.body) == before, "the request itself is left as it was"
     assert len(server.heard) == 2
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Protocol) -> None:
+    """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
+    with sent(protocol) as (server, _):
+        (heard,) = server.heard
+    properties = heard.raw.decode().partition('"properties"')[2]
+    places = [properties.index(f'"{field}"') for field in ("reasoning", "p_bluff", "answer")]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -102,7 +114,12 @@ def test_nothing_is_read_from_the_environment(protocol: Protocol, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("protocol", "variable"), [("messages", "ANTHROPIC_CUSTOM_HEADERS"), ("responses", "OPENAI_CUSTOM_HEADERS")]
+    ("protocol", "variable"),
+    [
+        ("messages", "ANTHROPIC_CUSTOM_HEADERS"),
+        ("responses", "OPENAI_CUSTOM_HEADERS"),
+        ("chat", "OPENAI_CUSTOM_HEADERS"),
+    ],
 )
 def test_no_header_is_read_from_the_environment(
     protocol: Protocol, variable: str, monkeypatch: pytest.MonkeyPatch
@@ -113,13 +130,7 @@ def test_no_header_is_read_from_the_environment(
     assert "x-planted" not in heard.headers
 
 
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        "responses",
-        pytest.param("messages"),
-    ],
-)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_proxy_stands_between_us_and_loopback(protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(lambda _: Said(502)) as proxy:
         for name in PROXIES:
@@ -143,7 +154,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Protocol, monkeypatch: pytes
     with Server(lambda _: says(protocol)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
         monkeypatch.setenv("http_proxy", proxy.address)
-        address = "http://models.example/v1" if protocol == "responses" else "http://models.example"
+        address = "http://models.example" if protocol == "messages" else "http://models.example/v1"
         with closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call:
             call(asked(protocol), 1, 20.0)
     (heard,) = proxy.heard
@@ -207,7 +218,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: P
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Protocol) -> None:
-    exchange = Exchange("S", "U", (("a half \ud83d", "Only JSON."),))
+    exchange = Exchange("S", "U", SCHEMA, (("a half \ud83d", "Only JSON."),))
     ask = replace(asked(protocol), request=build_request(settings(protocol), exchange, "k"))
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         call(ask, 1, 20.0)
@@ -217,10 +228,8 @@ def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Pro
 @pytest.mark.parametrize(
     ("protocol", "key"),
     [
-        pytest.param("responses", "schlüssel"),
-        pytest.param("responses", "ключ"),
-        ("responses", "two\nlines"),
-        ("messages", "two\nlines"),
+        *(("responses", "schlüssel"), ("chat", "schlüssel"), ("responses", "ключ"), ("chat", "ключ")),
+        *((protocol, "two\nlines") for protocol in PROTOCOLS),
     ],
 )
 def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Protocol, key: str) -> None:
@@ -248,3 +257,26 @@ def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
         with pytest.raises((TryFailed, RuntimeError), match=r"closed|Connection"):
             call(asked(protocol), 6, 20.0)
     provider(server, protocol).close()  # which was never used, and has nothing to close
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Protocol) -> None:
+    """Another port is another server; what it then says is no answer of the one that was asked."""
+    with Server(lambda _: says(protocol)) as other:
+        moved = Said(307, headers={"location": f"{other.address}/elsewhere"})
+        with (
+            Server(lambda _: moved) as server,
+            closing(provider(server, protocol)) as call,
+            suppress(AccountFault, TryFailed),
+        ):
+            call(asked(protocol), 1, 20.0)
+        assert len(server.heard) == 1
+    assert [heard for heard in other.heard if KEY in str(heard.headers)] == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_long_output_needs_no_stream(protocol: Protocol) -> None:
+    """Anthropic's SDK refuses some of these by itself, unless it is told a timeout."""
+    with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
+        assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200
+    assert len(server.heard) == 1

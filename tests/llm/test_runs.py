@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 from dubito.experiment.runner import Run
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from dubito.llm.cache import ReplyCache
+from dubito.llm.budget import Caps
+from dubito.llm.cache import key_of_reply
 from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, ran, rows, says, small
 
 
@@ -142,16 +143,16 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
 def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
     with house() as served:
         of = small(*two_at(served), games=8)
-        run = ran(of, tmp_path / "cut", calls=calls)
+        run = ran(of, tmp_path / "cut", caps=Caps(calls=calls))
         assert len(served.calls) == calls
-        assert f"the budget of {calls} calls is used up" in str(run.failure)
+        assert f"the budget is used up: {calls} of {calls} calls spent, and the next" in str(run.failure)
         assert rows(run.folder, "SELECT count(*) FROM tries") == [(calls,)]
         whole = ran(of, tmp_path / "whole")
         made = len(served.calls) - calls
         assert whole.failure is None
         assert sum(log.cached for log in whole.models.values()) == calls, "what was paid for is not asked again"
         check_kept(run, whole)
-        exact = ran(of, tmp_path / "exact", calls=made + calls, cache=tmp_path / "fresh")
+        exact = ran(of, tmp_path / "exact", caps=Caps(calls=made + calls), cache=tmp_path / "fresh")
     assert exact.failure is None
     assert exact.results_digest == whole.results_digest
 
@@ -169,7 +170,7 @@ def test_a_run_that_is_cut_keeps_the_deals_before_the_first_missing_one(tmp_path
     of = small(contender("one"), contender("two", "house-sharp"), games=8)
     whole = ran(of, tmp_path / "whole", in_flight=1)
     needed = rows(whole.folder, "SELECT count(*) FROM tries WHERE game < 4")[0][0]
-    cut = ran(of, tmp_path / "cut", in_flight=1, calls=needed + 1, cache=tmp_path / "fresh")
+    cut = ran(of, tmp_path / "cut", in_flight=1, caps=Caps(calls=needed + 1), cache=tmp_path / "fresh")
     assert cut.failure is not None
     assert cut.tally.games == 4
     check_kept(cut, whole)
@@ -215,10 +216,8 @@ def test_whole_deals_behind_the_first_missing_one_are_not_published(tmp_path: Pa
     whole = ran(of, tmp_path / "whole")
     query = "SELECT request, draw FROM attempts WHERE game = 1 ORDER BY decision DESC LIMIT 1"
     ((request, draw),) = rows(whole.folder, query)
-    with closing(ReplyCache(tmp_path / "cache")) as cache:
-        key = cache.key("house", request, draw)
     with diskcache.Cache(str(tmp_path / "cache")) as entries:
-        assert entries.delete(key)
+        assert entries.delete(key_of_reply("house", request, draw))
     cut = ran(of, tmp_path / "cut", offline=True, in_flight=32)
     assert "game 1, " in str(cut.failure)
     assert cut.tally.games == 1

@@ -9,7 +9,7 @@ from dubito.core_game import Game
 from dubito.facts import OwnPlay, Position
 from dubito.game_data import Event, TurnData, TurnOutput
 from dubito.handlers import Entrant, deal_table, step
-from dubito.llm.prompts import load_prompt
+from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.player import FiveNodes
 from dubito.registry import find_bots
 from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
@@ -17,7 +17,8 @@ from dubito.streams import DealStreams
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
-PLAIN = load_prompt("plain", REPO)
+PROMPTS = {name: load_prompt(name, REPO) for name in prompt_names(REPO)}
+PLAIN = PROMPTS["plain"]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
 

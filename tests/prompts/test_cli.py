@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from dubito.llm.prompts import load_prompt
 from dubito.positions import example_position, to_json
 from tests.cli.kit import Shell
-from tests.prompts.golden import renderings
-from tests.prompts.kit import PLAIN
+from tests.prompts.golden import NAMES, renderings
+from tests.prompts.kit import PLAIN, REPO
 
 
 @pytest.fixture
@@ -19,16 +20,20 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def test_list_names_every_prompt_with_title_and_digest(shell: Shell) -> None:
     said = shell("prompts", "list")
     assert said.code == 0
-    assert said.out.splitlines()[0] == "1 prompts"
-    assert said.out.splitlines()[2].split()[0] == "plain"
-    assert PLAIN.title in said.out
-    assert PLAIN.digest[:12] in said.out
+    title, _, *lines = said.out.splitlines()
+    assert title == "2 prompts"
+    assert [line.split()[0] for line in lines] == NAMES == ["plain", "reasoned"]
+    for name, line in zip(NAMES, lines, strict=True):
+        prompt = load_prompt(name, REPO)
+        assert prompt.title in line
+        assert prompt.digest[:12] in line
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("node", "ABCDE")
-def test_show_prints_the_golden_rendering(shell: Shell, node: str) -> None:
-    expected = next(text for file, text in renderings().items() if file.stem == node)
-    assert shell("prompts", "show", "plain", "--node", node).out == expected
+def test_show_prints_the_golden_rendering(shell: Shell, name: str, node: str) -> None:
+    expected = next(text for file, text in renderings(name).items() if file.stem == node)
+    assert shell("prompts", "show", name, "--node", node).out == expected
 
 
 def test_show_without_a_node_is_about_c(shell: Shell) -> None:

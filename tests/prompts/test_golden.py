@@ -3,26 +3,29 @@
 import pytest
 
 from dubito.facts import facts
+from dubito.llm.prompts import load_prompt
 from dubito.player import NODES
 from dubito.positions import example_position
 from dubito.rules import Rules
 from tests.prompts import golden
-from tests.prompts.kit import PLAIN, turns
+from tests.prompts.kit import PLAIN, REPO, turns
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_rendering_is_the_golden_one(node: str) -> None:
-    file = golden.FOLDER / f"{node}.txt"
-    assert file.read_bytes().decode() == golden.renderings()[file]
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_a_rendering_is_the_golden_one(name: str, node: str) -> None:
+    file = golden.folder(name) / f"{node}.txt"
+    assert file.read_bytes().decode() == golden.renderings(name)[file]
 
 
-def test_the_folder_holds_the_golden_renderings_and_nothing_else() -> None:
-    assert sorted(golden.FOLDER.iterdir()) == sorted(golden.renderings())
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> None:
+    assert sorted(golden.folder(name).iterdir()) == sorted(golden.renderings(name))
 
 
 def test_the_example_positions_have_much_to_tell() -> None:
     """Otherwise the golden renderings would freeze little."""
-    told = "\n".join(file.read_text() for file in golden.FOLDER.iterdir())
+    told = "\n".join(file.read_text() for file in golden.folder("plain").iterdir())
     for text in (": a bluff", ": honest", "Yours: ", "discards", "a hard win", ", known ", " less ", "sure_bluff: no"):
         assert text in told, text
 
@@ -39,18 +42,19 @@ def test_every_line_of_the_facts_has_its_meaning() -> None:
 
 @pytest.mark.parametrize("win_rule", ["immediate", "contested"])
 @pytest.mark.parametrize("size", [3, 4, 5, 8])
-def test_the_request_begins_like_the_one_before(size: int, win_rule: str) -> None:
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_the_request_begins_like_the_one_before(name: str, size: int, win_rule: str) -> None:
     """The system text stays the same through a game, and from a player's fifth decision on three quarters of a
     request are the beginning of his request before: providers charge less for that part.
     """
-    rules = Rules(win_rule=win_rule)  # type: ignore[arg-type]
+    prompt, rules = load_prompt(name, REPO), Rules(win_rule=win_rule)  # type: ignore[arg-type]
     for deal in range(3):
         last: dict[int, bytes] = {}
         decisions = dict.fromkeys(range(size), 0)
         systems: dict[int, set[str]] = {seat: set() for seat in range(size)}
         for _, positions in turns(rules, size, deal):
             for one in positions:
-                rendered = PLAIN.render(one)
+                rendered = prompt.render(one)
                 text = (rendered.system + rendered.user).encode()
                 decisions[one.seat] += 1
                 systems[one.seat].add(rendered.system)

@@ -8,7 +8,7 @@ from dubito.facts import facts
 from dubito.handlers import Entrant, deal_table, step
 from dubito.rules import Rules, deal_hands
 from dubito.streams import DealStreams
-from tests.prompts.kit import PLAIN, RULES, SIZES, asked_bot, by_temper
+from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper
 from tests.prompts.worlds import Move, World, questions, twin
 
 
@@ -49,7 +49,8 @@ def test_worlds_that_differ_only_in_unseen_cards_render_the_same_bytes(rules: Ru
             different += 1
             here, there = world.position(node, answers), other.position(node, answers)
             assert facts(here) == facts(there)
-            assert PLAIN.render(here) == PLAIN.render(there)
+            for prompt in PROMPTS.values():
+                assert prompt.render(here) == prompt.render(there)
         world.move(random_move(world, chance))
     assert decisions > 20
     assert different > decisions / 3, "the second worlds were too seldom different to show anything"
@@ -81,7 +82,7 @@ def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
             player = table.players[table.game.seat]
             assert isinstance(player, bot)
             step(table)
-            said += [str(PLAIN.render(position)) for position in player.asked]
+            said += [str(prompt.render(position)) for position in player.asked for prompt in PROMPTS.values()]
         return said
 
     said = texts(["Zorro-17", "Ötzi", "RandomBoi", "seat 9"])

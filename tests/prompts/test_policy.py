@@ -1,5 +1,8 @@
 """The house's models decide by the facts in the text, and by nothing else."""
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -8,13 +11,14 @@ import pytest
 from dubito.core_game import Result
 from dubito.facts import Position, facts
 from dubito.handlers import Entrant, deal_table, play_game
-from dubito.house.policy import MODELS, answer, read_facts, sharp
+from dubito.house.opinion import Opinion
+from dubito.house.policy import MODELS, answer, opinion, read_facts, sharp, stated_chance
 from dubito.llm.prompts import plain
 from dubito.player import NODES
 from dubito.positions import example_position
 from dubito.rules import Rules
 from dubito.streams import DealStreams
-from tests.prompts.kit import PLAIN, REGISTRY, RULES, asked_bot, turns
+from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
 
 
 def line(player: dict[str, Any]) -> str:
@@ -40,6 +44,42 @@ def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
                 assert read.pop(f"seat {player['seat']}") == line(player)
             assert read == {name: str(plain(values[name])) for name in read}
             assert ("number" in read) == (values["number"] is not None)
+
+
+def told(values: dict[str, Any]) -> dict[str, str]:
+    """All facts, as a policy reads them, without any prompt between."""
+    names = {name: str(plain(value)) for name, value in values.items() if not isinstance(value, dict)}
+    return names | {f"seat {player['seat']}": line(player) for player in values["players"]}
+
+
+RECORDED = 2000
+
+
+def recorded() -> Iterator[Position]:
+    """So many decisions of whole games, of all sizes and rules."""
+    tables = ((rules, size, deal) for deal in count() for rules in RULES for size in SIZES)
+    asked = (one for table in tables for _, positions in turns(*table) for one in positions)
+    return islice(asked, RECORDED)
+
+
+def test_house_sharp_answers_through_each_prompt_like_the_policy_given_the_facts() -> None:
+    """And states the same probability: nothing is lost or turned round on the way through a prompt."""
+    answers = Counter[tuple[str, bool]]()
+    stated = set[float | None]()
+    for position in recorded():
+        known = told(facts(position))
+        direct, chance = sharp(known), stated_chance(known)
+        answers[position.node, direct] += 1
+        stated.add(chance)
+        for name, prompt in PROMPTS.items():
+            assert opinion("house-sharp", str(prompt.render(position)), Random(0)) == Opinion(direct, True, chance), (
+                name
+            )
+    assert answers.total() == RECORDED
+    assert {node for node, _ in answers} == set(NODES)
+    for node in "CD":
+        assert min(answers[node, True], answers[node, False]) > 50, "or every answer would be right"
+    assert len(stated) > 50
 
 
 def test_the_last_block_counts() -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.facts import facts
+from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt, plain, prompt_names
 from dubito.player import NODES
 from dubito.positions import example_position
-from tests.prompts.kit import PLAIN
+from tests.prompts.kit import PLAIN, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
 
@@ -38,7 +39,7 @@ def test_a_prompt_of_the_working_directory_is_found_by_name(tmp_path: Path) -> N
     prompt = load_prompt("mine", tmp_path)
     assert (prompt.name, prompt.title) == ("mine", "A test")
     assert prompt.render(example_position("A")).system == "Seat 1."
-    assert prompt_names(tmp_path) == ["mine", "plain"]
+    assert prompt_names(tmp_path) == ["mine", "plain", "reasoned"]
 
 
 def test_a_prompt_is_found_by_its_path(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plain'?"
-    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain"
+    assert refusal(tmp_path, "") == "no prompt is named '': choose from plain, reasoned"
     assert "there is no folder" in refusal(tmp_path, "./plain")
 
 
@@ -105,7 +106,14 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     [
         ("title: [", "not readable as YAML"),
         ("answer: [answer]\n", "title: Field required"),
-        ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'answer'"),
+        ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'reasoning', 'p_bluff' or 'answer'"),
+        ("title: x\nanswer: [answer, reasoning]\n", "answer: Value error, each field stands once, and `answer` last"),
+        ("title: x\nanswer: [reasoning]\n", "answer: Value error, each field stands once, and `answer` last"),
+        ("title: x\nanswer: [answer, answer]\n", "answer: Value error, each field stands once, and `answer` last"),
+        ("title: x\nanswer: [p_bluff, p_bluff, answer]\n", "answer: Value error, each field stands once"),
+        ("title: x\nanswer: []\n", "answer: List should have at least 1 item"),
+        ("title: x\nanswer: answer\n", "answer: Input should be a valid list"),
+        ("title: x\nanswer: [true]\n", "answer.0: Input should be 'reasoning', 'p_bluff' or 'answer'"),
         ("title: x\nanswer: [answer]\nmodel: y\n", "model: Extra inputs"),
         ("", "the file: Input should be"),
     ],
@@ -183,15 +191,38 @@ def test_a_template_that_fails_later_is_the_users_error(tmp_path: Path) -> None:
         prompt.fill(facts(example_position("A")) | {"own_cards": 99})
 
 
+@pytest.mark.parametrize(
+    "fields",
+    ["answer", "reasoning, answer", "p_bluff, answer", "reasoning, p_bluff, answer", "p_bluff, reasoning, answer"],
+)
+def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: str) -> None:
+    """Declared in prompt.yaml; the template says where the words for them stand, the code says the words."""
+    prompt_folder(tmp_path, prompt=f"title: x\nanswer: [{fields}]\n", system="{{ answer_format }}")
+    prompt = load_prompt("mine", tmp_path)
+    assert list(prompt.fields) == fields.split(", ")
+    said = prompt.render(example_position("C")).system
+    places = [said.index(f'"{field}"') for field in prompt.fields]
+    assert places == sorted(places)
+    assert [field for field in ("reasoning", "p_bluff") if field in said and field not in fields] == []
+
+
+def test_the_prompts_of_the_project_ask_for_their_fields() -> None:
+    assert PLAIN.fields == ("answer",)
+    assert load_prompt("reasoned", REPO).fields == ("reasoning", "p_bluff", "answer")
+
+
+@pytest.mark.parametrize("name", prompt_names(REPO))
 @pytest.mark.parametrize("node", NODES)
-def test_the_answer_format_and_the_rules_come_from_the_code(node: str) -> None:
+def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:
     values = facts(example_position(node))
-    rendered = PLAIN.render(example_position(node))
-    for text in (*values["rule_text"], values["objective"], values["scoring"], values["answer_format"]):
+    prompt = load_prompt(name, REPO)
+    rendered = prompt.render(example_position(node))
+    for text in (*values["rule_text"], values["objective"], values["scoring"], answer_format(prompt.fields)):
         assert text in rendered.system
     for text in (values["question"], values["if_true"], values["if_false"]):
         assert text in rendered.user
-    assert not any(text in (OWN_PROMPTS / "plain" / "system.jinja").read_text() for text in ("joker", '"answer"'))
+    own = [(OWN_PROMPTS / folder / "system.jinja").read_text() for folder in (name, "shared")]
+    assert [text for text in ("joker", '"answer"', '"reasoning"') if text in "".join(own)] == []
 
 
 def test_how_values_are_written() -> None:

@@ -1,30 +1,38 @@
-"""The run folder: free, finished, or refused with what differs; never half made, never overwritten."""
+"""The run folder: free, finished, to go on with, or refused with what differs; never half made, never overwritten."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.folder import create, existing, write_whole
+from dubito.store.folder import DATABASE, MANIFEST, begin, check, write_whole
+from dubito.store.lock import claimed
 from dubito.store.run_db import Chunk
 
-MANIFEST: dict[str, Any] = {"games": 2, "identity": {"seed": 0, "bots": ["A"]}}
+RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
 
 
-def a_run(folder: Path, games: int = 2) -> None:
-    with create(folder, MANIFEST) as db:
-        db.add_chunk(Chunk(0, games, 0, [b"\x01a"] * games), "sums")
+def a_run(folder: Path, games: int = 3) -> None:
+    """A run of which so many games are there."""
+    with claimed(folder), begin(folder, RUN) as db:
+        db.add_chunk(Chunk(0, games, 0, [b"\x01a"] * games), "sums", complete=False)
 
 
-def test_a_free_folder_is_none_and_a_finished_run_opens(tmp_path: Path) -> None:
-    assert existing(tmp_path / "new", MANIFEST) is None
-    assert existing(tmp_path, MANIFEST) is None, "an empty folder is free"
-    a_run(tmp_path / "deep" / "run")
-    db = existing(tmp_path / "deep" / "run", MANIFEST)
-    assert db is not None
-    with db:
-        assert db.sums() == "sums"
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files and their bytes, but for the database's own bookkeeping."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}
+
+
+def test_a_free_folder_is_none_and_a_run_says_how_many_games_it_keeps(tmp_path: Path) -> None:
+    assert check(tmp_path / "new", RUN) is None
+    assert check(tmp_path, RUN) is None, "an empty folder is free"
+    with claimed(tmp_path / "claimed"):
+        assert check(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
+    a_run(tmp_path / "deep" / "run", games=2)
+    assert check(tmp_path / "deep" / "run", RUN) == 2
 
 
 @pytest.mark.parametrize(
@@ -32,45 +40,92 @@ def test_a_free_folder_is_none_and_a_finished_run_opens(tmp_path: Path) -> None:
     [
         ({"identity": {"seed": 1, "bots": ["A"]}}, "belongs to another run: seed is 0 there and 1 here"),
         ({"identity": {"seed": 0, "bots": ["B"]}}, r"bots is \['A'\] there and \['B'\] here"),
-        ({"games": 3}, "holds this run with 2 games, not 3"),
+        ({"games": 2}, "holds 3 games of this run already: ask for at least as many"),
     ],
 )
-def test_another_run_is_refused_with_the_difference(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_what_cannot_go_on_is_refused_with_the_difference(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     a_run(tmp_path / "run")
+    before = contents(tmp_path / "run")
     with pytest.raises(UsageError, match=words):
-        existing(tmp_path / "run", MANIFEST | change)
+        check(tmp_path / "run", RUN | change)
+    assert contents(tmp_path / "run") == before
 
 
-def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
-    a_run(tmp_path / "run", games=1)
-    with pytest.raises(UsageError, match="holds an unfinished run, 1 of 2 games"):
-        existing(tmp_path / "run", MANIFEST)
+def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
+    a_run(tmp_path / "run")
+    longer = RUN | {"games": 5}
+    assert check(tmp_path / "run", longer) == 3
+    with begin(tmp_path / "run", longer) as db:
+        assert (db.games(), db.sums()) == (3, "sums")
+    assert "games: 5" in (tmp_path / "run" / MANIFEST).read_text()
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left: bytes | None) -> None:
+    a_run(tmp_path / "run")
+    (tmp_path / "run" / DATABASE).unlink()
+    if left is not None:
+        (tmp_path / "run" / DATABASE).write_bytes(left)
+    assert check(tmp_path / "run", RUN) == 0
+    with begin(tmp_path / "run", RUN) as db:
+        assert db.games() == 0
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is no run folder"):
-        existing(tmp_path, MANIFEST)
+        check(tmp_path, RUN)
     with pytest.raises(UsageError, match="is no run folder"):
-        existing(tmp_path / "notes.txt", MANIFEST)
+        check(tmp_path / "notes.txt", RUN)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("text", ["{", "- a list", "\x00"])
+@pytest.mark.parametrize("text", ["{", "- a list", "\x00", "games: 3"])
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     a_run(tmp_path / "run")
-    (tmp_path / "run" / "manifest.yaml").write_text(text)
+    (tmp_path / "run" / MANIFEST).write_text(text)
     with pytest.raises(UsageError, match=r"manifest\.yaml is damaged"):
-        existing(tmp_path / "run", MANIFEST)
+        check(tmp_path / "run", RUN)
+
+
+@pytest.mark.parametrize("cut", [50, 5000, -20000])
+def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int) -> None:
+    a_run(tmp_path / "run")
+    file = tmp_path / "run" / DATABASE
+    file.write_bytes(file.read_bytes()[:cut])
+    before = contents(tmp_path / "run")
+    with pytest.raises(UsageError, match=r"run\.db is damaged"):
+        check(tmp_path / "run", RUN)
+    assert contents(tmp_path / "run") == before
 
 
 def test_a_folder_that_cannot_be_made_is_refused_whole(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match=r"cannot write .*file"):
-        create(tmp_path / "file" / "run", MANIFEST)
-    a_run(tmp_path / "run")
-    with pytest.raises(UsageError, match=r"cannot write .*run: File exists"):
-        create(tmp_path / "run", MANIFEST)
+    with pytest.raises(UsageError, match=r"cannot write .*file"), claimed(tmp_path / "file" / "run"):
+        pass
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / DATABASE).mkdir()
+    with pytest.raises(UsageError, match=r"cannot write .*full"):
+        begin(tmp_path / "full", RUN)
+    assert not (tmp_path / "full" / MANIFEST).exists()
+
+
+def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from dubito.store.lock import claimed\n"
+        "with claimed(Path(sys.argv[1])):\n    print('in', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        (sys.executable, "-c", program, str(tmp_path / "run")), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"in\n"
+        with pytest.raises(UsageError, match=r"another process is playing into .*run"), claimed(tmp_path / "run"):
+            pass
+        other.kill()
+        other.wait()
+    with claimed(tmp_path / "run"):
+        assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -15,27 +15,71 @@ SECOND = Chunk(1, 1, 2, [b"\x01c"])
 
 def test_chunks_come_back_in_order_with_their_sums_and_digest(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
-        db.add_chunk(FIRST, "first")
-        db.add_chunk(SECOND, "both")
+        db.add_chunk(FIRST, "first", complete=True)
+        db.add_chunk(SECOND, "both", complete=False)
     with RunDb.open(tmp_path / "run.db") as db:
         assert list(db.outcomes()) == [b"\x01a", b"\x01b", b"\x01c"]
-        assert (db.games(), db.sums()) == (3, "both")
+        assert (db.games(), db.sums(), db.sums("complete"), db.deals()) == (3, "both", "first", [2, 1])
         digests = [sha256(b"\x01a\x01b").digest(), sha256(b"\x01c").digest()]
         assert db.results_digest() == sha256(b"".join(digests)).hexdigest() == results_digest(digests)
 
 
+def test_a_chunk_that_was_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.add_chunk(Chunk(0, 1, 0, [b"\x01a"]), "one", complete=False)
+        assert (db.games(), db.sums("complete")) == (1, "{}")
+        db.add_chunk(FIRST, "two", complete=True)
+        assert (db.games(), db.deals(), db.sums("complete")) == (2, [2], "two")
+        assert list(db.outcomes()) == [b"\x01a", b"\x01b"]
+        db.check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE games SET outcome = x'0162' WHERE game = 0",
+        "UPDATE games SET outcome = 'text' WHERE game = 0",
+        "DELETE FROM games WHERE game = 1",
+        "UPDATE games SET decisions = x'00' WHERE game = 1",
+    ],
+)
+def test_a_game_that_was_changed_by_hand_is_refused_and_named(tmp_path: Path, change: str) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.add_chunk(FIRST, "first", complete=True)
+        with db.writing() as connection:
+            connection.execute(change)
+        with pytest.raises(RunStopped, match="games 0 to 1 were changed by hand"):
+            list(db.outcomes())
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM games WHERE game = 1", "DELETE FROM chunks", "DELETE FROM tally", "UPDATE chunks SET chunk = 4"],
+)
+def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: str) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.add_chunk(FIRST, "first", complete=True)
+        db.check()
+        with db.writing() as connection:
+            connection.execute(change)
+        with pytest.raises(UsageError, match=r"run\.db is damaged \(games, chunks and sums do not belong together"):
+            db.check()
+
+
 def test_an_empty_run_has_no_games(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
-        assert (db.games(), db.sums(), list(db.outcomes())) == (0, None, [])
+        assert (db.games(), db.sums(), list(db.outcomes())) == (0, "{}", [])
 
 
 def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
-        db.add_chunk(FIRST, "first")
+        db.add_chunk(FIRST, "first", complete=True)
+        with pytest.raises(AssertionError, match="in a row"):
+            db.add_chunk(Chunk(1, 1, 1, [b"\x01x"]), "game 1 is taken", complete=True)
         with pytest.raises(RunStopped, match="cannot write"):
-            db.add_chunk(Chunk(1, 1, 1, [b"\x01x"]), "game 1 is taken")
+            db.add_chunk(SECOND, None, complete=True)  # type: ignore[arg-type]
         assert (db.games(), db.sums()) == (2, "first")
-        db.add_chunk(SECOND, "both")
+        db.add_chunk(SECOND, "both", complete=True)
         assert list(db.outcomes()) == [b"\x01a", b"\x01b", b"\x01c"]
 
 
@@ -51,5 +95,5 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "run.db")
     connection.execute("PRAGMA user_version=7")
     connection.close()
-    with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 1"):
+    with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 2"):
         RunDb.open(tmp_path / "run.db")

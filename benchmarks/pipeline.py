@@ -1,0 +1,217 @@
+"""What a model's decision costs on our side, and what the pipeline leaves of the bare SDK's speed.
+
+    python benchmarks/pipeline.py            # about a minute
+
+Every figure is of this one run; the house answers in a process of its own.
+"""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from dubito.facts import OwnPlay, Position, facts
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.handlers import Entrant, deal_table, step
+from dubito.llm.answers import form_of, read_answer
+from dubito.llm.budget import Caps
+from dubito.llm.cache import ReplyCache
+from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt
+from dubito.llm.protocols import Exchange, build_request, read_reply
+from dubito.llm.providers import Provider
+from dubito.llm.settings import ModelSettings, account_of
+from dubito.llm.wire import Ask, Place, Received
+from dubito.player import FiveNodes
+from dubito.rules import Rules
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from dubito.streams import DealStreams
+
+IN_FLIGHT = 32
+LATENCY = 0.2  # seconds
+SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
+
+
+class Asked(FiveNodes):
+    """Answers by chance and keeps the position of each question."""
+
+    positions: list[Position]
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.events: list[Event] = []
+        self.own_plays: list[OwnPlay] = []
+
+    def observe(self, event: Event) -> None:
+        self.events.append(event)
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.answers: dict[str, bool] = {}
+        output = super().play(p)
+        if output.cards:
+            self.own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
+        return output
+
+    def _answer(self, node: str, p: TurnData) -> bool:
+        hand = tuple(sorted(self.cards))
+        said = Position(Rules(), self.id, node, hand, p, tuple(self.events), tuple(self.own_plays), dict(self.answers))
+        self.positions.append(said)
+        self.answers[node] = self.rng.random() < {"C": 0.2}.get(node, 0.5)
+        return self.answers[node]
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self._answer("A", p)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self._answer("B", p)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self._answer("C", p)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self._answer("D", p)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self._answer("E", p)
+
+
+def positions(n: int) -> list[Position]:
+    """Questions of whole games of four, in their order."""
+    Asked.positions = []
+    deal = 0
+    while len(Asked.positions) < n:
+        table = deal_table([Entrant(f"p{seat}", Asked) for seat in range(4)], Rules(), DealStreams(1, deal))
+        while not table.game.over:
+            step(table)
+        deal += 1
+    return Asked.positions[:n]
+
+
+def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Ask]:
+    """The attempts of these questions, each in a place of its own."""
+    return [ask_of(prompt, position, game, number) for number, position in enumerate(of)]
+
+
+def ask_of(prompt: Prompt, position: Position, game: int, number: int) -> Ask:
+    """Facts, rendering, request and digest: our part before a reply is looked for."""
+    rendered = prompt.fill(facts(position))
+    form = form_of(prompt.fields, position.node)
+    request = build_request(SETTINGS, Exchange(rendered.system, rendered.user, form.schema), "benchmark")
+    assert request.digest
+    return Ask(request, f"{game}.{number}", Place("bench", game, game, 0, number, 0, position.node))
+
+
+@contextmanager
+def house(latency: float) -> Iterator[str]:
+    """The house in its own process; its address for OpenAI's SDK."""
+    words = (sys.executable, "-m", "dubito", "house", "--port", "0", "--latency", str(latency))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        try:
+            yield next(word for word in line.split() if word.startswith("http"))
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def pipeline(folder: Path, address: str) -> Iterator[Pipeline]:
+    """The whole pipeline, with log, tape, cache and budget on disk."""
+    folder.mkdir()
+    options = Options(
+        IN_FLIGHT,
+        offline=False,
+        suspend=False,
+        house_address=lambda api, server: address,
+        sleep=lambda seconds, why: time.sleep(seconds),
+        waiting=lambda why: nullcontext(),
+        clock=time.monotonic,
+        stopped=lambda: False,
+    )
+    with RunDb.create(folder / "run.db") as db:
+        opened = Pipeline(ModelLog(db), ReplyCache(folder / "cache"), Caps(calls=10**9), options)
+        yield opened
+        opened.close()
+
+
+def per_second(call: Callable[[Ask], object], of: Sequence[Ask], threads: int) -> float:
+    """How many of these asks a second, so many at once."""
+    with ThreadPoolExecutor(threads) as pool:
+        start = time.perf_counter()
+        list(pool.map(call, of))
+        return len(of) / (time.perf_counter() - start)
+
+
+def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
+    """Microseconds a decision from the facts to the bool, when the reply is in the cache."""
+    prompt = load_prompt(name, OWN_PROMPTS.parent)
+    with pipeline(folder / f"own-{name}", address) as opened:
+        account = account_of(SETTINGS)
+        ask = opened.asker("bench", SETTINGS, None)
+        whole = asks(prompt, of, 0)
+        per_second(ask, whole, IN_FLIGHT)
+        start = time.perf_counter()
+        for number, position in enumerate(of):
+            one = ask_of(prompt, position, 0, number)
+            received, stored = opened._cache.once(account.server, one.request, one.draw, _never)
+            assert stored
+            read_answer(read_reply("responses", received), form_of(prompt.fields, position.node))
+        each = (time.perf_counter() - start) / len(of)
+    size = sum(len(one.request.text) for one in whole) / len(whole)
+    stored_bytes = (folder / f"own-{name}" / "run.db").stat().st_size / len(of)
+    print(
+        f"{name:9} our part with a cache hit: {each * 1e6:6.0f} us a decision (target 600), request {size:,.0f} bytes"
+    )
+    print(f"{name:9} run.db: {stored_bytes:,.0f} bytes a decision")
+
+
+def _never() -> Received:
+    raise AssertionError("the cache has it")
+
+
+def main() -> None:
+    """Print every figure."""
+    of = positions(1600)
+    prompt = load_prompt("plain", OWN_PROMPTS.parent)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        with house(0) as address:
+            for name in ("plain", "reasoned"):
+                our_part(name, of[:800], folder, address)
+            bare, whole = speeds(asks(prompt, of[:400], 1), folder / "alone", address, 1)
+            print(f"one at a time, 0 ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: "
+                  f"{1e6 / whole - 1e6 / bare:,.0f} us added a call")  # fmt: skip
+            bare, whole = speeds(asks(prompt, of, 2), folder / "crowd", address, IN_FLIGHT)
+            print(f"{IN_FLIGHT} in flight, 0 ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: {whole / bare:.0%}")
+        with house(LATENCY) as address:
+            bare, whole = speeds(asks(prompt, of, 3), folder / "slow", address, IN_FLIGHT)
+            print(f"{IN_FLIGHT} in flight, {LATENCY * 1e3:.0f} ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: "
+                  f"{whole / bare:.0%} (target 85 %)")  # fmt: skip
+
+
+def speeds(of: Sequence[Ask], folder: Path, address: str, threads: int) -> tuple[float, float]:
+    """Calls a second of the bare SDK, and through the pipeline."""
+    provider = Provider(account_of(SETTINGS), address, "no-key-needed", threads)
+    create = provider._client[0].responses.with_raw_response.create
+
+    def bare(ask: Ask) -> object:
+        body = dict(ask.request.body)
+        return create(model=body.pop("model"), input=body.pop("input"), extra_body=body, timeout=60).http_response
+
+    per_second(bare, of[:64], threads)
+    alone = per_second(bare, of, threads)
+    provider.close()
+    with pipeline(folder, address) as opened:
+        ask = opened.asker("bench", SETTINGS, None)
+        return alone, per_second(ask, of, threads)
+
+
+if __name__ == "__main__":
+    main()

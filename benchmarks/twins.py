@@ -1,0 +1,72 @@
+"""How often an interval says that a model player and its exact twin differ: `python benchmarks/twins.py [--runs N]`.
+
+Each run has its own seed and its own cache: house-random and its twin (`sample: 1`) play the same deals of three
+players. Twins differ by nothing, so a 95 % interval of their difference should contain 0 in 95 of 100 runs. With
+this field and cap, five games of six end before the cap and one of five is won by the twin: there is something to see.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from dubito.experiment import runner
+from dubito.experiment.config import Experiment, check, resolve
+from dubito.experiment.contenders import Contender, PairRow, contender_pairs
+from dubito.experiment.models import CallOptions, checked_models
+from dubito.experiment.workers import new_stop
+from dubito.registry import Registry, find_bots
+
+HERE = Path(__file__).resolve().parent.parent
+TARGET = 0.9
+
+
+def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Experiment:
+    """Two players that differ in nothing but which samples they are given."""
+    twin = {"bot": "OpenAIBot", "model": "house-random", "base_url": "house"}
+    config = {
+        "seed": seed,
+        "games": 2 * arguments.deals,
+        "table_sizes": [3],
+        "bots": ["RandomBoi", "MrNoDoubt"],
+        "contenders": [{**twin, "name": "one"}, {**twin, "name": "twin", "sample": 1}],
+        "rules": {"max_turns": arguments.max_turns},
+    }
+    return resolve(check(config, "benchmarks/twins.py"), registry)
+
+
+def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
+    """How the twins of one run differ; its folder and cache are new."""
+    calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, working_directory=HERE, preflight=False)
+    means = runner.Means(registry, 1, calls, new_stop(), lambda _: None)
+    run = runner.play(checked_models(experiment, registry, calls), folder / "run", means)
+    if run.failure is not None:
+        raise run.failure
+    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders])
+    return pair
+
+
+def main() -> None:
+    """Play the runs and count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--deals", type=int, default=24, help="of each run")
+    parser.add_argument("--max-turns", type=int, default=60)
+    arguments = parser.parse_args()
+    registry = find_bots(HERE)
+    contain = differ = 0
+    start = time.perf_counter()
+    for seed in range(arguments.runs):
+        with tempfile.TemporaryDirectory() as name:
+            rate = played(twins(seed, arguments, registry), registry, Path(name)).score.rate
+        contain += rate.low <= 0 <= rate.high
+        differ += rate.value != 0
+        shown = f"{rate.value:+.3f} [{rate.low:+.3f}, {rate.high:+.3f}]"
+        print(f"seed {seed}: Score {shown}; {contain} of {seed + 1} contain 0", flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{contain} of {arguments.runs} intervals contain 0 (target: at least {TARGET:.0%})")
+    print(f"{arguments.deals} deals a run; in {differ} runs the Scores are not the same; {seconds:,.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`dubito cache`: what the cache of replies holds, one entry of it, and why it has no reply to a request."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import say, table
+from dubito.errors import UsageError, one_line
+from dubito.llm.cache import Entry, ReplyCache, key_of_reply
+from dubito.llm.explain import differences, nearest
+from dubito.store.folder import DATABASE
+from dubito.store.model_log import Asked, ModelLog
+from dubito.store.run_db import RunDb
+
+_WHERE = click.option(
+    "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache's folder."
+)
+
+
+@click.group()
+def cache() -> None:
+    """Look into the cache of replies."""
+
+
+@cache.command()
+@_WHERE
+def stats(folder: Path) -> None:
+    """Say how many replies there are, of which servers and models, and what they take on disk."""
+    with closing(_opened(folder)) as opened:
+        entries = Counter((entry.server, _model(entry)) for entry in _entries(opened))
+        rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
+        table(f"{len(opened):,} replies, {opened.bytes:,} bytes in {folder}", ["server", "model", "replies"], rows)
+        if older := len(opened) - entries.total():
+            say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
+
+
+@cache.command()
+@_WHERE
+def verify(folder: Path) -> int:
+    """Read every entry and name those that were changed by hand. Exit code 1 if there are any."""
+    opened = _opened(folder)
+    faults = list(opened.faults())
+    for fault in faults:
+        say(one_line(fault, 400))
+    say(f"{len(opened):,} replies, {len(faults):,} of them bad")
+    opened.close()
+    return 1 if faults else 0
+
+
+@cache.command()
+@click.argument("key")
+@_WHERE
+def show(key: str, folder: Path) -> None:
+    """Show the entry of KEY, or of the only key that begins so: what was asked, and what came."""
+    with closing(_opened(folder)) as opened:
+        keys = [key] if key in opened else [full for full in opened if full.startswith(key)]
+        if len(keys) != 1:
+            found = "no key begins" if not keys else f"{len(keys)} keys begin"
+            raise UsageError(f"{found} with {one_line(key)!r} in {folder}: `dubito cache stats` counts what is there")
+        entry = opened.entry(keys[0])
+        if entry is None:
+            raise UsageError(f"{keys[0]} was written by an older version of Dubito, which kept no requests")
+    received = entry.received
+    for name, text in (
+        ("key", entry.key),
+        ("server", entry.server),
+        ("draw", entry.draw),
+        ("request", json.dumps(json.loads(entry.request), indent=1)),
+        ("status", str(received.status)),
+        *sorted(received.headers.items()),
+        ("reply", received.raw),
+    ):
+        say(f"{name}: {_printable(text)}")
+
+
+@cache.command()
+@click.argument("what", metavar="DECISION|REQUEST")
+@click.option("--run", "run", type=click.Path(path_type=Path), required=True, help="The run folder it belongs to.")
+@_WHERE
+def explain(what: str, run: Path, folder: Path) -> None:
+    """Say whether the cache has the reply, and else what differs from the nearest entry.
+
+    DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT, REQUEST the beginning of a request's
+    digest (8 digits or more). An offline miss names its decision.
+    """
+    if not (run / DATABASE).exists():
+        raise UsageError(f"{run} is no run folder: it has no {DATABASE}")
+    with RunDb.open(run / DATABASE) as db:
+        asked = ModelLog(db).find(what)
+    if asked is None:
+        raise UsageError(
+            f"{run} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], or 8 digits of a digest"
+        )
+    with closing(_opened(folder)) as opened:
+        _explain(opened, asked)
+
+
+def _explain(opened: ReplyCache, asked: Asked) -> None:
+    key = key_of_reply(asked.server, asked.digest, asked.draw)
+    if key in opened:
+        say(f"the cache has it: {key}")
+        return
+    entry = nearest(opened, asked.server, asked.text, asked.draw)
+    if entry is None:
+        say(f"the cache {opened.folder} is empty")
+        return
+    say(f"the cache has no reply for it; the nearest entry is {entry.key}, and it differs in:")
+    for difference in differences(asked.server, asked.text, asked.draw, entry):
+        say(
+            f"- {difference.part}\n  wanted: {_printable(difference.wanted)}\n  stored: {_printable(difference.stored)}"
+        )
+
+
+def _opened(folder: Path) -> ReplyCache:
+    if not (folder / "cache.db").exists():
+        raise UsageError(f"there is no cache in {folder}: give its folder with --cache")
+    return ReplyCache(folder)
+
+
+def _entries(opened: ReplyCache) -> Iterator[Entry]:
+    return (entry for key in opened if (entry := opened.entry(key)) is not None)
+
+
+def _model(entry: Entry) -> str:
+    return one_line(str(json.loads(entry.request)["body"].get("model")), 80)
+
+
+def _printable(text: str) -> str:
+    """The text with its lines, and without anything that could steer a terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)

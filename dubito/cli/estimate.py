@@ -1,0 +1,60 @@
+"""`dubito estimate`: what a run with models will take, before anything is spent."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import note, say, table
+from dubito.cli.run import call_options
+from dubito.errors import UsageError
+from dubito.experiment.config import check, read_yaml, resolve
+from dubito.experiment.estimate import Range, duration, estimate
+from dubito.experiment.models import checked_models, model_specs
+from dubito.llm.prices import dollars
+from dubito.registry import find_bots
+
+
+@click.command("estimate")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--games", type=click.IntRange(1), help="Games to play, over the config's.")
+@click.option("--from", "runs", multiple=True, type=click.Path(path_type=Path), metavar="RUN",
+              help="A run with the same models to learn from; may be given several times.")  # fmt: skip
+@click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
+              help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
+def estimate_command(config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int) -> None:
+    """Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.
+
+    No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
+    """
+    here = Path.cwd()
+    checked = check(read_yaml(config), str(config), {} if games is None else {"games": games})
+    registry = find_bots(here)
+    options = call_options(checked.model_copy(update={"offline": True}), here)
+    experiment = checked_models(resolve(checked, registry), registry, options)
+    if not model_specs(experiment, registry):
+        raise UsageError(f"{config} has no model players: its games cost nothing but time")
+    found = estimate(experiment, registry, options, runs, thoughts)
+    headers = ["model player", "calls", "tokens in", "out", "cost", "learned from"]
+    rows = []
+    for one in found:
+        cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
+        rows.append([one.player, _range(one.calls), _range(one.tokens_in), _range(one.tokens_out), cost, one.source])
+    table(f"{experiment.games:,} games; each figure a range that should hold 95 times of 100", headers, rows)
+    priced = [one.picodollars for one in found if one.picodollars is not None]
+    if priced:
+        say(f"in all: {_range((sum(low for low, _ in priced), sum(high for _, high in priced)), money=True)}")
+    low, high = duration(found, checked.in_flight)
+    seconds = sorted({one.seconds for one in found})
+    said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
+    say(f"time: {_time(low)} to {_time(high)}, at {said} s a call and {checked.in_flight} in flight")
+    note("thoughts, prices and the provider's cache are assumed at both their ends; nothing was asked, nothing spent")
+
+
+def _range(values: Range, money: bool = False) -> str:
+    low, high = (dollars(round(value)) if money else f"{value:,.0f}" for value in values)
+    return f"{low} to {high}"
+
+
+def _time(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

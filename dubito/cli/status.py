@@ -1,0 +1,42 @@
+"""`dubito status`: where a run stands, read from its folder, also while it is being played."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import percent, say
+from dubito.errors import UsageError, one_line
+from dubito.llm.prices import dollars
+from dubito.store import folder as run_folder
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+def status(run: Path) -> None:
+    """Say how far the run in folder RUN is, and what its models were asked and did cost."""
+    manifest = run_folder.read_manifest(run)
+    if not (run / run_folder.DATABASE).exists():
+        raise UsageError(f"{run} has no {run_folder.DATABASE}")
+    with RunDb.open(run / run_folder.DATABASE) as db:
+        kept, games = db.games(), manifest.get("games")
+        say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
+        say(f"state: {'finished' if kept == games else 'not finished'}")
+        _models(ModelLog(db))
+        say(f"results digest: {db.results_digest()}")
+
+
+def _models(log: ModelLog) -> None:
+    for name in log.players():
+        own = log.player(name)
+        say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} games, {own.calls:,} calls, "
+            f"cache {percent(own.cached / own.attempts if own.attempts else None)} %")  # fmt: skip
+        for outcome, count in sorted(own.outcomes.items()):
+            say(f"  {outcome}: {count:,}")
+        tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
+        say(f"  tokens: {tokens}")
+        spent = "no price is known" if own.picodollars is None else dollars(own.picodollars)
+        say(f"  cost: {spent}; calls counted at their worst case: {own.assumed:,}")
+    for kind, count in sorted(log.failures().items()):
+        say(f"failed calls, {kind}: {count:,}")

@@ -1,0 +1,58 @@
+"""One game, told turn by turn, in words a card player uses."""
+
+from collections.abc import Callable, Sequence
+
+from dubito.cli.output import note, say
+from dubito.core_game import Game
+from dubito.errors import one_line
+from dubito.game_data import Event, GameStartEvent, TurnOutput
+from dubito.handlers import Table, step
+from dubito.record import Label, Recorder, cards_in_words, ending, sentence
+from dubito.registry import FALLBACK
+from dubito.rules import is_honest
+
+
+def labels(names: Sequence[str]) -> Label:
+    """The bot's name; where several share one, with the seat."""
+    return lambda seat: one_line(names[seat]) if names.count(names[seat]) == 1 else f"{one_line(names[seat])} {seat}"
+
+
+def tell(
+    table: Table, label: Label, recorder: Recorder, show_hands: bool, said: Callable[[], list[str]] = list
+) -> None:
+    """Play the game and tell it; `said` gives what was asked and said on the turn that was just played."""
+    game = table.game
+    dealt = tuple(len(hand.cards) for hand in game.hands)
+    say(sentence(GameStartEvent(tuple(range(len(dealt))), dealt), label))
+    turn = 0
+    while not game.over:
+        turn += 1
+        seat, number = game.seat, game.number
+        hand = cards_in_words(game.hands[seat].cards)
+        output, events = step(table, announce=True)
+        recorder.add(turn, output, events)
+        for error in table.errors:
+            note(f"{error}; {FALLBACK}'s rules played the turn")
+        table.errors.clear()
+        if show_hands:
+            say(f"{turn:4}. [{label(seat)} holds {hand}]")
+        for line in said():
+            say(f"{turn:4}.   {line}")
+        for line in _lines(events, label, output, number, show_hands):
+            say(f"{turn:4}. {line}")
+    say(_final(game, label))
+
+
+def _lines(events: Sequence[Event], label: Label, output: TurnOutput, number: int, show_hands: bool) -> list[str]:
+    lines = [sentence(event, label) for event in events]
+    if show_hands and output.cards:
+        verdict = "honest" if is_honest(output.cards, output.number or number) else "a bluff"
+        lines[0] += f" [really {cards_in_words(output.cards)}: {verdict}]"
+    return lines
+
+
+def _final(game: Game, label: Label) -> str:
+    winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
+    placed = [f"{place}. {label(seat)}" for place, seat in winners]
+    turns = f"{game.turns} turns and {game.free_turns} free ones"
+    return "\n".join([ending(game, label), *placed, turns])

@@ -1,0 +1,102 @@
+"""Calibration: how what models state of the last play (`p_bluff`, node C) agrees with the engine's truth.
+
+The score is Brier's (1950), the mean of (stated probability - truth)^2: 0 is perfect, lower is better. Its
+yardstick is that of always stating the base rate r, r (1 - r). Intervals are clustered by deal, as all rates'.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dubito.experiment.statistics import Rate, clustered_rate
+from dubito.experiment.tally import Tally
+
+_UNIT: Final = 10**6  # sums are of whole millionths, so that they merge exactly
+_BINS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What was stated at one decision, beside the truth, which the player did not have."""
+
+    seat: int
+    p_bluff: float | None  # None: null, or something impossible
+    impossible: bool
+    dishonest: bool  # the last play was
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The statements within a tenth, [low, low + 0.1), the last one with 1."""
+
+    low: float
+    statements: int
+    mean: float  # of what was stated
+    dishonest: Rate  # share of these plays that were
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How a player's statements agree with the truth."""
+
+    name: str
+    statements: int  # of a probability
+    nulls: int
+    impossible: int
+    brier: Rate
+    base_rate: float | None  # share of dishonest plays among those he stated a probability of
+    base_brier: float | None  # the Brier score of always stating the base rate
+    bins: list[Bin]  # ascending, those with a statement
+
+
+def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> None:
+    """Add all statements of one deal, each with its player."""
+    by_player = defaultdict(list)
+    for player, statement in statements:
+        by_player[player].append(statement)
+    for player, his in by_player.items():
+        squares = 0
+        bins: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
+        for statement in his:
+            if statement.p_bluff is not None:
+                p = round(statement.p_bluff * _UNIT)
+                squares += (p - _UNIT * statement.dishonest) ** 2
+                bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
+        impossible = sum(statement.impossible for statement in his)
+        m = sum(map(len, bins.values()))
+        tally.add("brier", (player,), [*_cluster(m, squares), len(his) - m - impossible, impossible])
+        for number, stated in bins.items():
+            cluster = _cluster(len(stated), sum(dishonest for _, dishonest in stated))
+            tally.add("stated", (player, number), [*cluster, sum(p for p, _ in stated)])
+
+
+def _cluster(m: int, y: int) -> list[int]:
+    """A deal's part of a ratio's sums: deals, m, m^2, y, y^2, y*m."""
+    return [int(m > 0), m, m * m, y, y * y, y * m]
+
+
+def calibrations(tally: Tally, names: Sequence[str]) -> list[Calibration]:
+    """The players who stated anything, in the order of their names' list."""
+    return [_calibration(tally, player, names[player], sums) for (player,), sums in tally.rows("brier")]
+
+
+def _calibration(tally: Tally, player: int, name: str, sums: Sequence[int]) -> Calibration:
+    deals, statements, m2, y, y2, ym, nulls, impossible = sums
+    rows = [(number, values) for (who, number), values in tally.rows("stated") if who == player]
+    base_rate = sum(values[3] for _, values in rows) / statements if statements else None
+    return Calibration(
+        name,
+        statements,
+        nulls,
+        impossible,
+        clustered_rate(deals, statements, m2, y, y2, ym, _UNIT**2),
+        base_rate,
+        None if base_rate is None else base_rate * (1 - base_rate),
+        [_bin(number, values) for number, values in rows],
+    )
+
+
+def _bin(number: int, values: Sequence[int]) -> Bin:
+    deals, m, m2, y, y2, ym, stated = values
+    return Bin(number / _BINS, m, stated / (m * _UNIT), clustered_rate(deals, m, m2, y, y2, ym))

@@ -1,0 +1,100 @@
+"""Contenders compared: each in the contenders' seat, and every pair by differences on the same deals (R33)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from dubito.experiment.fallbacks import Bounds, contender_bounds
+from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
+from dubito.experiment.tally import MEASURES, SCALES, Tally
+
+SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who is compared."""
+
+    name: str
+    run: int = 0  # contenders with the same number play their deals together
+    fallback_share: float = 0.0  # of his decisions
+
+
+@dataclass(frozen=True, slots=True)
+class ContenderRow:
+    """One contender in the contenders' seat."""
+
+    contender: Contender
+    deals: int
+    rates: dict[str, Rate]  # by the names of MEASURES, as played
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much more one contender has of a measure than another, per game of the same deals."""
+
+    rate: Rate
+    more_games: int | None  # that would tell them apart; 0: they are apart; None: no number can be named
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """Two contenders on their common deals, the one with the higher Score first."""
+
+    one: Contender
+    other: Contender
+    score: Difference
+    hard_wins: Difference
+
+
+def contender_ranking(tally: Tally, contenders: Sequence[Contender]) -> list[ContenderRow]:
+    """The contenders in their own seat, the best Score first, then by name."""
+    return [_row(tally, place, contenders[place]) for place in _order(tally, contenders)]
+
+
+def contender_pairs(tally: Tally, contenders: Sequence[Contender]) -> list[PairRow]:
+    """Every pair, those of the best contender first."""
+    return [_pair(tally, one, other, contenders) for one, other in combinations(_order(tally, contenders), 2)]
+
+
+def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
+    """The two whose fallback shares differ most, if that is too much to speak of models; the higher share first."""
+    if not contenders:
+        return None
+    by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
+    most, least = by_share[0], by_share[-1]
+    return (most, least) if most.fallback_share - least.fallback_share > SYSTEMS else None
+
+
+def _order(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
+    scores = {place: values[1] for (place,), values in tally.rows("contended")}
+    return sorted(scores, key=lambda place: (-scores[place], contenders[place].name))
+
+
+def _row(tally: Tally, place: int, contender: Contender) -> ContenderRow:
+    deals, *sums = tally.tables["contended"][place,]
+    rates = {}
+    for at, (measure, scale) in enumerate(zip(MEASURES, SCALES, strict=True)):
+        y, y2 = sums[at], sums[len(MEASURES) + at]
+        rates[str(measure)] = clustered_rate(deals, deals, deals, y, y2, y, scale)
+    return ContenderRow(contender, deals, rates, contender_bounds(tally, place))
+
+
+def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender]) -> PairRow:
+    n, *sums = tally.tables["pairs"][min(one, other), max(one, other)]
+    sign = 1 if one < other else -1
+    runs = {contenders[one].run, contenders[other].run}
+    games = sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
+
+    def difference(measure: str) -> Difference:
+        at = MEASURES.index(measure)
+        d, d2 = sign * sums[at], sums[len(MEASURES) + at]
+        rate = paired_difference(n, d, d2, SCALES[at])
+        if not rate.low <= 0 <= rate.high:
+            return Difference(rate, 0)
+        deals = deals_to_separate(n, d, d2)
+        return Difference(rate, None if deals is None else max(1, deals - n) * games)
+
+    return PairRow(contenders[one], contenders[other], difference("score"), difference("hard_wins"))

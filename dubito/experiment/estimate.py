@@ -1,0 +1,164 @@
+"""What an experiment with model players will take: calls, tokens, dollars and time, each as a range.
+
+Measured on a few deals of the experiment itself, played free of cost with the house's best model in every model
+player's place, or read from runs that are there. A total over D deals, of which d were measured with mean x and
+deviation s, lies within D x +- 1.96 s sqrt(D + D^2/d): the chance of the deals to come, and of those measured.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.experiment import runner
+from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.models import CallOptions, model_specs, price_of_model, settings_of
+from dubito.experiment.statistics import Z95
+from dubito.experiment.workers import new_stop
+from dubito.llm.prices import Price
+from dubito.registry import Registry
+from dubito.store import folder as run_folder
+from dubito.store.model_log import DealTotals, ModelLog
+from dubito.store.run_db import RunDb
+
+DEALS: Final = 20  # that are played for an estimate
+_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "model": "house-sharp", "api_key_env": None, "parameters": {}}
+_SECONDS: Final = (1.0, 10.0)  # of a call, where no run tells
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one model player will take in the whole experiment."""
+
+    player: str
+    source: str  # what it was measured on
+    calls: Range
+    tokens_in: Range
+    tokens_out: Range
+    picodollars: Range | None  # None: no price is known
+    seconds: Range  # of one call
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    source: str
+    totals: Sequence[DealTotals]  # deal by deal
+    seconds: Range
+    thoughts: Range  # tokens a call that the measured replies do not hold
+
+
+def estimate(
+    experiment: Experiment, registry: Registry, options: CallOptions, runs: Sequence[Path], thoughts: int
+) -> list[Estimate]:
+    """One for each model player; `thoughts` is how many tokens a model may think before each answer.
+
+    Raises UsageError if one of the runs cannot be read.
+    """
+    specs = model_specs(experiment, registry)
+    known = [_from_run(run) for run in runs]
+    rest = [spec for spec in specs if not any(settings_of(spec, registry).model in models for models in known)]
+    played = _played(experiment, registry, options, rest, thoughts) if rest else {}
+    found = []
+    for spec in specs:
+        model = settings_of(spec, registry).model
+        measured = played.get(spec.name) or next(models[model] for models in known if model in models)
+        found.append(_estimate(spec, measured, experiment, price_of_model(settings_of(spec, registry), options)))
+    return found
+
+
+def _played(
+    experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
+) -> dict[str, _Measured]:
+    """A few deals with the house in every model's place, in a folder of their own."""
+
+    def free(spec: PlayerSpec) -> PlayerSpec:
+        return replace(spec, settings={**spec.settings, **_STAND_IN}) if spec.prompt else spec
+
+    games = min(DEALS, experiment.deals) * experiment.games_per_deal
+    sample = replace(
+        experiment,
+        games=games,
+        field=tuple(map(free, experiment.field)),
+        contenders=tuple(map(free, experiment.contenders)),
+    )
+    with TemporaryDirectory(prefix="dubito-") as scratch:
+        folder = Path(scratch) / "run"
+        calls = CallOptions(
+            options.in_flight, Path(scratch) / "cache", False, options.working_directory, preflight=False
+        )
+        quiet: Callable[[int], None] = lambda games: None  # noqa: E731
+        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(), quiet))
+        if run.failure is not None:
+            raise run.failure
+        with RunDb.open(folder / run_folder.DATABASE) as db:
+            source = f"{games} free games with the house"
+            return {
+                spec.name: _Measured(
+                    source, _by_deal(ModelLog(db), spec.name, experiment.games_per_deal, games), _SECONDS, (0, thoughts)
+                )
+                for spec in specs
+            }
+
+
+def _from_run(folder: Path) -> dict[str, _Measured]:
+    """What each model of a recorded run took, by the model's name."""
+    identity = run_folder.read_manifest(folder)["identity"]
+    contenders: list[dict[str, Any]] = identity.get("contenders") or []
+    named = {player["name"]: player for player in [*identity.get("bots", []), *contenders]}
+    models = {name: player.get("settings", {}).get("model") for name, player in named.items()}
+    with RunDb.open(folder / run_folder.DATABASE) as db:
+        log, games, m = ModelLog(db), db.games(), max(1, len(contenders))
+        found = {}
+        for name, model in models.items():
+            seconds = log.seconds(name) if model else None
+            if model and seconds is not None and games >= m:
+                measured = _by_deal(log, name, m, games)
+                found[str(model)] = _Measured(f"run {one_line(str(folder))}", measured, (seconds, seconds), (0, 0))
+    if not found:
+        raise UsageError(f"{folder} has no finished game with a model that was called: nothing to estimate from")
+    return found
+
+
+def _by_deal(log: ModelLog, player: str, games_per_deal: int, games: int) -> list[DealTotals]:
+    """What every deal took, those in which the player was not asked too."""
+    totals = log.by_deal(player, games_per_deal)
+    return [totals.get(deal, DealTotals()) for deal in range(games // games_per_deal)]
+
+
+def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, price: Price | None) -> Estimate:
+    def of(value: Callable[[DealTotals], float]) -> Range:
+        return _range([value(total) for total in measured.totals], experiment.deals)
+
+    calls = of(lambda total: total.calls)
+    low, high = measured.thoughts
+    out = (
+        of(lambda total: total.output + low * total.calls)[0],
+        of(lambda total: total.output + high * total.calls)[1],
+    )
+    into = of(lambda total: total.input)
+    money = None
+    if price is not None:
+        cheap = of(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
+        dear = of(lambda t: t.input * max(price.input, price.cache_write))[1]
+        money = (cheap + out[0] * price.output, dear + out[1] * price.output)
+    return Estimate(spec.name, measured.source, calls, into, out, money, measured.seconds)
+
+
+def _range(values: Sequence[float], deals: int) -> Range:
+    """Where the total over that many deals will lie."""
+    n = len(values)
+    mean = sum(values) / n
+    variance = sum((value - mean) ** 2 for value in values) / (n - 1) if n > 1 else mean**2
+    half = Z95 * math.sqrt(variance * (deals + deals**2 / n))
+    return max(0.0, deals * mean - half), deals * mean + half
+
+
+def duration(estimates: Sequence[Estimate], in_flight: int) -> Range:
+    """Seconds that all the calls take, so many at a time."""
+    low, high = (sum(one.calls[end] * one.seconds[end] for one in estimates) / in_flight for end in (0, 1))
+    return low, high

@@ -1,0 +1,77 @@
+"""The line of games that wait to be played, and of those put back, each until its time has come."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dubito.experiment.schedule import Lineup
+
+_FIRST: Final = 2.0  # seconds that a game put back waits; then twice as long each time
+_MOST: Final = 60.0
+_DOUBLED: Final = 5  # times
+_LOOK: Final = 0.5  # seconds after which somebody who waits looks whether to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A game in the line."""
+
+    game: tuple[int, Lineup]  # its deal, and who plays
+    why: str = ""  # it was put back: what it waits for
+    times: int = 0
+    due: float = 0.0  # by the clock
+
+
+class Line:
+    """Shared by the threads that play: games in their order, then those put back, as soon as they are due."""
+
+    def __init__(self, games: Sequence[Waiting], clock: Callable[[], float], stop: Callable[[], bool]) -> None:
+        self._games, self._clock, self._stop = deque(games), clock, stop
+        self._put_back: list[Waiting] = []
+        self._playing = 0
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def take(self) -> Waiting | None:
+        """The next game, once there is one; None when all are played, on a stop, or when the line is closed."""
+        with self._changed:
+            while not self._closed and not self._stop():
+                if self._games:
+                    self._playing += 1
+                    return self._games.popleft()
+                due = min(self._put_back, key=lambda waiting: waiting.due, default=None)
+                if due is not None and due.due <= self._clock():
+                    self._put_back.remove(due)
+                    self._playing += 1
+                    return due
+                if due is None and not self._playing:
+                    return None
+                self._changed.wait(_LOOK if due is None else max(0.0, min(_LOOK, due.due - self._clock())))
+            return None
+
+    def put_back(self, waiting: Waiting, why: str) -> None:
+        """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""
+        wait = min(_MOST, _FIRST * 2 ** min(waiting.times, _DOUBLED))
+        with self._changed:
+            later = replace(waiting, why=why, times=waiting.times + 1, due=self._clock() + wait)
+            self._put_back.append(later)
+            self._playing -= 1
+            self._changed.notify_all()
+
+    def done(self) -> None:
+        """A game has ended."""
+        with self._changed:
+            self._playing -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Give out no more games."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def reasons(self) -> list[str]:
+        """What the games wait for that were put back and not taken up again."""
+        return [waiting.why for waiting in self._put_back]

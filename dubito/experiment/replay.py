@@ -1,0 +1,201 @@
+"""A run proved: every game is played again, against the tape where models played, and compared with what is kept."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from dubito import __version__
+from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
+from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.models import Models, Watch, model_player, model_specs, settings_of
+from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.results import all_games
+from dubito.experiment.schedule import lineups
+from dubito.experiment.tally import Tally
+from dubito.experiment.threads import ThreadedChunks
+from dubito.experiment.workers import new_stop, play_chunks
+from dubito.handlers import Table
+from dubito.llm.decider import Journal
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.replayed import Differs, Heard, Tape
+from dubito.registry import Registry
+from dubito.rules import Rules
+from dubito.store import folder as run_folder
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import Chunk, RunDb
+from dubito.streams import DealStreams
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay found; without a difference everything is identical."""
+
+    games: int
+    decisions: int
+    results_digest: str
+    mismatches: list[str]  # inputs that were changed since
+    difference: Differs | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run as its folder has it, ready to be played again."""
+
+    folder: Path
+    db: RunDb
+    experiment: Experiment
+    registry: Registry
+    home: Path  # where own bots and prompts are looked for
+    mismatches: list[str] = field(default_factory=list)
+
+    def models(self, tape: Tape) -> Models | None:
+        """The model players, who ask the tape; None in a run of hand-written bots."""
+        specs = model_specs(self.experiment, self.registry)
+        if not specs:
+            return None
+        return Models(
+            {
+                spec.name: model_player(
+                    spec, self.experiment, self.registry, self._prompt(spec), tape.ask, tape, lambda outcome: None
+                )
+                for spec in specs
+            }
+        )
+
+    def _prompt(self, spec: PlayerSpec) -> Prompt:
+        """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
+        settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
+        try:
+            prompt = load_prompt(settings.prompt, self.home)
+        except UsageError:
+            if not there:
+                raise
+            return Prompt(Path(settings.prompt), there)
+        if prompt.digest != spec.prompt:
+            changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
+            self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
+        return prompt
+
+
+def opened(folder: Path, registry: Registry, home: Path) -> Kept:
+    """The run in this folder; raises UsageError if it cannot be played again here."""
+    manifest = run_folder.read_manifest(folder)
+    if not (folder / run_folder.DATABASE).exists():
+        raise UsageError(f"{folder} has no {run_folder.DATABASE}")
+    db = RunDb.open(folder / run_folder.DATABASE)
+    db.check()
+    experiment = _experiment(folder, manifest["identity"], db.games())
+    kept = Kept(folder, db, experiment, registry, home)
+    made_with = (manifest.get("versions") or {}).get("dubito")
+    if made_with != __version__:
+        kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
+    for spec in experiment.players:
+        if registry.find(spec.bot).digest != spec.source:
+            kept.mismatches.append(f"the file of {spec.bot} was changed since")
+        fallback = spec.settings.get("fallback")
+        if spec.fallback and registry.find(str(fallback)).digest != spec.fallback:
+            kept.mismatches.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
+    return kept
+
+
+def _experiment(folder: Path, identity: dict[str, Any], games: int) -> Experiment:
+    """The experiment that a manifest's identity describes."""
+    players = TypeAdapter(tuple[PlayerSpec, ...])
+    try:
+        return Experiment(
+            games,
+            tuple(identity["table_sizes"]),
+            identity["seed"],
+            players.validate_python(identity["bots"]),
+            players.validate_python(identity["contenders"]),
+            Rules(**identity["rules"]),
+            identity["on_bot_error"],
+            identity["provider_errors"],
+        )
+    except (KeyError, TypeError, ValueError, ValidationError):
+        raise UsageError(f"{folder / run_folder.MANIFEST} is damaged: its identity cannot be read") from None
+
+
+def replay(kept: Kept, workers: int, progress: Callable[[int], None]) -> Replayed:
+    """Play all games again and compare; `progress` is told how many games are done."""
+    tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
+    tally, difference, games = Tally(), None, 0
+    models = kept.models(tape)
+    try:
+        for played in _chunks(kept, models, workers):
+            if played.error is not None:
+                raise played.error
+            _compare(db, experiment, played)
+            tally, games = tally + played.tally, games + len(played.outcomes)
+            progress(games)
+        _compare_results(kept, tally)
+    except Differs as error:
+        difference = error
+    except DubitoError as error:
+        difference = Differs(f"game {games} or after", "the run cannot be played again", [str(error)])
+    return Replayed(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
+
+
+def table_of(kept: Kept, game: int, heard: Heard) -> tuple[Table, list[str]]:
+    """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
+
+    Raises UsageError if the run does not keep that game.
+    """
+    if not 0 <= game < kept.experiment.games:
+        raise UsageError(f"{kept.folder} keeps the games 0 to {kept.experiment.games - 1}: there is no game {game}")
+    m = kept.experiment.games_per_deal
+    streams = DealStreams(kept.experiment.seed, game // m)
+    lineup = lineups(kept.experiment, game // m, streams)[game % m]
+    models = kept.models(Tape(ModelLog(kept.db), heard))
+    table = ChunkPlayer(kept.experiment, kept.registry).table(game // m, lineup, streams, models, Journal())
+    return table, [kept.experiment.players[player].name for player in lineup.seats]
+
+
+def _chunks(kept: Kept, models: Models | None, workers: int) -> Iterator[Played]:
+    experiment = kept.experiment
+    numbers = range(-(-experiment.deals // DEALS))
+    if models is None:
+        yield from play_chunks(experiment, kept.registry, workers, kept.home, new_stop(), numbers)
+        return
+    threads = ThreadedChunks(ChunkPlayer(experiment, kept.registry), models, 1, Watch(), lambda games: None)
+    yield from (threads.play(number, lambda: False) for number in numbers)
+
+
+def _compare(db: RunDb, experiment: Experiment, played: Played) -> None:
+    """Raise Differs at the first game that is not the one kept."""
+    first = played.number * DEALS * experiment.games_per_deal
+    rows = db.read(
+        "SELECT outcome, record FROM games WHERE game >= ? AND game < ? ORDER BY game",
+        (first, first + len(played.outcomes)),
+    )
+    for place, (outcome, record) in enumerate(rows):
+        again = played.records[place] if played.records else None
+        if (outcome, record) != (played.outcomes[place], again):
+            said = [f"recorded: {_in_words(outcome)}", f"replayed: {_in_words(played.outcomes[place])}"]
+            raise Differs(f"game {first + place}", "it is played another way", said)
+    chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decisions)
+    ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
+    if digest != chunk.digest:
+        said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
+        raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest is another", said)
+
+
+def _compare_results(kept: Kept, tally: Tally) -> None:
+    """Raise Differs unless the published counts are what the games add up to."""
+    names = [player.name for player in kept.experiment.players]
+    file = kept.folder / run_folder.RESULTS
+    counted = run_folder.to_yaml(all_games(tally, names)).encode()
+    if not file.exists() or file.read_bytes() != counted:
+        raise Differs(str(file), "the published counts are not what the games add up to", [])
+
+
+def _in_words(row: bytes) -> str:
+    try:
+        outcome: Outcome = unpack(row)
+    except ValueError:
+        return f"nothing that can be read ({row.hex()})"
+    return f"seats {outcome.seats}, places {outcome.places}, {outcome.turns} turns, counts {outcome.counts}"

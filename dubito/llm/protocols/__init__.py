@@ -1,0 +1,36 @@
+"""The protocols: a request out of a rendered prompt, a reply out of a received body. No I/O.
+
+A body may be anything at all; what cannot be read becomes a reply without text, never an exception.
+"""
+
+import json
+from types import ModuleType
+from typing import Final
+
+from dubito.llm.protocols import chat, messages, responses
+from dubito.llm.protocols.bodies import Exchange, mapping
+from dubito.llm.settings import ModelSettings
+from dubito.llm.wire import Protocol, Received, Reply, Request
+
+__all__ = ["Exchange", "build_request", "read_reply"]
+
+_PROTOCOLS: Final[dict[Protocol, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
+
+
+def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    """The request of an attempt; `cache_key` names the prompt's beginning for the provider's own cache."""
+    request: Request = _PROTOCOLS[settings.api].build(settings, exchange, cache_key)
+    return request
+
+
+def read_reply(protocol: Protocol, received: Received) -> Reply:
+    """What the model said in a received body."""
+    try:
+        body = json.loads(received.raw)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        return Reply(None, "other", None, received)
+    speaks = _PROTOCOLS[protocol]
+    text, finish = speaks.read(body)
+    return Reply(text, finish, speaks.usage(mapping(body.get("usage"))), received)

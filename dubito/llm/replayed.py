@@ -1,0 +1,105 @@
+"""A run's tape, played again: every question is compared with the one that was asked, every answer with the one taken.
+
+Nothing here can reach a network: there is no provider.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from dubito.errors import RunStopped
+from dubito.llm.explain import parts
+from dubito.llm.failures import AttemptFailed, Cause
+from dubito.llm.protocols import read_reply
+from dubito.llm.wire import Ask, Place, Received, Reply
+from dubito.store.model_log import Kept, ModelLog
+
+Heard = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
+
+
+class Differs(RunStopped):
+    """The first difference between a run and its replay: where, what, and how in detail."""
+
+    def __init__(self, where: str, what: str, details: list[str]) -> None:
+        super().__init__(where, what, details)
+        self.where, self.what, self.details = where, what, details
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+class Tape:
+    """The tape of a run as a way to ask, and as a log that compares; one for all its players."""
+
+    def __init__(self, log: ModelLog, heard: Heard = lambda place, question, end: None) -> None:
+        self._log, self._heard = log, heard
+        self.decisions = 0
+
+    def ask(self, ask: Ask) -> Reply:
+        """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
+        kept = self._log.kept(_key(ask.place))
+        if kept is None:
+            raise Differs(str(ask.place), "the run never asked anything here", [])
+        if kept.request != ask.request.digest:
+            raise Differs(str(ask.place), "what is asked is not what was asked", self._differences(kept, ask))
+        if kept.draw != ask.draw:
+            raise Differs(str(ask.place), "the draw is another", [f"recorded: {kept.draw}", f"replayed: {ask.draw}"])
+        if kept.cause is not None:
+            failed = AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
+            self._heard(ask.place, _question(ask), failed)
+            raise failed
+        reply = self._reply(kept, ask)
+        self._heard(ask.place, _question(ask), reply)
+        return reply
+
+    def decision(
+        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
+    ) -> None:
+        """Compare a decision with the one that was taken; raises Differs."""
+        taken = self._log.taken(key)
+        if taken != (node, answer, outcome):
+            said = [f"recorded: {_in_words(taken)}", f"replayed: {_in_words((node, answer, outcome))}"]
+            where = "game {}, seat {}, decision {}".format(*key)
+            raise Differs(where, "another decision is taken", said)
+        self.decisions += 1
+
+    def _reply(self, kept: Kept, ask: Ask) -> Reply:
+        try:
+            raw = "" if kept.raw is None else self._log.text(kept.raw)
+        except RunStopped as error:
+            raise Differs(str(ask.place), "the reply on the tape was changed by hand", [str(error)]) from None
+        reply = read_reply(ask.request.protocol, Received(200, raw))
+        if reply.digest != kept.reply:
+            said = [f"recorded: {kept.reply}", f"replayed: {reply.digest}"]
+            raise Differs(str(ask.place), "the reply on the tape is not read as it was: another reply digest", said)
+        return replace(reply, origin="tape")
+
+    def _differences(self, kept: Kept, ask: Ask) -> list[str]:
+        found = []
+        for part in parts(ask.request.text, self._log.text(kept.request)):
+            found += [f"{_kind(part.part)} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
+        return found
+
+
+def _question(ask: Ask) -> str:
+    """The end of what was asked: behind the facts, or the re-ask."""
+    messages = ask.request.body.get("messages") or ask.request.body.get("input") or [{}]
+    return str(messages[-1].get("content", "")).rpartition("===")[2].strip()
+
+
+def _kind(part: str) -> str:
+    """What a part of a request is, for who reads a difference."""
+    if "content" in part or "system" in part:
+        return "text of the prompt: its template, the history or the facts"
+    return "the schema of the answer" if "schema" in part else "a parameter"
+
+
+def _in_words(taken: tuple[str, bool, str] | None) -> str:
+    if taken is None:
+        return "no decision"
+    node, answer, outcome = taken
+    return f"node {node}: {'yes' if answer else 'no'} ({outcome})"
+
+
+def _key(place: Place) -> tuple[int, ...]:
+    return (place.game, place.seat, place.decision, place.attempt)

@@ -1,0 +1,265 @@
+"""`dubito compare`: contenders of several runs on the same deals, as if they had been in one run."""
+
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from shutil import copytree, rmtree
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.cli.main import main
+from dubito.experiment import stored
+from dubito.experiment.outcome import unpack
+from tests.cli.kit import Shell
+from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, says
+
+FIELD = "StefaBot,UsualBot,RandomBoi"
+
+
+def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
+    """What a run of these contenders prints."""
+    words = ("--games", f"{games}", "--table-sizes", "3,4", "--output", folder, "--quiet", *flags)
+    said = shell("run", "--bots", field, "--contenders", contenders, *words)
+    assert said.code == 0, said.err
+    return said.out
+
+
+def change(folder: str, **identity: Any) -> None:
+    """Write other values into the identity of a run's manifest."""
+    path = Path(folder, "manifest.yaml")
+    manifest = yaml.safe_load(path.read_text())
+    manifest["identity"] |= identity
+    path.write_text(yaml.safe_dump(manifest, sort_keys=False))
+
+
+def execute(folder: str, statement: str) -> None:
+    """Change a run's `run.db`."""
+    with closing(sqlite3.connect(Path(folder, "run.db"))) as connection, connection:
+        connection.execute(statement)
+
+
+def test_contenders_of_several_runs_compare_as_if_they_had_been_in_one(shell: Shell) -> None:
+    run(shell, "a", "ClaudeBot,MrDoubt", games=200)
+    run(shell, "b", "AdaptyBoi", games=100)
+    whole = run(shell, "all", "AdaptyBoi,ClaudeBot,MrDoubt", games=300)
+    said = shell("compare", "a", "b")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "Contenders, in the same seat of the same deals"
+    assert said.out.count("\n") == 2 + 3 + 2 + 3, "three contenders, three pairs"
+    assert shell("compare", "all").out in whole
+    fewer = re.compile(r" +about [0-9,]+ more games| +")  # a deal of `a` is two games, not three
+    assert fewer.sub(" ", said.out) == fewer.sub(" ", shell("compare", "all").out)
+    assert said.out != shell("compare", "all").out
+
+
+def test_the_deals_that_all_runs_keep_are_compared(shell: Shell) -> None:
+    run(shell, "long", "ClaudeBot", games=150)
+    run(shell, "short", "AdaptyBoi", games=60)
+    run(shell, "all", "ClaudeBot,AdaptyBoi", games=120)
+    said = shell("compare", "long", "short")
+    assert said.out == shell("compare", "all").out
+    assert said.err == (
+        "note: only the first 60 deals are compared, which all runs keep: long keeps 150, short keeps 60\n"
+    )
+
+
+def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> None:
+    run(shell, "a", "ClaudeBot,MrDoubt")
+    run(shell, "b", "ClaudeBot", games=20)
+    out = shell("compare", "a", "b").out
+    first_words = [line.partition("  ")[0] for line in out.splitlines()[2:5]]
+    assert sorted(first_words) == ["ClaudeBot (a)", "ClaudeBot (b)", "MrDoubt"]
+    (twins,) = [line for line in out.splitlines() if line.startswith("ClaudeBot (a)  ClaudeBot (b)")]
+    assert "+0.0 [-15.0, +15.0]  no number of games we can name" in twins
+
+
+def flawed(heard: Heard) -> Said:
+    """One model says prose in some of its replies, the other never."""
+    lost = heard.body["model"] == "flawed" and int(sha256(heard.raw).hexdigest(), 16) % 12 == 0
+    return says("responses", "I would rather not say." if lost else '{"answer": true}')
+
+
+def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Server(flawed) as server:
+        models = [contender(name, name, base_url=server.base_url("responses"), reasks=0) for name in ("flawed", "sure")]
+        config = config_file(*models, "ClaudeBot", games=36, rules={"max_turns": 24})
+        summary = shell("run", config, "--output", "r", "--quiet")
+    said = shell("compare", "r")
+    assert (said.code, said.err) == (0, "")
+    assert said.out in summary.out
+    monkeypatch.setattr(stored, "_AT_ONCE", 5)  # deals read at a time: more than one batch of them
+    assert shell("compare", "r").out == said.out
+    touched = set(rows(Path("r"), "SELECT game, seat FROM decisions WHERE outcome LIKE 'fallback:%'"))
+    worst, best, hard = 0.0, 0.0, 0
+    for game, (row,) in enumerate(rows(Path("r"), "SELECT outcome FROM games ORDER BY game")):
+        outcome = unpack(row)
+        if game % 3 == 0:  # the first contender's
+            assert outcome.contender_seat is not None
+            result = outcome.result(outcome.contender_seat)
+            lost = (game, outcome.contender_seat) in touched
+            worst += 0 if lost else (1, 0.5, 0, 0)[result]
+            best += 1 if lost else (1, 0.5, 0, 0)[result]
+            hard += not lost and result == 0
+    assert 0 < len(touched) < 12
+    (line,) = [line for line in said.out.splitlines() if line.startswith("flawed") and " to " in line]
+    *_, share, score, hards = re.split("  +", line)
+    assert share == f"{100 * len(touched) / 12:.1f}"
+    assert score == f"{100 * worst / 12:.1f} to {100 * best / 12:.1f}"
+    assert hards == f"{100 * hard / 12:.1f} to {100 * (hard + len(touched)) / 12:.1f}"
+    decisions, lost_ones = rows(
+        Path("r"),
+        "SELECT count(*), sum(outcome LIKE 'fallback:%') FROM decisions JOIN attempts "
+        "USING (game, seat, decision) WHERE player = 'flawed'",
+    )[0]
+    assert said.out.splitlines()[-1] == (
+        f"warning: fallbacks took {100 * lost_ones / decisions:.1f} % of the decisions of flawed and 0.0 % of those of "
+        "ClaudeBot: this compares systems (model, prompt and fallback), not models"
+    )
+
+
+def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
+    with Server(flawed) as server:
+        url = server.base_url("responses")
+        field = [contender("flawed", "flawed", base_url=url, reasks=0), "StefaBot"]
+        alone = config_file(*field, games=12, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
+        seated = config_file(games=8, name="seated.yaml", bots=field, rules={"max_turns": 24})
+        said = [shell("run", config, "--quiet").out for config in (alone, seated)]
+    title = "Fallbacks in all seats: had every game with one been lost, or been a hard win"
+    assert [title in out for out in said] == [False, True], "the contenders' table has said it"
+    header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
+    assert re.split("  +", header)[2:] == ["games %", "Score, worst to best", "hard, worst to best"]
+    name, games, share, score, hard = re.split("  +", row)
+    results = yaml.safe_load(next(Path("runs").glob("seated-*/all_games.yaml")).read_text())
+    assert (name, int(games)) == ("flawed", results["flawed"]["total"]["games"])
+    assert 0 < float(share) <= 100
+    assert score == hard, "no soft wins at three players"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs that can be compared, `a` and `b`."""
+    home = tmp_path_factory.mktemp("two")
+    for folder in ("a", "b"):
+        words = ("--games", "40", "--table-sizes", "3,4", "--output", str(home / folder), "--quiet")
+        with pytest.raises(SystemExit):
+            main(("run", "--bots", FIELD, "--contenders", "ClaudeBot,MrDoubt", *words))
+    return home
+
+
+@pytest.fixture
+def pair(two: Path, shell: Shell) -> Shell:
+    """A shell beside copies of the two."""
+    for folder in ("a", "b"):
+        copytree(two / folder, folder)
+    return shell
+
+
+def swap(folder: str, make: Callable[[], None]) -> None:
+    """Put something else in the place of a run folder."""
+    rmtree(folder)
+    make()
+
+
+OTHER_CARDS = "a and b are not dealt the same cards, so their contenders cannot be paired: "
+
+
+@pytest.mark.parametrize(
+    ("identity", "sentence"),
+    [
+        ({"seed": 7}, "seed is 0 in a and 7 in b"),
+        ({"table_sizes": [3]}, "table_sizes is [3, 4] in a and [3] in b"),
+        ({"bots": [{"name": "x"}]}, "the number of bots in the field is 3 in a and 1 in b"),
+        ({"rules": {"jokers": 0}}, "rules.jokers is 2 in a and 0 in b"),
+    ],
+)
+def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence: str) -> None:
+    change("b", **identity)
+    said = pair("compare", "a", "b")
+    assert (said.code, said.out, said.err) == (2, "", f"dubito: {OTHER_CARDS}{sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "sentence"),
+    [
+        (lambda: Path("b/manifest.yaml").unlink(), "b is no run folder: it has no manifest.yaml"),
+        (lambda: rmtree("b"), "b is no run folder: it has no manifest.yaml"),
+        (lambda: swap("b", Path("b").touch), "b is no run folder: it has no manifest.yaml"),
+        (lambda: Path("b/run.db").unlink(), "b/run.db is damaged or no run store"),
+        (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or no run store"),
+        (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
+        (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),
+        (lambda: Path("b/manifest.yaml").write_text("[" * 1000), "b/manifest.yaml is damaged: it is not readable"),
+        (lambda: Path("b/manifest.yaml").write_text("- 1"), "b/manifest.yaml is damaged: the file: "),
+        (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
+        (
+            lambda: change("b", contenders=[{}]),
+            "b/manifest.yaml is damaged: identity.contenders.0.name: Field required",
+        ),
+        (lambda: change("b", contenders=[]), "b has no contenders: "),
+        (lambda: execute("b", "DELETE FROM chunks"), "b keeps no finished deal: there is nothing to compare"),
+        (lambda: execute("b", "DELETE FROM games WHERE game = 39"), "b(: |/)run.db"),
+        (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),
+        (lambda: execute("b", "UPDATE games SET outcome = 'ab' WHERE game = 5"), "b(: |/)run.db"),
+        (lambda: execute("b", "DROP TABLE decisions"), "(b: |cannot read b/)run.db.*: no such table: decisions"),
+        (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is given twice"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_sentence(pair: Shell, break_it: Callable[[], object], sentence: str) -> None:
+    break_it()
+    said = pair("compare", "a", "b")
+    assert (said.code, said.out) == (2, "")
+    assert re.match(f"dubito: {sentence}", said.err)
+    assert said.err.count("\n") == 1
+
+
+def test_a_manifest_of_another_run_is_refused(shell: Shell) -> None:
+    shell("run", "--bots", FIELD, "--games", "10", "--output", "a", "--quiet")
+    change("a", contenders=[{"name": "x"}])
+    said = shell("compare", "a")
+    assert (said.code, said.out, said.err) == (2, "", "dubito: a: manifest.yaml and run.db do not belong together\n")
+
+
+def test_compare_needs_a_run(shell: Shell) -> None:
+    said = shell("compare")
+    assert (said.code, said.err) == (2, "dubito: Missing argument 'RUN...'.\n")
+
+
+def field_of(folder: str) -> list[dict[str, Any]]:
+    """The field in a run's manifest."""
+    bots: list[dict[str, Any]] = yaml.safe_load(Path(folder, "manifest.yaml").read_text())["identity"]["bots"]
+    return bots
+
+
+def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> None:
+    untouched = pair("compare", "a", "b")
+    stefa, usual, random = field_of("b")
+    change(
+        "b",
+        bots=[stefa | {"source": "0" * 64, "settings": {"x": 1}}, usual, random | {"name": "Mr\x1b[2J"}],
+        rules={"jokers": 2, "win_rule": "contested", "max_turns": 1000, "yet_to_come": True},
+        on_bot_error="fallback",
+        provider_errors="suspend",
+    )
+    change("a", provider_errors="fallback", of_a_later_version="x")
+    said = pair("compare", "a", "b")
+    assert (said.code, said.out) == (0, untouched.out)
+    same = "note: the same cards were played under other rules: "
+    assert said.err.splitlines() == [
+        "note: the fields differ, so the same cards were played in other company: StefaBot has another settings and "
+        "source, RandomBoi in a is Mr\\x1b[2J in b",
+        f"{same}on_bot_error is stop in a and fallback in b",
+        f"{same}provider_errors is fallback in a and suspend in b",
+        f"{same}rules.win_rule is immediate in a and contested in b",
+    ]
+
+
+def test_an_unfinished_run_is_said_to_be_one(pair: Shell) -> None:
+    path = Path("b/manifest.yaml")
+    path.write_text(path.read_text().replace("games: 40\n", "games: 1000\n"))
+    said = pair("compare", "a", "b")
+    assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are kept\n")

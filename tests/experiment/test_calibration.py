@@ -1,0 +1,201 @@
+"""Calibration: worked numbers, the edges of the bins, clustering, and the truth as the engine knows it."""
+
+import json
+from collections import Counter
+from collections.abc import Set
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import pytest
+
+from dubito.cli.summary import print_summary
+from dubito.core_game import Game
+from dubito.experiment.calibration import Calibration, Statement, add_stated, calibrations
+from dubito.experiment.chunk import ChunkPlayer
+from dubito.experiment.config import check, resolve
+from dubito.experiment.models import Models
+from dubito.experiment.outcome import unpack
+from dubito.experiment.schedule import lineups
+from dubito.experiment.tally import Tally
+from dubito.game_data import JOKER, TurnOutput
+from dubito.hand import Hand
+from dubito.llm.decider import Journal
+from dubito.registry import find_bots
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+from tests.experiment.kit import experiment, registry
+from tests.llm.kit import contender, ran, rows, small
+
+Deal = list[tuple[int, Statement]]
+
+STATER = '''
+from bots.manual.random_boi import RandomBoi
+from dubito.llm.decider import Stated
+class Stater(RandomBoi):
+    """States a probability, null or nonsense, each time it is asked whether it doubts."""
+    def should_doubt(self, p):
+        said = self.rng.choice([0.0, 0.25, 1.0, None])
+        self._seating.services.stated.append(Stated(self.id, 0, said, said is None and self.rng.random() < 0.5))
+        return super().should_doubt(p)
+'''
+
+
+def said(p: float | None, dishonest: bool, player: int = 0, impossible: bool = False) -> tuple[int, Statement]:
+    """A statement and its player."""
+    return player, Statement(0, p, impossible, dishonest)
+
+
+def summed(*deals: Deal) -> Tally:
+    """The sums of these deals."""
+    tally = Tally()
+    for deal in deals:
+        add_stated(tally, deal)
+    return tally
+
+
+def calibration(*deals: Deal) -> Calibration:
+    """The one player's."""
+    (one,) = calibrations(summed(*deals), ["somebody"])
+    return one
+
+
+def test_a_worked_example() -> None:
+    """(.9 - 1)^2 + (.9 - 0)^2 + (.2 - 0)^2 + (.3 - 0)^2 = .95 over four; two of the nine said nothing usable."""
+    one = calibration(
+        [said(0.9, True), said(0.2, False), said(None, True)],
+        [said(0.9, False), said(0.3, False), said(None, False, impossible=True), said(None, True)],
+    )
+    assert (one.name, one.statements, one.nulls, one.impossible) == ("somebody", 4, 2, 1)
+    assert one.brier.value == pytest.approx(0.95 / 4)
+    assert one.brier.low < 0.95 / 4 < one.brier.high
+    assert one.base_rate == 0.25
+    assert one.base_brier == pytest.approx(0.25 * 0.75), "that of always stating 1/4"
+    rows = [(b.low, b.statements, b.mean, b.dishonest.value) for b in one.bins]
+    assert rows == [(0.2, 1, 0.2, 0.0), (0.3, 1, 0.3, 0.0), (0.9, 2, 0.9, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("p", "low"),
+    [(0.0, 0.0), (0.0999, 0.0), (0.1, 0.1), (0.3, 0.3), (0.6, 0.6), (0.7, 0.7), (0.8999, 0.8), (0.95, 0.9), (1.0, 0.9)],
+)
+def test_each_probability_falls_into_its_tenth(p: float, low: float) -> None:
+    (only,) = calibration([said(p, True)]).bins
+    assert only.low == low
+    assert only.mean == pytest.approx(p)
+
+
+def test_who_stated_only_nulls_is_shown_without_a_score() -> None:
+    one = calibration([said(None, True), said(None, False, impossible=True)])
+    assert (one.statements, one.nulls, one.impossible, one.bins) == (0, 1, 1, [])
+    assert (one.brier.value, one.base_rate, one.base_brier) == (None, None, None)
+    assert calibrations(Tally(), ["somebody"]) == []
+
+
+def test_players_are_kept_apart() -> None:
+    one, other = calibrations(summed([said(1.0, True), said(0.0, True, player=2)]), ["a", "b", "c"])
+    assert (one.name, one.brier.value, other.name, other.brier.value) == ("a", 0.0, "c", 1.0)
+    assert [b.low for b in one.bins] == [0.9]
+
+
+def random_deals(n: int, m: int) -> list[Deal]:
+    """Deals whose m statements share what is true of them."""
+    rng = Random(5)
+    return [[said(rng.randint(0, 1000) / 1000, dishonest)] * m for dishonest in (rng.random() < 0.4 for _ in range(n))]
+
+
+def test_statements_of_one_deal_do_not_narrow_the_intervals() -> None:
+    single, tripled = calibration(*random_deals(200, 1)), calibration(*random_deals(200, 3))
+    assert tripled.statements == 3 * single.statements
+    ours, theirs = [single.brier], [tripled.brier]
+    ours += [stated.dishonest for stated in single.bins]
+    theirs += [stated.dishonest for stated in tripled.bins]
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+    assert single.brier.high - single.brier.low < 0.12
+    with_silent_deals = calibration(*random_deals(200, 1), *([said(None, True)] for _ in range(9)))
+    assert (with_silent_deals.brier, with_silent_deals.bins) == (single.brier, single.bins), "they tell nothing"
+
+
+def test_chunks_add_up_in_any_grouping() -> None:
+    deals = random_deals(50, 2)
+    whole = summed(*deals).to_json()
+    for cut in (1, 25, 49):
+        assert (summed(*deals[:cut]) + summed(*deals[cut:])).to_json() == whole
+    assert Tally.from_json(whole).to_json() == whole
+
+
+class Seats:
+    """Gives each seat the game's journal itself, so that a bot of the test can state something."""
+
+    def __init__(self, touched: Set[int] = frozenset()) -> None:
+        self.touched = touched
+
+    def journal(self) -> Journal:
+        """A new game's."""
+        return Journal(touched={*self.touched})
+
+    def services(self, names: list[str], journal: Journal) -> list[object]:
+        """The journal, seat by seat."""
+        return [journal] * len(names)
+
+
+def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:
+    """Who was asked whether he doubts, and whether the cards there were a bluff, from deal and outputs alone."""
+    plain = json.loads(record)
+    game = Game(rules, [Hand(cards) for cards in plain["hands"]])
+    asked, number, last = [], 0, list[int]()
+    for doubt, declared, cards in plain["outputs"]:
+        if game.can_doubt:
+            asked.append((game.seat, any(card not in (number, JOKER) for card in last)))
+        game.apply(TurnOutput(doubt, declared, cards))
+        number, last = (0, []) if doubt else (declared or number, cards)
+    return asked
+
+
+@pytest.mark.parametrize("win_rule", ["immediate", "contested"])
+def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_rule: str) -> None:
+    (tmp_path / "bots" / "manual").mkdir(parents=True)
+    (tmp_path / "bots" / "manual" / "stater.py").write_text(STATER)
+    bots = find_bots(tmp_path)
+    of = resolve(check({"bots": ["Stater"], "games": 30, "rules": {"win_rule": win_rule}}, "test"), bots)
+    player, judged = ChunkPlayer(of, bots), Counter[bool]()
+    for deal in range(30):
+        streams = DealStreams(of.seed, deal)
+        (lineup,) = lineups(of, deal, streams)
+        game = player.game(deal, lineup, streams, cast(Models, Seats()))
+        assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, of.rules)
+        assert {s.p_bluff for s in game.statements} == {0.0, 0.25, 1.0, None}
+        assert {s.impossible for s in game.statements if s.p_bluff is None} == {True, False}
+        judged.update(s.dishonest for s in game.statements)
+    assert min(judged.values()) > 100, "both happened often"
+
+
+def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
+    of = experiment(bots=["RandomBoi"], games=1, table_sizes=[4])
+    streams = DealStreams(of.seed, 0)
+    (lineup,) = lineups(of, 0, streams)
+    game = ChunkPlayer(of, registry()).game(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
+    assert game.touched == {1, 3}
+    assert not game.statements
+
+
+def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = small(contender("sharp", "house-sharp", prompt="reasoned"), games=3, turns=25)
+    run = ran(of, tmp_path / "r")
+    assert run.failure is None
+    errors = []
+    query = "SELECT p_bluff FROM decisions WHERE game = ? AND node = 'C' ORDER BY decision"
+    for game, row, record in rows(run.folder, "SELECT game, outcome, record FROM games"):
+        asked = [bluff for seat, bluff in asked_again(record, of.rules) if seat == unpack(row).contender_seat]
+        stated = [p for (p,) in rows(run.folder, query, (game,))]
+        errors += [(p - bluff) ** 2 for p, bluff in zip(stated, asked, strict=True)]
+    (sharp,) = calibrations(run.tally, run.names)
+    assert (sharp.name, sharp.statements) == ("sharp", len(errors))
+    assert sharp.brier.value == pytest.approx(sum(errors) / len(errors), abs=1e-6)
+    print_summary(run, sizes=False)
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("Stated probability that the last play is dishonest (node C), against the truth")
+    assert lines[start + 2].split()[:3] == ["sharp", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
+    shown = [line.split() for line in lines[start + 5 : start + 5 + len(sharp.bins)]]
+    assert [(line[0], int(line[4])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]

@@ -1,0 +1,92 @@
+"""Bounds for fallbacks: recounted from changed results, exact in any grouping, absent where there was none."""
+
+from random import Random
+
+import pytest
+
+from dubito.experiment.contenders import Contender, contender_ranking
+from dubito.experiment.fallbacks import add_touched, fallback_share
+from dubito.experiment.outcome import Outcome
+from dubito.experiment.ranking import ranking
+from dubito.experiment.tally import Tally, tally_of
+from tests.experiment.kit import experiment, outcomes
+
+BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]
+CONTENDERS = ["ClaudeBot", "RandomBoi"]
+NAMES = [*BOTS, "RandomBoi"]
+POINTS = (1, 0.5, 0, 0)
+HARD, LOSS = 0, 2
+
+Game = tuple[Outcome, frozenset[int]]
+
+
+@pytest.fixture(scope="module")
+def deals() -> list[list[Game]]:
+    """60 deals of two games, in which some seats were touched at random."""
+    rng = Random(3)
+    played = outcomes(experiment(bots=BOTS, contenders=CONTENDERS, games=120, table_sizes=[3, 5]))
+    games = [(game, frozenset(s for s in range(len(game.seats)) if rng.random() < 0.3)) for game in played]
+    return [games[k : k + 2] for k in range(0, 120, 2)]
+
+
+def summed(deals: list[list[Game]]) -> Tally:
+    """All sums of these deals."""
+    tally = tally_of([[outcome for outcome, _ in games] for games in deals])
+    for games in deals:
+        add_touched(tally, games)
+    return tally
+
+
+def rescored(seats: list[tuple[Outcome, frozenset[int], int]], touched_as: int) -> tuple[float, float]:
+    """Score and hard wins a seat if every touched one had this result."""
+    results = [touched_as if seat in touched else game.result(seat) for game, touched, seat in seats]
+    return sum(POINTS[result] for result in results) / len(seats), results.count(HARD) / len(seats)
+
+
+def test_the_bounds_of_a_player_count_all_his_seats(deals: list[list[Game]]) -> None:
+    for row in ranking(summed(deals), NAMES):
+        player = NAMES.index(row.name)
+        seats = [(g, t, s) for games in deals for g, t in games for s, who in enumerate(g.seats) if who == player]
+        worst, best = rescored(seats, LOSS), rescored(seats, HARD)
+        assert row.bounds.touched == sum(seat in touched for _, touched, seat in seats) > 0
+        assert row.bounds.seats == len(seats)
+        assert row.bounds.score == pytest.approx((worst[0], best[0]))
+        assert row.bounds.hard_wins == pytest.approx((worst[1], best[1]))
+        assert worst[0] < (row.rates["score"].value or 0) < best[0], "the headline stays as played"
+
+
+def test_the_bounds_of_a_contender_count_only_his_own_seat(deals: list[list[Game]]) -> None:
+    rows = contender_ranking(summed(deals), [Contender(name) for name in CONTENDERS])
+    assert len(rows) == 2
+    for row in rows:
+        place = CONTENDERS.index(row.contender.name)
+        seats = [(*games[place], games[place][0].contender_seat or 0) for games in deals]
+        assert row.bounds.touched == sum(seat in touched for _, touched, seat in seats) > 0
+        for end, result in enumerate((LOSS, HARD)):
+            score, hard = rescored(seats, result)
+            assert (row.bounds.score[end], row.bounds.hard_wins[end]) == pytest.approx((score, hard))
+
+
+def test_chunks_add_up_in_any_grouping(deals: list[list[Game]]) -> None:
+    whole = summed(deals).to_json()
+    for cut in (1, 20, 59):
+        assert (summed(deals[:cut]) + summed(deals[cut:])).to_json() == whole
+    assert Tally.from_json(whole).to_json() == whole
+
+
+def test_sums_of_an_older_version_have_no_fallbacks(deals: list[list[Game]]) -> None:
+    old = Tally.from_json('{"seats":[],"clusters":[],"contended":[[0,[2,2,1,0,1,0,4,1,0,1,0]]],"pairs":[]}')
+    (row,) = contender_ranking(old, [Contender("a")])
+    assert (row.bounds.touched, row.bounds.score, row.bounds.hard_wins) == (0, (0.5, 0.5), (0.5, 0.5))
+    assert (old + summed(deals)).tables["touched"] == summed(deals).tables["touched"]
+
+
+def test_who_played_no_game_has_no_bounds() -> None:
+    (row,) = ranking(Tally(), ["a"])
+    assert (row.bounds.touched, row.bounds.score) == (0, (0.0, 1.0))
+
+
+def test_the_share_of_decisions() -> None:
+    outcomes = {"model": 6, "model_after_reask": 2, "fallback:refused": 1, "fallback:malformed": 1}
+    assert fallback_share(outcomes) == pytest.approx(0.2)
+    assert fallback_share({"model": 3}) == fallback_share({}) == 0.0

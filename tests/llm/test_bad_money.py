@@ -1,0 +1,162 @@
+"""What users get wrong about budgets and prices: one sentence each, before anything starts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.kit import Shell
+from tests.llm.kit import Server, asker, contender, played, rows, says
+from tests.llm.test_bad_input import sentence
+
+PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+
+
+def refused(shell: Shell, *flags: str, **config: Any) -> str:
+    """What is said of a config that is refused before anything starts."""
+    said = sentence(played(shell, contender("Asker"), flags=flags, **config), 2)
+    assert not Path("r").exists(), "nothing was started"
+    return said
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("eur=5", "--budget: unknown key 'eur': choose from calls, tokens, usd"),
+        ("5", "--budget: say it as usd=5 or usd=5,calls=1000, not '5'"),
+        ("call=5", "--budget: unknown key 'call': did you mean 'calls'?"),
+        ("usd=5,eur=5", "--budget: unknown key 'eur'"),
+        ("usd=0", "--budget: must be greater than 0, not 0"),
+        ("usd=-1", "--budget: must be greater than 0, not -1"),
+        ("usd=many", "--budget: must be a valid number, not 'many'"),
+        ("usd=$5", "--budget: must be a valid number, not '$5'"),
+        ("usd=", "--budget: must be a valid number, not ''"),
+        ("usd=nan", "--budget: must be a finite number, not nan"),
+        ("usd=inf", "--budget: must be a finite number, not inf"),
+        ("calls=0", "--budget: must be at least 1, not 0"),
+        ("calls=-1", "--budget: must be at least 1, not -1"),
+        ("calls=1.5", "--budget: must be a whole number, not 1.5"),
+        ("calls=many", "--budget: must be a whole number, not 'many'"),
+        ("calls=", "--budget: must be a whole number, not ''"),
+        ("tokens=0", "--budget: must be at least 1, not 0"),
+        ("tokens=1e6", "--budget: must be a whole number, not 1000000.0"),
+    ],
+)
+def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
+    assert refused(shell, "--budget", flag).startswith(words)
+
+
+@pytest.mark.parametrize("flag", ["", ",", "usd=5,usd=6"])
+def test_a_flag_that_may_not_be_what_was_meant(shell: Shell, flag: str) -> None:
+    """`--budget "$CAP"` with an empty variable is no wish to pay without a cap."""
+    assert refused(shell, "--budget", flag).startswith("--budget: ")
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"eur": 5}, "c.yaml: unknown key 'eur': choose from calls, tokens, usd"),
+        ({"calls": 0}, "c.yaml: budget.calls: must be at least 1, not 0"),
+        ({"usd": "5"}, "c.yaml: budget.usd: must be a valid number, not '5'"),
+        ({"usd": True}, "c.yaml: budget.usd: must be a valid number, not True"),
+        ({"usd": 0}, "c.yaml: budget.usd: must be greater than 0, not 0"),
+        ({"tokens": 1.5}, "c.yaml: budget.tokens: must be a whole number, not 1.5"),
+        (5, "c.yaml: budget: must be a "),
+        (["usd"], "c.yaml: budget: must be a "),
+    ],
+)
+def test_a_config_without_a_proper_budget(shell: Shell, budget: Any, words: str) -> None:
+    assert refused(shell, budget=budget).startswith(words)
+
+
+def test_a_flag_takes_no_other_cap_away(shell: Shell) -> None:
+    """As with the rules: what a flag does not say stands as the config says it."""
+    with Server(lambda heard: says(heard.protocol)) as server:
+        ended = played(shell, asker(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
+    assert ended.code == 3
+    assert server.heard == []
+
+
+def test_dollars_need_a_price(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        said = sentence(played(shell, asker(server, name="Asker"), budget={"usd": 5}), 2)
+        assert server.heard == []
+        assert said == (
+            f"Asker: budget.usd needs a price of 'some-model' at {server.base_url('responses')}, and there is none: "
+            "say it in `prices`, or take budget.usd away"
+        )
+        assert not Path("r").exists()
+        assert played(shell, asker(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
+
+
+def test_a_listed_price_is_the_provider_s_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of that name at another server may cost anything."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-of-them")
+    with Server(lambda heard: says(heard.protocol)) as server:
+        elsewhere = contender("there", "gpt-6-sol", base_url=server.base_url("responses"))
+        assert "needs a price of 'gpt-6-sol'" in sentence(played(shell, elsewhere, budget={"usd": 5}), 2)
+    own = contender("here", "gpt-6-sol", base_url=None)
+    ended = played(shell, own, budget={"usd": 5}, flags=("--offline",))
+    assert ended.code == 3, "it has a price, and only the reply is missing"
+    assert "--offline: the cache has no reply" in ended.err
+
+
+def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
+    Path("p.yaml").write_text(yaml.safe_dump({"some-model": PRICE}))
+    with Server(lambda heard: says(heard.protocol)) as server:
+        how: list[tuple[list[str], dict[str, Any]]] = [
+            ([], {"prices": {"some-model": PRICE}}),
+            ([], {"prices": "p.yaml"}),
+            (["--prices", "p.yaml"], {}),
+            (["--prices", "p.yaml"], {"prices": {"some-model": dict.fromkeys(PRICE, 7)}}),
+        ]
+        for number, (flags, config) in enumerate(how):
+            flags += ["--output", f"run{number}", "--cache", f"cache{number}"]
+            ended = played(shell, asker(server), games=1, flags=flags, budget={"usd": 5}, **config)
+            assert ended.code == 0, ended.err
+            costs = rows(Path(f"run{number}"), "SELECT DISTINCT picodollars FROM tries")
+            assert costs == [(100 * 2_000_000 + 20 * 10_000_000,)]
+
+
+GAPPED = {name: value for name, value in PRICE.items() if name != "cache_write"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (GAPPED, "m: cache_write is missing: say it in USD per million tokens"),
+        (PRICE | {"output": -1}, "m: output: a price is {input, cached_input, cache_write, output}, numbers from 0 to"),
+        (PRICE | {"output": "10"}, "m: output: a price is "),
+        (PRICE | {"input": 0.0000001}, "m: input: a price has at most 6 decimals, in USD per million tokens"),
+        (PRICE | {"batch": 1}, "m: unknown key 'batch': choose from cache_write, cached_input, input, output"),
+        (5, "m: a price is {input, "),
+    ],
+)
+def test_a_price_with_a_gap(shell: Shell, entry: Any, words: str) -> None:
+    """Also of a model that nobody asks: who has it in his file means to use it."""
+    assert refused(shell, prices={"m": entry}).startswith(f"prices: {words}")
+    Path("p.yaml").write_text(yaml.safe_dump({"fine": PRICE, "m": entry}))
+    said = refused(shell, "--prices", "p.yaml")
+    assert said.startswith(f"{Path('p.yaml').absolute()}: {words}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "cannot read {}: No such file or directory"),
+        ("- m", "{}: a file of prices is a list of `MODEL: {{input, cached_input, cache_write, output}}` lines"),
+        ("", "{}: a file of prices is a list of "),
+        ("m: {", "{}: not readable as YAML: "),
+    ],
+)
+def test_a_file_that_holds_no_prices(shell: Shell, text: str | None, words: str) -> None:
+    file = Path("p.yaml").absolute()
+    if text is not None:
+        file.write_text(text)
+    assert refused(shell, "--prices", "p.yaml").startswith(words.format(file))
+
+
+@pytest.mark.parametrize("prices", [5, ["m"], True, None])
+def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
+    assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")

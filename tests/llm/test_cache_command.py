@@ -1,0 +1,273 @@
+"""`dubito cache`: what is there, one entry of it, and why there is no reply to a request."""
+
+import json
+import re
+import shlex
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import pytest
+
+from dubito.errors import DubitoError
+from dubito.llm.cache import ReplyCache
+from dubito.llm.prompts import OWN_PROMPTS
+from dubito.llm.wire import Received, canonical, digest_of
+from tests.cli.kit import Said as Ended
+from tests.cli.kit import Shell
+from tests.llm.kit import ask, contender, played, reply_body, rows
+
+GOOD = Received(200, json.dumps(reply_body("responses")), {"request-id": "req_1"})
+
+
+def fill(*entries: tuple[str, int, str], received: Received = GOOD) -> list[str]:
+    """Entries of (server, request, draw) in the folder `cache`; their keys."""
+    with closing(ReplyCache(Path("cache"))) as cache:
+        for server, number, draw in entries:
+            cache.once(server, ask(number).request, draw, lambda: received)
+        return list(cache)
+
+
+def sentence(ended: Ended, code: int = 2) -> str:
+    """The one sentence of a command that was refused."""
+    assert (ended.code, ended.out) == (code, "")
+    (line,) = ended.err.splitlines()
+    return line.removeprefix("dubito: ")
+
+
+def parts(ended: Ended) -> dict[str, tuple[str, str]]:
+    """The parts that an explanation names, with what is wanted and what is stored."""
+    assert ended.code == 0, ended.err
+    found = re.findall(r"^- (.*)\n  wanted: (.*)\n  stored: (.*)$", ended.out, re.MULTILINE)
+    return {part: (wanted, stored) for part, wanted, stored in found}
+
+
+def test_stats_count_the_replies_by_server_and_model(shell: Shell) -> None:
+    fill(("house", 1, "a"), ("house", 2, "a"), ("house", 2, "b"), ("http://127.0.0.1:1/v1", 1, "a"))
+    ended = shell("cache", "stats")
+    title, headers, *lines = ended.out.splitlines()
+    assert re.fullmatch(r"4 replies, [\d,]+ bytes in cache", title)
+    assert headers.split() == ["server", "model", "replies"]
+    assert [line.split() for line in lines] == [["house", "m", "3"], ["http://127.0.0.1:1/v1", "m", "1"]]
+
+
+@pytest.mark.parametrize("words", [("stats",), ("show", "00000000"), ("explain", "0.0.0", "--run", "r")])
+def test_a_folder_without_a_cache_is_refused_and_none_is_made(shell: Shell, words: tuple[str, ...]) -> None:
+    Path("r").mkdir()
+    Path("r/run.db").touch()
+    ended = shell("cache", *words, "--cache", "elsewhere")
+    assert ended.code == 2
+    assert not Path("elsewhere").exists()
+    if words[0] != "explain":
+        assert sentence(ended) == "there is no cache in elsewhere: give its folder with --cache"
+
+
+def test_show_says_what_was_asked_and_what_came(shell: Shell) -> None:
+    (key, _) = fill(("house", 1, "a"), ("house", 2, "b"))
+    whole = shell("cache", "show", key)
+    assert whole.code == 0
+    shown = dict(re.findall(r"^([\w-]+): (.*)$", whole.out, re.MULTILINE))
+    assert shown["key"] == key
+    assert (shown["server"], shown["draw"], shown["status"], shown["request-id"]) == ("house", "a", "200", "req_1")
+    assert shown["reply"] == GOOD.raw
+    request = whole.out.split("request: ")[1].split("\nstatus: ")[0]
+    assert json.loads(request) == json.loads(ask(1).request.text)
+    assert shell("cache", "show", key[:8]).out == whole.out
+
+
+def test_show_refuses_what_is_no_key_or_several(shell: Shell) -> None:
+    fill(("house", 1, "a"), ("house", 2, "b"))
+    counts = "in cache: `dubito cache stats` counts what is there"
+    assert sentence(shell("cache", "show", "xyz")) == f"no key begins with 'xyz' {counts}"
+    assert sentence(shell("cache", "show", "")) == f"2 keys begin with '' {counts}"
+    assert sentence(shell("cache", "show", "written")) == f"no key begins with 'written' {counts}"
+
+
+@pytest.mark.parametrize("escape", ["\x1b[2J\x1b]0;mine\x07", "\r", "\x00", "\x9b31m", "\u202e"])
+def test_a_reply_cannot_steer_the_terminal(shell: Shell, escape: str) -> None:
+    (key,) = fill(("house", 1, "a"), received=Received(200, f"{escape}\nsecond line", {"request-id": escape}))
+    ended = shell("cache", "show", key)
+    assert escape not in ended.out
+    assert "\nsecond line\n" in ended.out
+    assert all(char.isprintable() or char == "\n" for char in ended.out)
+
+
+def test_a_server_that_steers_the_terminal_is_counted_harmlessly(shell: Shell) -> None:
+    fill(("http://127.0.0.1/\x1b[2J", 1, "a"))
+    assert "\x1b" not in shell("cache", "stats").out
+
+
+@pytest.mark.parametrize("words", [("stats",), ("show",)])
+def test_an_entry_changed_by_hand_is_named(shell: Shell, words: tuple[str, ...]) -> None:
+    (key,) = fill(("house", 1, "a"))
+    with diskcache.Cache("cache") as cache:
+        cache[key] = cache[key].replace('"draw": "a"', '"draw": "b"')
+    words += (key,) if words == ("show",) else ()
+    assert sentence(shell("cache", *words), 3).startswith(f"entry {key} of the cache cache was changed by hand")
+
+
+def run_of(shell: Shell, *flags: str, folder: str = "r", **changes: Any) -> Ended:
+    """A run of one model player and one game; offline if so flagged."""
+    changes = {"model": "house-random"} | changes
+    return played(shell, contender("Asker", **changes), games=1, flags=("--output", folder, *flags))
+
+
+def explained(shell: Shell, what: str, folder: str = "s", *flags: str) -> Ended:
+    return shell("cache", "explain", what, "--run", folder, *flags)
+
+
+def first_decision(folder: str) -> str:
+    """The first decision of a run, as `explain` takes it."""
+    ((game, seat, decision),) = rows(
+        Path(folder), "SELECT game, seat, decision FROM attempts WHERE game >= 0 ORDER BY decision LIMIT 1"
+    )
+    return f"{game}.{seat}.{decision}"
+
+
+def missed(shell: Shell, **changes: Any) -> Ended:
+    """The explanation of the first miss of an offline run `s` with changed settings, as the miss itself says it."""
+    assert run_of(shell).code == 0
+    ended = run_of(shell, "--offline", folder="s", **changes)
+    assert ended.code == 3, ended.err
+    command = re.search(r"`dubito (cache explain [^`]+)`", ended.err)
+    assert command is not None
+    return shell(*shlex.split(command[1]))
+
+
+def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) -> None:
+    assert run_of(shell).code == 0
+    place = first_decision("r")
+    ended = explained(shell, place, "r")
+    key = ended.out.strip().removeprefix("the cache has it: ")
+    assert shell("cache", "show", key).code == 0
+    assert explained(shell, f"{place}.0", "r").out == ended.out
+    query = "SELECT request FROM attempts WHERE (game, seat, decision) = (?, ?, ?)"
+    ((digest,),) = rows(Path("r"), query, tuple(map(int, place.split("."))))
+    assert explained(shell, digest, "r").out == ended.out
+    assert explained(shell, digest[:8], "r").out == ended.out
+
+
+def test_explain_another_draw(shell: Shell) -> None:
+    ((part, (wanted, stored)),) = parts(missed(shell, sample=1)).items()
+    assert part.startswith("draw (")
+    assert wanted != stored
+
+
+def test_explain_another_model(shell: Shell) -> None:
+    assert parts(missed(shell, model="house-honest")) == {"body.model": ("house-honest", "house-random")}
+
+
+def test_explain_another_setting(shell: Shell) -> None:
+    changed = parts(missed(shell, max_output=99, parameters={"temperature": 0.5, "user": None}))
+    assert changed == {
+        "body.max_output_tokens": ("99", "8192"),
+        "body.temperature": ("0.5", "(nothing)"),
+        "body.user": ("null", "(nothing)"),
+    }
+
+
+def test_explain_another_server(shell: Shell) -> None:
+    address = "http://127.0.0.1:1/v1"
+    assert parts(missed(shell, base_url=address)) == {"server": (address, "house")}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted", "stored"),
+    [
+        ("Scoring: {{ scoring }}", "Goal: {{ scoring }}", "Goal: A hard win", "Scoring: A hard win"),
+        pytest.param("{{ walk }}", "{{ walk }} OR NOT", " OR NOT", "", id="late in a long line"),
+        pytest.param("{{ walk }}\n", "{{ walk }}\nAND\n", "AND", "- A: Asked when", id="a line more"),
+    ],
+)
+def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: str, wanted: str, stored: str) -> None:
+    shutil.copytree(OWN_PROMPTS / "plain", "mine")
+    system = (OWN_PROMPTS / "shared" / "system.jinja").read_text()
+    assert system.count(before) == 1
+    Path("mine/system.jinja").write_text(system.replace(before, after))
+    changed = parts(missed(shell, prompt="./mine"))
+    ((part, (ours, theirs)),) = [item for item in changed.items() if item[0].startswith("body.input.0.content")]
+    assert re.fullmatch(r"body\.input\.0\.content, line \d+", part)
+    assert wanted in ours
+    assert wanted not in theirs
+    assert theirs.startswith(stored)
+    assert max(len(ours), len(theirs)) < 120
+    assert set(changed) - {part} == {"body.prompt_cache_key"}
+
+
+def test_explain_with_an_empty_cache(shell: Shell) -> None:
+    assert run_of(shell, "--offline", folder="s").code == 3
+    assert explained(shell, first_decision("s")).out == "the cache cache is empty\n"
+
+
+def test_the_command_that_a_miss_suggests_finds_run_and_cache(shell: Shell) -> None:
+    """Wherever they lie."""
+    for cache in ("other", "with a space"):
+        assert run_of(shell, "--cache", cache, folder=f"r of {cache}").code == 0
+        ended = run_of(shell, "--offline", "--cache", cache, folder=f"s of {cache}", model="house-honest")
+        command = re.search(r"`dubito (cache explain [^`]+)`", ended.err)
+        assert command is not None
+        assert parts(shell(*shlex.split(command[1]))) == {"body.model": ("house-honest", "house-random")}
+
+
+def test_explain_looks_into_the_cache_that_it_is_told(shell: Shell) -> None:
+    assert run_of(shell, "--cache", "other").code == 0
+    assert run_of(shell, "--offline", folder="s").code == 3
+    assert explained(shell, first_decision("s")).out == "the cache cache is empty\n"
+    assert explained(shell, first_decision("s"), "s", "--cache", "other").out.startswith("the cache has it: ")
+
+
+def test_explain_of_what_no_run_has_is_one_sentence(shell: Shell) -> None:
+    assert run_of(shell, "--offline", folder="s").code == 3
+    for what in (
+        *("9.9.9", "0.0", "0.0.0.0.0", "0.0.9999999999999999999999", "a.b.c", "-1.0.0", ""),
+        *("0", "abcdef0", "ffffffffffff", "????????", "*", "%%%%%%%%", "[0-9a-f]*", "\x1b[2J\x1b[2J"),
+    ):
+        said = sentence(shell("cache", "explain", "--run", "s", "--", what))
+        assert said.startswith("s has no request ")
+        assert said.endswith("give GAME.SEAT.DECISION[.ATTEMPT], or 8 digits of a digest")
+        assert said.isprintable()
+
+
+def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> None:
+    assert run_of(shell).code == 0
+    with closing(sqlite3.connect("r/run.db")) as connection, connection:
+        connection.execute("UPDATE attempts SET request = 'aaaaaaaa' || request WHERE game >= 0")
+    assert sentence(explained(shell, "aaaaaaaa", "r")).startswith("r has no request 'aaaaaaaa'")
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_explain_of_no_run_is_refused(shell: Shell, folder: str) -> None:
+    assert sentence(explained(shell, "0.0.0", folder)) == f"{folder} is no run folder: it has no run.db"
+
+
+def test_entries_of_an_older_cache_are_passed_over(shell: Shell) -> None:
+    """Version 1 kept no requests, and nothing asks for its replies any more."""
+    fill(("house", 1, "a"))
+    old = {"server": "house", "request": ask(2).request.digest, "draw": "a", "status": 200, "raw": "{}", "headers": {}}
+    key = digest_of(canonical([1, "house", ask(2).request.digest, "a"]))
+    with diskcache.Cache("cache") as cache:
+        cache[key] = json.dumps(old)
+    ended = shell("cache", "stats")
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1] == "1 of them by an older version of Dubito: nothing asks for them any more"
+    assert "older version of Dubito" in sentence(shell("cache", "show", key))
+    with closing(ReplyCache(Path("cache"))) as opened:
+        assert opened.entry(key) is None
+
+
+def test_the_keys_of_replies_are_found_again_by_what_show_prints(shell: Shell) -> None:
+    for key in fill(("house", 1, "a"), ("house", 1, "b")):
+        assert shell("cache", "show", key).out.startswith(f"key: {key}\n")
+
+
+def test_an_error_of_the_cache_is_a_dubito_error(shell: Shell) -> None:
+    Path("cache").mkdir()
+    Path("cache/cache.db").write_bytes(b"no database, and longer than the header of one" * 9)
+    for words in (("stats",), ("show", "ab")):
+        said = sentence(shell("cache", *words))
+        assert "cannot use the cache cache" in said
+    with pytest.raises(DubitoError):
+        ReplyCache(Path("cache"))

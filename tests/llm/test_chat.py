@@ -1,0 +1,108 @@
+"""Replies of Chat Completions, as OpenAI and as other servers write them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dubito.llm.answers import form_of, read_answer
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.protocols import read_reply
+from dubito.llm.wire import Finish, Received, Reply
+from tests.llm.kit import YES, reply_body
+
+AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
+
+
+def read(message: Any, finish: Any = "stop") -> Reply:
+    """The reply of one choice with this message."""
+    body = reply_body("chat", choices=[{"index": 0, "message": message, "finish_reason": finish}])
+    return read_reply("chat", Received(200, json.dumps(body)))
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "text", "read_as"),
+    [
+        ({"content": YES}, "stop", YES, "stop"),
+        ({"content": YES, "refusal": None}, "stop", YES, "stop"),
+        ({"content": YES, "refusal": ""}, "stop", YES, "stop"),
+        ({"content": '{"ans'}, "length", '{"ans', "length"),
+        ({"content": None}, "length", None, "length"),
+        ({"content": None}, "stop", None, "stop"),
+        ({"content": ""}, "stop", None, "stop"),
+        ({"content": "I was about"}, "content_filter", "I was about", "refusal"),
+        ({"content": None}, "content_filter", None, "refusal"),
+        ({"content": None, "refusal": "I cannot."}, "stop", "I cannot.", "refusal"),
+        ({"content": None, "refusal": "I cannot."}, "length", "I cannot.", "refusal"),
+        ({"content": "As I said:", "refusal": "I cannot."}, "stop", "As I said:", "refusal"),
+        ({"content": None, "refusal": {"why": 1}}, "stop", "{'why': 1}", "refusal"),
+        ({"content": None, "reasoning_content": f"So {YES}"}, "stop", None, "stop"),
+        ({"content": None, "reasoning": YES}, "length", None, "length"),
+        ({"content": YES, "reasoning_content": "Hm."}, "stop", YES, "stop"),
+        ({"reasoning_content": YES}, "stop", None, "stop"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls", None, "other"),
+        ({"content": YES}, "function_call", None, "other"),
+        ({"content": YES}, "something new", None, "other"),
+        ({"content": YES}, None, None, "other"),
+        ({"content": YES}, 7, None, "other"),
+        ({"content": YES}, ["stop"], None, "other"),
+        ({"content": 7}, "stop", None, "stop"),
+        (None, "stop", None, "stop"),
+        ("text", "stop", None, "stop"),
+    ],
+)
+def test_text_and_end(message: Any, finish: Any, text: str | None, read_as: Finish) -> None:
+    reply = read(message, finish)
+    assert (reply.text, reply.finish) == (text, read_as)
+
+
+def test_content_in_parts_is_one_text() -> None:
+    """As Mistral's models write it, with their thoughts between."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": '{"answer"'},
+        {"type": "text", "text": ": true}"},
+    ]
+    assert read({"content": parts}).text == YES
+    assert read({"content": parts[:1]}).text is None
+    assert read({"content": []}).text is None
+
+
+def test_only_the_first_choice_is_read() -> None:
+    no = {"index": 1, "message": {"content": '{"answer": false}'}, "finish_reason": "length"}
+    first = reply_body("chat")["choices"][0]
+    body = reply_body("chat", choices=[first, no])
+    assert read_reply("chat", Received(200, json.dumps(body))).text == YES
+
+
+@pytest.mark.parametrize("choices", [[], None, {}, "stop", [None], [7], [[]]])
+def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
+    reply = read_reply("chat", Received(200, json.dumps(reply_body("chat", choices=choices))))
+    assert (reply.text, reply.finish) == (None, "other")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>He lies.</think>{YES}",
+        f"<think>\n\n</think>\n\n{YES}",
+        f"<|channel|>final<|message|>{YES}",
+        f"```json\n{YES}\n```",
+        f"```\n{YES}\n```",
+        f"`{YES}`",
+        f"Sure! {YES}",
+        f"{YES}<|im_end|>",
+    ],
+)
+def test_an_answer_with_something_around_it_is_malformed(text: str) -> None:
+    """docs/servers.md says what to do about it; nothing is cut out of a reply."""
+    with pytest.raises(AttemptFailed) as failed:
+        read_answer(read({"content": text}), form_of(("answer",), "C"))
+    assert (failed.value.cause, failed.value.detail) == ("malformed", AROUND)
+
+
+def test_an_error_with_status_200_is_no_reply() -> None:
+    """OpenRouter says so of a provider that failed behind it."""
+    body = {"error": {"message": "Provider returned error", "code": 502}}
+    reply = read_reply("chat", Received(200, json.dumps(body)))
+    assert (reply.text, reply.finish, reply.usage) == (None, "other", None)

@@ -1,0 +1,194 @@
+"""Answers with reasoning and a stated probability: what is asked for, what is read, what never decides."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dubito.llm.answers import Answered, Field, Form, answer_format, form_of, re_ask, read_answer
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.wire import Received, Reply
+
+ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
+AT_C = form_of(ALL, "C")
+AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
+
+
+def read(text: str, form: Form = AT_C) -> Answered:
+    return read_answer(Reply(text, "stop", None, Received(200, "")), form)
+
+
+def malformed(text: str, form: Form = AT_C) -> str:
+    """What is wrong with a reply."""
+    with pytest.raises(AttemptFailed) as failed:
+        read(text, form)
+    assert (failed.value.cause, failed.value.text) == ("malformed", text)
+    return failed.value.detail
+
+
+def stating(p_bluff: str, answer: str = "true") -> str:
+    return f'{{"reasoning": "So.", "p_bluff": {p_bluff}, "answer": {answer}}}'
+
+
+@pytest.mark.parametrize("node", "ABCDE")
+@pytest.mark.parametrize("fields", [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL])
+def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(fields: tuple[Field, ...], node: str) -> None:
+    form = form_of(fields, node)
+    expected = [field for field in fields if field != "p_bluff" or node == "C"]
+    assert list(form.fields) == expected
+    assert list(form.schema["properties"]) == expected, "models write their fields in this order"
+    assert form.schema["required"] == expected
+    assert form.schema["additionalProperties"] is False
+    assert form.schema["type"] == "object"
+
+
+def test_the_types_of_the_fields() -> None:
+    assert AT_C.schema["properties"] == {
+        "reasoning": {"type": "string"},
+        "p_bluff": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "answer": {"type": "boolean"},
+    }
+
+
+def test_the_order_of_the_fields_is_the_prompts() -> None:
+    other: tuple[Field, ...] = ("p_bluff", "reasoning", "answer")
+    assert list(form_of(other, "C").schema["properties"]) == list(other)
+    assert answer_format(ALL).index('"reasoning"') < answer_format(ALL).index('"p_bluff"')
+    assert answer_format(other).index('"p_bluff"') < answer_format(other).index('"reasoning"')
+
+
+def test_what_a_prompt_says_of_the_reply() -> None:
+    assert "{" in answer_format(("answer",)), "an example"
+    said = answer_format(ALL)
+    assert said.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
+    assert "at question C only" in said
+    assert "p_bluff" not in answer_format(("reasoning", "answer"))
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("true", True), ("false", False)])
+@pytest.mark.parametrize(
+    ("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)]
+)
+def test_a_probability_is_kept_and_decides_nothing(
+    stated: str, kept: float | None, answer: str, expected: bool
+) -> None:
+    assert read(stating(stated, answer)) == Answered(expected, kept, impossible=False)
+
+
+IMPOSSIBLE = {
+    "above 1": "1.01",
+    "a percentage": "37",
+    "huge": "1e300",
+    "beyond all numbers": "1e999",
+    "a huge whole number": "9" * 400,
+    "just negative": "-0.001",
+    "negative": "-1",
+    "true": "true",
+    "false": "false",
+    "a text": '"0.4"',
+    "words": '"likely"',
+    "nothing said": '""',
+    "a list": "[0.4]",
+    "an empty list": "[]",
+    "an object": '{"value": 0.4}',
+}
+
+
+@pytest.mark.parametrize("answer", ["true", "false"])
+@pytest.mark.parametrize("stated", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_an_impossible_probability_is_missing_and_the_answer_counts(stated: str, answer: str) -> None:
+    assert read(stating(stated, answer)) == Answered(answer == "true", None, impossible=True)
+
+
+@given(st.floats(allow_nan=False) | st.integers())
+def test_whatever_number_is_stated_the_answer_counts(number: float) -> None:
+    text = json.dumps(number).replace("Infinity", "1e999")
+    got = read(stating(text))
+    assert got.answer is True
+    assert got.impossible is not (0 <= number <= 1)
+    assert got.p_bluff == (None if got.impossible else number)
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ('{"reasoning": "So.", "answer": true}', "the field `p_bluff` is missing"),
+        ('{"p_bluff": 0.4, "answer": true}', "the field `reasoning` is missing"),
+        ('{"reasoning": "So.", "p_bluff": 0.4}', "the field `answer` is missing"),
+        (stating("NaN"), "it is not JSON"),
+        (stating("Infinity"), "it is not JSON"),
+        (stating("-Infinity"), "it is not JSON"),
+        (stating("[NaN]"), "it is not JSON"),
+        (stating("0.4", "null"), "`answer` is neither true nor false (without quotes)"),
+        (stating("0.4", '"true"'), "`answer` is neither true nor false (without quotes)"),
+        (stating('0.4, "p_bluff": 0.5'), "a key stands twice"),
+        (
+            stating('0.4, "confidence": 1'),
+            "it has other fields than `reasoning` and `p_bluff` and `answer`",
+        ),
+        ("true", "it is no JSON object"),
+        (f"<think>He lies.</think>{stating('0.4')}", AROUND),
+        (f"<think>\n</think>\n\n{stating('0.4')}", AROUND),
+        (f"```json\n{stating('0.4')}\n```", AROUND),
+        (f"```\n{stating('0.4')}```", AROUND),
+    ],
+)
+def test_a_reply_of_another_form_is_malformed(text: str, detail: str) -> None:
+    assert malformed(text) == detail
+
+
+@pytest.mark.parametrize("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
+def test_reasoning_is_a_text(reasoning: str) -> None:
+    assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is no text"
+
+
+@pytest.mark.parametrize("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
+def test_reasoning_may_say_anything(reasoning: str) -> None:
+    assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == Answered(False)
+
+
+@given(st.permutations([("reasoning", '"So."'), ("p_bluff", "0.5"), ("answer", "true")]))
+def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
+    text = ", ".join(f'"{name}": {value}' for name, value in fields)
+    assert read(f"{{{text}}}") == Answered(True, 0.5)
+
+
+@pytest.mark.parametrize("node", "ABDE")
+def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
+    form = form_of(ALL, node)
+    assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
+    assert read('{"reasoning": "So.", "answer": false}', form) == Answered(False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "node", "wanted"),
+    [
+        (ALL, "C", '{"reasoning": "...", "p_bluff": 0.4, "answer": true}'),
+        (ALL, "D", '{"reasoning": "...", "answer": true}'),
+        (("p_bluff", "answer"), "C", '{"p_bluff": 0.4, "answer": true}'),
+        (("p_bluff", "answer"), "A", '{"answer": true} or {"answer": false}'),
+    ],
+)
+def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], node: str, wanted: str) -> None:
+    form = form_of(fields, node)
+    assert form.wanted == wanted
+    assert wanted in (re_ask(AttemptFailed("malformed", "it is not JSON"), form) or "")
+    assert read(wanted.partition(" or ")[0], form).answer is True
+
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(ANYTHING, st.booleans())
+def test_any_json_may_stand_where_the_probability_stands(value: Any, answer: bool) -> None:
+    """Save half characters, which are no JSON at all."""
+    got = read(json.dumps({"reasoning": "", "p_bluff": value, "answer": answer}))
+    assert got.answer is answer
+    possible = value is None or (type(value) in (int, float) and 0 <= value <= 1)
+    assert got.impossible is not possible

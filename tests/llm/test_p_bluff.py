@@ -1,0 +1,95 @@
+"""The stated probability of a bluff in whole runs: recorded at C, counted, and never deciding."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dubito.experiment.runner import Run
+from tests.llm.kit import Heard, Said, Server, asker, ran, rows, says, small
+
+Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis
+
+
+def at_c(heard: Heard) -> bool:
+    """Whether question C is asked."""
+    return '"p_bluff"' in json.dumps(heard.body.get("text"))
+
+
+def saying(stated: Stated) -> Callable[[Heard], Said]:
+    """A model that doubts never and bluffs always, and states this."""
+
+    def answer(heard: Heard) -> Said:
+        said: dict[str, Any] = {"reasoning": "So.", "answer": not at_c(heard)}
+        if at_c(heard) and (value := stated(len(heard.raw))) is not ...:
+            said["p_bluff"] = value
+        return says("responses", json.dumps(said))
+
+    return answer
+
+
+def run_of(folder: Path, stated: Stated, **settings: Any) -> Run:
+    """A run of one model player who states this."""
+    with Server(saying(stated)) as server:
+        return ran(small(asker(server, prompt="reasoned", **settings), games=2, turns=20), folder)
+
+
+def decisions(run: Run) -> list[tuple[Any, ...]]:
+    """What was decided."""
+    return rows(run.folder, "SELECT game, seat, decision, turn, node, answer, outcome FROM decisions ORDER BY 1, 2, 3")
+
+
+def stated_in(run: Run) -> list[float | None]:
+    """What was recorded of the decisions at C."""
+    return [value for (value,) in rows(run.folder, "SELECT p_bluff FROM decisions WHERE node = 'C'")]
+
+
+def test_it_is_recorded_at_c_and_nowhere_else(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", lambda _: 0.37)
+    assert set(stated_in(run)) == {0.37}
+    elsewhere = rows(run.folder, "SELECT DISTINCT p_bluff FROM decisions WHERE node != 'C'")
+    assert elsewhere == [(None,)]
+    assert {node for *_, node, _, _ in decisions(run)} == set("ABCDE")
+
+
+def test_whatever_is_stated_the_same_is_played(tmp_path: Path) -> None:
+    games = "SELECT outcome, record FROM games"
+    other = run_of(tmp_path / "other", lambda _: 0.37)
+    for number, (stated, kept) in enumerate(
+        [(None, None), (0, 0.0), (1, 1.0), (1.5, None), (-1, None), ("0.4", None), (True, None), ([0.4], None)]
+    ):
+        run = run_of(tmp_path / f"{number}", lambda _, stated=stated: stated)  # type: ignore[misc]
+        assert set(stated_in(run)) == {kept}, stated
+        assert decisions(run) == decisions(other)
+        assert {outcome for *_, outcome in decisions(run)} == {"model"}
+        assert rows(run.folder, games) == rows(other.folder, games)
+
+
+def test_without_the_field_the_reply_is_malformed_at_c_only(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", lambda _: ..., reasks=0)
+    outcomes = {(node == "C", outcome) for *_, node, _, outcome in decisions(run)}
+    assert outcomes == {(True, "fallback:malformed"), (False, "model")}
+    assert set(stated_in(run)) == {None}, "the fallback states nothing"
+
+
+def test_a_re_ask_asks_for_the_field(tmp_path: Path) -> None:
+    def answer(heard: Heard) -> Said:
+        return saying((lambda _: 0.5) if heard.re_asked else lambda _: ...)(heard)
+
+    with Server(answer) as server:
+        run = ran(small(asker(server, prompt="reasoned"), games=1, turns=12), tmp_path / "run")
+    outcomes = {(node == "C", outcome) for *_, node, _, outcome in decisions(run)}
+    assert outcomes == {(True, "model_after_reask"), (False, "model")}
+    assert set(stated_in(run)) == {0.5}
+    asked = [heard.conversation[-1]["content"] for heard in server.heard if heard.re_asked]
+    wanted = '{"reasoning": "...", "p_bluff": 0.4, "answer": true}'
+    assert asked
+    assert all("the field `p_bluff` is missing" in text and wanted in text for text in asked)
+
+
+def test_what_a_prompt_does_not_ask_for_is_not_in_its_schema(tmp_path: Path) -> None:
+    with Server(lambda _: says("responses")) as server:
+        run = ran(small(asker(server), games=1, turns=12), tmp_path / "run")
+    assert [heard for heard in server.heard if at_c(heard)] == []
+    assert {outcome for *_, outcome in decisions(run)} == {"model"}
+    assert set(stated_in(run)) == {None}

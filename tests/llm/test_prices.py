@@ -1,0 +1,221 @@
+"""What tokens cost: exact sums, a worst case that nothing passes, and files that are complete or refused."""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dubito.errors import UsageError
+from dubito.llm import prices
+from dubito.llm.prices import PICO, Price, Tariff, dollars, find_price, price_of, read_prices
+from dubito.llm.settings import HOUSE, account_of
+from dubito.llm.wire import Usage
+from dubito.store.model_log import Spend
+from tests.llm.kit import PROTOCOLS, ask, settings
+
+GOOD = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+COUNTS = st.integers(0, 300_000)
+PRICES = st.fixed_dictionaries(
+    {name: st.integers(0, 10**8).map(lambda millionths: millionths / 10**6) for name in GOOD}
+)
+
+
+@st.composite
+def usages(draw: st.DrawFn) -> Usage:
+    """Any usage that a reply can have."""
+    into, out = draw(COUNTS), draw(COUNTS)
+    cached = draw(st.integers(0, into))
+    return Usage(into, cached, draw(st.integers(0, into - cached)), out, draw(st.integers(0, out)))
+
+
+def exact(listed: dict[str, float], usage: Usage) -> Decimal:
+    """The cost in USD, reckoned another way."""
+    rates = {name: Decimal(repr(rate)) / 10**6 for name, rate in listed.items()}
+    plain = usage.input - usage.cached - usage.cache_write
+    into = plain * rates["input"] + usage.cached * rates["cached_input"] + usage.cache_write * rates["cache_write"]
+    return into + usage.output * rates["output"]
+
+
+def test_a_price_is_whole_picodollars_a_token() -> None:
+    price = price_of(GOOD, "x")
+    assert price == Price(2_000_000, 100_000, 2_500_000, 10_000_000)
+    assert price.of(Usage(1000, 600, 50, 30, 20)) == 350 * 2_000_000 + 600 * 100_000 + 50 * 2_500_000 + 30 * 10_000_000
+    assert PICO == 10**12
+    assert price_of(dict.fromkeys(GOOD, 0.000001), "x") == Price(1, 1, 1, 1)
+    assert price_of(dict.fromkeys(GOOD, 5000), "x") == Price(*[5 * 10**9] * 4)
+
+
+@given(PRICES, usages())
+def test_a_cost_is_exact(listed: dict[str, float], usage: Usage) -> None:
+    cost = price_of(listed, "x").of(usage)
+    assert type(cost) is int
+    assert Decimal(cost) / PICO == exact(listed, usage)
+
+
+@given(PRICES, usages())
+def test_what_the_cache_saved_is_the_difference_to_no_cache(listed: dict[str, float], usage: Usage) -> None:
+    price = price_of(listed, "x")
+    uncached = Usage(usage.input, 0, 0, usage.output, usage.reasoning)
+    assert price.saved(usage) == price.of(uncached) - price.of(usage)
+
+
+def test_writing_to_the_cache_may_cost_more_than_it_saves() -> None:
+    assert price_of(GOOD, "x").saved(Usage(1000, 0, 1000, 1, 0)) == -1000 * 500_000
+    assert price_of(GOOD, "x").saved(Usage(1000, 1000, 0, 1, 0)) == 1000 * 1_900_000
+
+
+@given(PRICES | st.none(), usages(), st.integers(0, 1000), st.integers(0, 1000))
+def test_nothing_costs_more_than_the_worst_case(
+    listed: dict[str, float] | None, usage: Usage, less: int, unused: int
+) -> None:
+    """Whatever is cached or kept, if a token is at least a byte and the limit on output is kept to."""
+    tariff = Tariff(price_of(listed, "x") if listed else None, max_output=usage.output + unused)
+    request = ask(text="x" * (usage.input + less)).request
+    worst, used = tariff.worst(request), tariff.of(usage)
+    assert used.calls == worst.calls == 1
+    assert used.tokens == usage.input + usage.output <= worst.tokens
+    assert 0 <= used.usd <= worst.usd
+
+
+def test_the_worst_case_is_all_bytes_and_all_output_at_the_dearest_price() -> None:
+    request = ask().request
+    size = len(request.text.encode())
+    assert Tariff(price_of(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
+    assert Tariff(None, 99).worst(request) == Spend(1, size + 99, 0)
+    dear = price_of(GOOD | {"cached_input": 7}, "x")
+    assert Tariff(dear, 99).worst(request).usd == size * 7_000_000 + 99 * 10_000_000
+
+
+@pytest.mark.parametrize("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
+def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None:
+    """Also where it is not ASCII; and as many as its prompt has in UTF-8."""
+    assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
+
+
+@pytest.mark.parametrize("missing", GOOD)
+def test_a_gap_is_named(missing: str) -> None:
+    entry = {name: value for name, value in GOOD.items() if name != missing}
+    with pytest.raises(UsageError, match=rf"^here: {missing} is missing: say it in USD per million tokens$"):
+        price_of(entry, "here")
+
+
+A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
+
+
+@pytest.mark.parametrize(
+    "value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400]
+)
+def test_a_price_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(UsageError, match=rf"^here: output: {A_PRICE}$"):
+        price_of(GOOD | {"output": value}, "here")
+
+
+@pytest.mark.parametrize("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
+def test_an_entry_that_is_none_is_refused(entry: object) -> None:
+    with pytest.raises(UsageError, match=rf"^here: {A_PRICE}$"):
+        price_of(entry, "here")
+
+
+@pytest.mark.parametrize("value", [0.0000001, 1.2345678])
+def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
+    with pytest.raises(UsageError, match=r"^here: input: a price has at most 6 decimals, in USD per million tokens$"):
+        price_of(GOOD | {"input": value}, "here")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")]
+)
+def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        price_of(GOOD | {key: 1}, "here")
+    assert str(refused.value).startswith("here: unknown key ")
+    assert hint in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"m": GOOD, 4: GOOD}))
+    expected = {"m": price_of(GOOD, "x"), "4": price_of(GOOD, "x")}
+    assert read_prices("p.yaml", "prices", tmp_path) == expected
+    assert read_prices(str(tmp_path / "p.yaml"), "prices", Path("/nowhere")) == expected
+    assert read_prices({"m": GOOD, "4": GOOD}, "prices", tmp_path) == expected
+    assert read_prices({}, "prices", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"m: {input: 1, cached_input: 1, cache_write: 1}", "p.yaml: m: output is missing"),
+        (b"m: 7", "p.yaml: m: a price is {input, "),
+        (b"- m", "p.yaml: a file of prices is a list of `MODEL: {"),
+        (b"", "p.yaml: a file of prices is a list of `MODEL: {"),
+        (b"m: {", "p.yaml: not readable as YAML: "),
+        (b"m: \xff\xfe", "p.yaml: not readable as YAML: "),
+        (b"m: !!python/object/apply:os.getcwd []", "p.yaml: not readable as YAML: "),
+        (None, "p.yaml: No such file or directory"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "p.yaml").write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        read_prices("p.yaml", "prices", tmp_path)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_ones_own_price_goes_over_the_list_price() -> None:
+    own = {"gpt-6-sol": Price(1, 2, 3, 4), "mine": Price(5, 6, 7, 8)}
+    openai = "https://api.openai.com/v1"
+    listed = find_price(openai, "gpt-6-sol", {})
+    assert listed is not None
+    assert find_price(openai, "gpt-6-sol", own) == own["gpt-6-sol"] != listed
+    assert find_price("http://127.0.0.1:1/v1", "mine", own) == own["mine"]
+    assert find_price("http://127.0.0.1:1/v1", "gpt-6-sol", {}) is None, "another server has its own prices"
+    assert find_price(openai, "gpt-7", {}) is None
+    assert find_price(openai, "free", {"free": Price(0, 0, 0, 0)}) == Price(0, 0, 0, 0)
+
+
+SHIPPED: dict[str, Any] = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_shipped_prices_are_dated_and_have_sources() -> None:
+    assert set(SHIPPED) == {"as_of", "servers"}
+    assert type(SHIPPED["as_of"]) is date
+    assert SHIPPED["as_of"] >= date(2026, 11, 1)
+    for listed in SHIPPED["servers"].values():
+        assert set(listed) == {"source", "models"}
+        assert "." in listed["source"]
+        assert listed["models"]
+
+
+def test_the_shipped_prices_are_complete_and_found_for_the_servers_of_all_protocols() -> None:
+    servers = {account_of(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
+    assert set(SHIPPED["servers"]) == servers
+    for server, listed in SHIPPED["servers"].items():
+        for model, entry in listed["models"].items():
+            assert set(entry) == set(GOOD)
+            price = find_price(server, model, {})
+            assert price == price_of(entry, "x")
+            assert server == HOUSE or 0 < price.cached_input < price.input <= price.cache_write < price.output
+    assert set(SHIPPED["servers"][HOUSE]["models"]) == {"house-random", "house-honest", "house-sharp"}
+
+
+@pytest.mark.parametrize(
+    ("pico", "said"),
+    [
+        (0, "$0.0000"),
+        (1_234_500_000_000, "$1.2345"),
+        (49_999_999, "$0.0000"),
+        (50_000_000, "$0.0001"),
+        (-5 * 10**11, "-$0.5000"),
+        (12_345 * PICO, "$12,345.0000"),
+    ],
+)
+def test_amounts_in_words(pico: int, said: str) -> None:
+    assert dollars(pico) == said

@@ -1,0 +1,132 @@
+"""Requests of all protocols: what is sent for a prompt, a conversation and a player's settings."""
+
+from typing import Any
+
+import pytest
+
+from dubito.llm.answers import form_of
+from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.wire import Protocol, Request
+from tests.llm.kit import PATH_OF, PROTOCOLS, settings
+
+FORM = form_of(("reasoning", "p_bluff", "answer"), "C")
+AGAIN = (("I doubt", "Only JSON."), ("true", "Only the object."))
+TALK = [
+    {"role": "user", "content": "U"},
+    {"role": "assistant", "content": "I doubt"},
+    {"role": "user", "content": "Only JSON."},
+    {"role": "assistant", "content": "true"},
+    {"role": "user", "content": "Only the object."},
+]
+ELSEWHERE = "http://127.0.0.1:11434/v1"
+
+
+def built(protocol: Protocol, system: str = "S", again: tuple[tuple[str, str], ...] = (), **changes: Any) -> Request:
+    """The request of a player with these settings."""
+    return build_request(settings(protocol, **changes), Exchange(system, "U", FORM.schema, again), "the-prompt")
+
+
+def test_a_request_of_the_responses_api() -> None:
+    request = built("responses", again=AGAIN, max_output=99)
+    assert (request.protocol, request.path) == ("responses", "/responses")
+    assert request.body == {
+        "model": "some-model",
+        "input": [{"role": "developer", "content": "S"}, *TALK],
+        "max_output_tokens": 99,
+        "prompt_cache_key": "the-prompt",
+        "store": False,
+        "text": {"format": {"type": "json_schema", "name": "answer", "strict": True, "schema": FORM.schema}},
+    }
+
+
+def test_a_request_of_the_messages_api() -> None:
+    request = built("messages", again=AGAIN, max_output=99)
+    assert (request.protocol, request.path) == ("messages", "/v1/messages")
+    assert request.body == {
+        "model": "some-model",
+        "max_tokens": 99,
+        "system": [{"type": "text", "text": "S", "cache_control": {"type": "ephemeral"}}],
+        "messages": TALK,
+        "output_config": {"format": {"type": "json_schema", "schema": FORM.schema}},
+    }
+
+
+CHAT = {
+    "model": "some-model",
+    "messages": [{"role": "system", "content": "S"}, *TALK],
+    "response_format": {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": FORM.schema},
+    },
+}
+
+
+@pytest.mark.parametrize("base_url", [None, "house", "https://api.openai.com/v1", "https://api.openai.com/v1/"])
+def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
+    request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
+    assert (request.protocol, request.path) == ("chat", "/chat/completions")
+    assert request.body == CHAT | {"max_completion_tokens": 99, "prompt_cache_key": "the-prompt", "store": False}
+
+
+@pytest.mark.parametrize("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])
+def test_a_request_of_chat_completions_to_others_holds_what_all_of_them_know(base_url: str) -> None:
+    request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
+    assert (request.protocol, request.path) == ("chat", "/chat/completions")
+    assert request.body == CHAT | {"max_tokens": 99}
+
+
+@pytest.mark.parametrize("base_url", [None, ELSEWHERE])
+def test_what_a_chat_server_is_asked_for(base_url: str | None) -> None:
+    asked = {form: built("chat", base_url=base_url, response_format=form).body for form in ("json_object", "text")}
+    assert asked["json_object"]["response_format"] == {"type": "json_object"}
+    assert "response_format" not in asked["text"]
+    assert "response_format" in built("chat", base_url=base_url).body
+
+
+def test_parameters_are_sent_beside_what_the_harness_sends() -> None:
+    ours = built("responses", parameters={"reasoning": {"effort": "low"}})
+    assert ours.body["reasoning"] == {"effort": "low"}
+    chat = built("chat", parameters={"temperature": 0, "prompt_cache_key": "mine"})
+    assert (chat.body["temperature"], chat.body["prompt_cache_key"]) == (0, "mine")
+    theirs = built("messages", parameters={"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}})
+    assert theirs.body["thinking"] == {"type": "adaptive"}
+    assert theirs.body["output_config"]["effort"] == "low"
+    assert theirs.body["output_config"]["format"]["type"] == "json_schema"
+
+
+def test_the_schema_cannot_be_taken_away_by_a_parameter() -> None:
+    request = built("messages", parameters={"output_config": {"format": {"type": "text"}}})
+    assert request.body["output_config"]["format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_digest_tells_requests_apart_and_nothing_else(protocol: Protocol) -> None:
+    def digest(system: str = "S", base_url: str = ELSEWHERE, **changes: Any) -> str:
+        return built(protocol, system, base_url=base_url, **changes).digest
+
+    assert digest() == digest(tries=9, deadline=5, sample=3, base_url="http://127.0.0.1:1/v1", fallback="StefaBot")
+    different = [digest(), digest("T"), digest(model="other"), digest(max_output=17), digest(parameters={"a": 1})]
+    assert len(set(different)) == len(different)
+    assert digest(parameters={"a": 1, "b": 2}) == digest(parameters={"b": 2, "a": 1})
+
+
+def test_the_same_question_in_another_protocol_is_another_request() -> None:
+    assert len({built(protocol).digest for protocol in PROTOCOLS}) == 3
+    assert {protocol: built(protocol).path for protocol in PROTOCOLS} == PATH_OF
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Protocol) -> None:
+    request = built(protocol, again=(("a half \ud83d", "Only JSON."),))
+    assert "a half ?" in request.text
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_order_of_the_fields_is_told_apart(protocol: Protocol) -> None:
+    """Models write their fields in the schema's order, so that it may change an answer."""
+    exchanges = [
+        Exchange("S", "U", form_of(fields, "C").schema)
+        for fields in (("reasoning", "p_bluff", "answer"), ("p_bluff", "reasoning", "answer"))
+    ]
+    one, other = (build_request(settings(protocol), exchange, "k").digest for exchange in exchanges)
+    assert one != other

@@ -1,0 +1,131 @@
+"""`dubito status`: where a run stands, whatever state it is in."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.llm.prices import dollars
+from tests.cli.kit import Shell
+from tests.llm.kit import Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
+
+PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies
+
+
+def lines(shell: Shell, folder: str = "r") -> list[str]:
+    """What is said of a run."""
+    ended = shell("status", folder)
+    assert (ended.code, ended.err) == (0, "")
+    return ended.out.splitlines()
+
+
+def test_a_finished_run(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        ended = played(shell, asker(server), prices={"some-model": PRICE})
+    said, calls = lines(shell), len(server.heard)
+    assert said[:2] == ["games: 2 of 2 kept", "state: finished"]
+    decisions = sum(outcomes_of(Path("r")).values())
+    own = said.index(f"asker: {decisions} decisions in 2 games, {calls} calls, cache 0.0 %")
+    assert said[own + 1 : own + 4] == [
+        f"  model: {decisions}",
+        f"  tokens: input {100 * calls:,}, cached 0, cache_write 0, output {20 * calls:,}, reasoning 0",
+        f"  cost: {dollars(EACH * calls)}; calls counted at their worst case: 0",
+    ]
+    digest = re.search(r"^results digest: [0-9a-f]{64}$", ended.out, re.MULTILINE)
+    assert digest is not None
+    assert said[-1] == digest[0]
+    assert not any(line.startswith("failed calls") for line in said)
+
+
+def test_a_run_that_was_stopped(shell: Shell) -> None:
+    def answer(heard: Heard) -> Said:
+        return Said(429, headers={"retry-after": "0"}) if len(server.heard) % 3 == 0 else says(heard.protocol)
+
+    with Server(answer) as server:
+        ended = played(shell, asker(server), games=40, budget={"calls": 30}, flags=["--in-flight", "1"])
+    assert ended.code == 3
+    said = lines(shell)
+    ((kept,),) = rows(Path("r"), "SELECT count(*) FROM games")
+    assert 0 < kept < 40
+    assert said[:2] == [f"games: {kept} of 40 kept", "state: not finished"]
+    assert "failed calls, rate_limit: 10" in said
+    assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
+    assert "  cost: no price is known; calls counted at their worst case: 0" in said
+
+
+def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
+    assert played(shell, contender("Asker", "house-sharpp")).code == 3
+    said = lines(shell)
+    assert said[:2] == ["games: 0 of 2 kept", "state: not finished"]
+    assert "Asker: 0 decisions in 0 games, 1 calls, cache - %" in said
+    assert "failed calls, account: 1" in said
+
+
+def test_a_run_from_the_cache(shell: Shell) -> None:
+    assert played(shell, contender("Asker")).code == 0
+    assert played(shell, contender("Asker"), flags=["--output", "s", "--offline"]).code == 0
+    (own,) = [line for line in lines(shell, "s") if line.startswith("Asker: ")]
+    assert own.endswith(", 0 calls, cache 100.0 %")
+
+
+def test_a_run_while_it_is_played(shell: Shell) -> None:
+    """Read from a second connection, in the midst of a call."""
+    seen = list[list[str]]()
+
+    def answer(heard: Heard) -> Said:
+        if len(server.heard) == 5:
+            seen.append(lines(shell))
+        return says(heard.protocol)
+
+    with Server(answer) as server:
+        played(shell, asker(server), flags=["--in-flight", "1", "--no-preflight"])
+    (said,) = seen
+    assert said[:2] == ["games: 0 of 2 kept", "state: not finished"]
+    assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
+    assert "  cost: no price is known; calls counted at their worst case: 1" in said, "the call that is under way"
+
+
+def test_a_run_of_hand_written_bots(shell: Shell) -> None:
+    assert played(shell, "ClaudeBot", games=3).code == 0
+    said = lines(shell)
+    assert said[:2] == ["games: 3 of 3 kept", "state: finished"]
+    assert len(said) == 3
+    assert said[2].startswith("results digest: ")
+
+
+def test_a_player_whose_name_steers_the_terminal(shell: Shell) -> None:
+    assert played(shell, contender("\x1b[2JAsker"), games=1).code == 0
+    assert "\x1b" not in shell("status", "r").out
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: None, "r is no run folder: it has no manifest.yaml"),
+        (lambda folder: folder.mkdir(), "r is no run folder: it has no manifest.yaml"),
+        (lambda folder: folder.write_text("a file"), "cannot read r/manifest.yaml: "),
+    ],
+)
+def test_no_run_folder(shell: Shell, make: Any, words: str) -> None:
+    make(Path("r"))
+    ended = shell("status", "r")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"dubito: {words}")
+    assert ended.err.count("\n") == 1
+
+
+def test_a_damaged_run_folder(shell: Shell) -> None:
+    assert played(shell, "ClaudeBot", games=1).code == 0
+    database = Path("r/run.db").read_bytes()
+    Path("r/run.db").write_bytes(b"no database at all, only words" * 99)
+    assert "run.db is damaged or no run store" in shell("status", "r").err
+    Path("r/run.db").unlink()
+    ended = shell("status", "r")
+    assert (ended.code, ended.err) == (2, "dubito: r has no run.db\n")
+    Path("r/run.db").write_bytes(database)
+    Path("r/manifest.yaml").write_text("{")
+    ended = shell("status", "r")
+    assert ended.code == 2
+    assert "manifest.yaml is damaged" in ended.err

@@ -1,0 +1,176 @@
+"""The summary of a run with models: decisions, fallbacks by cause, calls, tokens, and what they cost."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.llm.prices import dollars
+from dubito.llm.wire import Protocol
+from tests.cli.kit import Said as Ended
+from tests.cli.kit import Shell
+from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
+
+PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
+USAGES: Mapping[Protocol, dict[str, Any]] = {  # each says: 1000 in, 600 of them cached, 50 kept, 20 out
+    "responses": {
+        "input_tokens": 1000,
+        "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 50},
+        "output_tokens": 20,
+    },
+    "chat": {
+        "prompt_tokens": 1000,
+        "prompt_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 50},
+        "completion_tokens": 20,
+    },
+    "messages": {
+        "input_tokens": 350,
+        "cache_read_input_tokens": 600,
+        "cache_creation_input_tokens": 50,
+        "output_tokens": 20,
+    },
+}
+EACH = 350 * 2_000_000 + 600 * 100_000 + 50 * 2_500_000 + 20 * 10_000_000  # picodollars of such a reply
+SAVED = 600 * 1_900_000 - 50 * 500_000
+
+
+def models(ended: Ended) -> dict[str, dict[str, str]]:
+    """The table of model players: name -> column -> cell."""
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    start = lines.index("Model players") + 1
+    headers = re.split(r"\s{2,}", lines[start])
+    found = {}
+    for line in lines[start + 1 :]:
+        cells = re.split(r"\s{2,}", line)
+        if len(cells) != len(headers):
+            break
+        found[cells[0]] = dict(zip(headers, cells, strict=True))
+    return found
+
+
+def billing(usage: Any = None) -> Callable[[Heard], Said]:
+    """A server whose replies say this usage."""
+    return lambda heard: says(heard.protocol, usage=USAGES[heard.protocol] if usage is None else usage)
+
+
+def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
+    def answer(heard: Heard) -> Said:
+        return says("responses", finish="refusal") if "node: C" in heard.raw.decode() else says("responses")
+
+    with Server(answer) as server:
+        ended = played(shell, asker(server), flags=["--no-preflight"])
+    counts = outcomes_of(Path("r"))
+    refused, decisions = counts["fallback:refused"], sum(counts.values())
+    assert 0 < refused < decisions
+    share, calls = f"{100 * refused / decisions:.1f}", len(server.heard)
+    assert models(ended)["asker"] == {
+        "model player": "asker",
+        "decisions": f"{decisions}",
+        "fallback %": share,
+        "fallback:refused": share,
+        "re-asks": f"{refused}",
+        "calls": f"{calls}",
+        "cache %": "0.0",
+        "tokens in": f"{100 * calls}",
+        "of them cached": "0",
+        "out": f"{20 * calls}",
+        "cost": "-",
+        "cost a game": "-",
+        "saved by the provider's cache": "-",
+    }
+    assert "assumed" not in ended.out
+    assert "not repeatable" not in ended.out
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Protocol) -> None:
+    """The call of the preflight is paid for too."""
+    with Server(billing()) as server:
+        ended = played(shell, asker(server, protocol), prices={"some-model": PRICE})
+    row, calls = models(ended)["asker"], len(server.heard)
+    assert calls == int(row["calls"]) == int(row["decisions"]) + 1
+    assert (row["tokens in"], row["of them cached"], row["out"]) == (
+        f"{1000 * calls}",
+        f"{600 * calls}",
+        f"{20 * calls}",
+    )
+    assert row["cost"] == dollars(EACH * calls)
+    assert row["cost a game"] == dollars(EACH * calls // 2)
+    assert row["saved by the provider's cache"] == dollars(SAVED * calls)
+    assert rows(Path("r"), "SELECT sum(picodollars), sum(saved) FROM tries") == [(EACH * calls, SAVED * calls)]
+
+
+def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
+    """Twins share the calls: the one who was first pays. And who has no price has dashes."""
+    with Server(billing()) as server:
+        players = [asker(server, name="one"), asker(server, name="twin"), contender("free")]
+        ended = played(shell, *players, games=3, prices={"some-model": PRICE})
+    shown = models(ended)
+    calls = {name: int(row["calls"]) for name, row in shown.items()}
+    assert calls["one"] + calls["twin"] == len(server.heard)
+    for name in ("one", "twin"):
+        assert shown[name]["cost"] == dollars(EACH * calls[name])
+    assert (shown["free"]["cost"], shown["free"]["cost a game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
+
+
+def test_without_a_price_there_are_dashes(shell: Shell) -> None:
+    with Server(billing()) as server:
+        row = models(played(shell, asker(server), prices={"other-model": PRICE}))["asker"]
+    assert [row[key] for key in ("cost", "cost a game", "saved by the provider's cache")] == ["-", "-", "-"]
+    assert row["tokens in"] == f"{1000 * len(server.heard)}"
+
+
+def test_a_cache_that_cost_more_than_it_saved(shell: Shell) -> None:
+    usage = {"input_tokens": 1000, "input_tokens_details": {"cache_write_tokens": 1000}, "output_tokens": 1}
+    with Server(billing(usage)) as server:
+        row = models(played(shell, asker(server), prices={"some-model": PRICE}))["asker"]
+    assert row["saved by the provider's cache"] == dollars(-1000 * 500_000 * len(server.heard))
+    assert row["saved by the provider's cache"].startswith("-$")
+
+
+def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell) -> None:
+    with Server(billing(usage={})) as server:
+        ended = played(shell, asker(server, max_output=99), prices={"some-model": PRICE})
+    calls = len(server.heard)
+    assert f"assumed: {calls} calls of asker did not say their cost: counted at the worst" in ended.out.splitlines()
+    texts = rows(Path("r"), "SELECT count(*), sum(tokens), sum(picodollars), sum(assumed), sum(saved) FROM tries")
+    ((count, tokens, cost, assumed, saved),) = texts
+    into = tokens - 99 * calls
+    assert (count, assumed, saved) == (calls, calls, 0)
+    assert cost == into * 2_500_000 + 99 * calls * 10_000_000
+    assert into >= sum(len(heard.raw) for heard in server.heard), "no byte that was sent is left out"
+    row = models(ended)["asker"]
+    assert (row["cost"], row["tokens in"], row["out"]) == (dollars(cost), "0", "0")
+
+
+def test_failed_calls_that_are_not_billed_cost_nothing(shell: Shell) -> None:
+    def answer(heard: Heard) -> Said:
+        return Said(429, headers={"retry-after": "0"}) if len(server.heard) % 3 == 0 else billing()(heard)
+
+    with Server(answer) as server:
+        ended = played(shell, asker(server), prices={"some-model": PRICE})
+    row, calls = models(ended)["asker"], len(server.heard)
+    assert int(row["calls"]) == calls
+    assert row["cost"] == dollars(EACH * (calls - calls // 3))
+    assert "assumed" not in ended.out
+
+
+def test_what_came_from_the_cache_costs_nothing_again(shell: Shell) -> None:
+    with Server(billing()) as server:
+        assert played(shell, asker(server), prices={"some-model": PRICE}).code == 0
+        calls = len(server.heard)
+        ended = played(shell, asker(server), prices={"some-model": PRICE}, flags=["--output", "s"])
+        assert len(server.heard) == calls
+    row = models(ended)["asker"]
+    assert (row["calls"], row["cache %"], row["cost"], row["tokens in"]) == ("0", "100.0", "$0.0000", "0")
+
+
+def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
+    with Server(billing()) as server:
+        first = played(shell, asker(server), prices={"some-model": PRICE})
+        again = played(shell, asker(server))
+    assert models(again) == models(first)
+    assert "finished: nothing was played" in again.err

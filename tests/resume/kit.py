@@ -1,0 +1,39 @@
+"""What the tests of stopped runs share: a small run of models, cut off where a test wants it, and gone on with."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.runner import Run, play
+from tests.experiment.kit import means, registry
+from tests.llm.kit import Unhurried, contender, small
+
+
+def models(games: int = 12, **config: Any) -> Experiment:
+    """Short games of two model players in turn against hand-written bots."""
+    both = (contender("one"), contender("two", "house-sharp", "AnthropicBot", prompt="reasoned"))
+    return small(*both, games=games, turns=15, **config)
+
+
+def go(of: Experiment, folder: Path, stop_after: int | None = None, watch: Watch | None = None, **calls: Any) -> Run:
+    """Play the run from where it stands; stop when so many questions were answered in this go."""
+    how = means(folder, **calls)
+    watch = watch or Unhurried()
+    how = replace(how, watch=watch)
+    if stop_after is not None:
+        count = watch.count
+
+        def counted(outcome: str) -> None:
+            count(outcome)
+            if sum(watch.outcomes.values()) >= stop_after:
+                how.stop.set()
+
+        watch.count = counted  # type: ignore[method-assign]
+    return play(checked_models(of, registry(), how.calls), folder, how)
+
+
+def published(folder: Path) -> bytes:
+    """The counts."""
+    return (folder / "all_games.yaml").read_bytes()

@@ -1,0 +1,74 @@
+"""`dubito estimate`: ranges that hold what the run then takes; nothing is asked, nothing is spent."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.estimate import _range
+from tests.cli.kit import Shell
+from tests.llm.kit import config_file, contender, rows
+
+PRICES = {"m": {"input": 1, "cached_input": 0.1, "cache_write": 1.25, "output": 5}}
+
+
+def figures(line: str) -> list[tuple[float, float]]:
+    """The ranges in a line of the table."""
+    found = re.findall(r"\$?([\d,.]+) to \$?([\d,.]+)", line)
+    return [(float(low.replace(",", "")), float(high.replace(",", ""))) for low, high in found]
+
+
+def line_of(out: str, player: str) -> str:
+    return next(line for line in out.splitlines() if line.startswith(player))
+
+
+def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is not even set: nothing is asked of the model's own server."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
+    file = config_file(one, contender("two"), games=120, prices=PRICES)
+    said = shell("estimate", file)
+    assert said.code == 0, said.err
+    calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
+    assert "no price" not in said.out
+    assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
+    assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
+    free = contender("one", "house-sharp", prompt="reasoned")
+    shell("run", config_file(free, contender("two"), games=120, name="d.yaml"), "--output", "r", "--quiet")
+    ((made, sent, got),) = rows(
+        Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
+    )
+    assert calls[0] <= made <= calls[1]
+    assert tokens_in[0] <= sent <= tokens_in[1]
+    assert tokens_out[0] <= got <= tokens_out[1]
+
+
+def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
+    one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
+    shell("run", config_file(one, two, games=20), "--output", "r", "--quiet")
+    said = shell("estimate", config_file(one, two, games=200, name="longer.yaml"), "--from", "r")
+    assert said.code == 0
+    ((made,),) = rows(Path("r"), "SELECT count(*) FROM attempts WHERE player = 'one' AND game >= 0")
+    low, high = figures(line_of(said.out, "one"))[0]
+    assert low < 10 * made < high
+    assert line_of(said.out, "one").endswith("run r")
+    assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
+    shorter = figures(shell("estimate", "longer.yaml", "--games", "20", "--from", "r").out.splitlines()[2])[0]
+    assert shorter[1] < high
+
+
+def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
+    Path("bots.yaml").write_text("bots: [StefaBot, UsualBot]\n")
+    said = shell("estimate", "bots.yaml")
+    assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players: its games cost nothing but time\n")
+    said = shell("estimate", config_file(contender("one")), "--from", "nowhere")
+    assert (said.code, "nowhere is no run folder" in said.err) == (2, True)
+
+
+def test_the_range_of_a_total_covers_its_own_and_the_samples_chance() -> None:
+    assert _range([3.0] * 10, 50) == (150.0, 150.0)
+    low, high = _range([0.0, 6.0] * 10, 100)
+    assert low < 300 < high
+    half = 1.96 * (9 * 20 / 19 * (100 + 100**2 / 20)) ** 0.5
+    assert high - 300 == pytest.approx(half, rel=1e-3)
+    assert _range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"

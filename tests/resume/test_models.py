@@ -1,0 +1,103 @@
+"""Runs with models: stopped between any two questions and gone on with; nothing is asked twice, the end is the same."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.runner import Run
+from dubito.llm.budget import Caps
+from tests.llm.kit import rows
+from tests.resume.kit import go, models, published
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, bytes, int]:
+    """The undisturbed run, its counts and its calls."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    run = go(models(), folder, in_flight=1)
+    return run, published(folder), calls(folder)
+
+
+def calls(folder: Path) -> int:
+    """How many calls were made."""
+    return int(rows(folder, "SELECT count(*) FROM tries")[0][0])
+
+
+@pytest.mark.parametrize("in_flight", [1, 6])
+@pytest.mark.parametrize("stops", [[1], [20, 3, 40]])
+def test_a_stopped_run_goes_on_to_the_same_end(
+    whole: tuple[Run, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
+) -> None:
+    folder = tmp_path / "run"
+    for number, stop in enumerate(stops):
+        cut = go(models(), folder, stop_after=stop, in_flight=in_flight, cache=tmp_path / f"cache{number}")
+        assert cut.interrupted
+    run = go(models(), folder, in_flight=in_flight, cache=tmp_path / "fresh")
+    assert run.results_digest == whole[0].results_digest
+    assert published(folder) == whole[1]
+    assert calls(folder) == whole[2], "with a fresh cache each time: the tape answers what was asked before"
+    assert [run.models[name].outcomes for name in run.models] == [log.outcomes for log in whole[0].models.values()]
+
+
+def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    go(models(games=8), folder)
+    of = models(games=8)
+    with_no_cache = go(of, folder, cache=tmp_path / "empty", offline=True)
+    assert with_no_cache.failure is None
+    longer = go(models(), folder, cache=tmp_path / "other")
+    assert longer.results_digest == whole[0].results_digest
+
+
+def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
+    folder, cap = tmp_path / "run", whole[2] // 2
+    for _ in range(3):
+        cut = go(models(), folder, caps=Caps(calls=cap))
+        assert "the budget is used up" in str(cut.failure)
+        assert calls(folder) == cap
+    run = go(models(), folder, caps=Caps(calls=whole[2]))
+    assert run.results_digest == whole[0].results_digest
+    assert calls(folder) == whole[2]
+
+
+def test_a_call_that_was_cut_off_is_counted_and_its_number_is_not_used_again(
+    whole: tuple[Run, bytes, int], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    go(models(), folder, stop_after=10, in_flight=1)
+    ((game, seat, decision),) = rows(
+        folder, "SELECT game, seat, decision FROM attempts ORDER BY game DESC, decision DESC LIMIT 1"
+    )
+    place = (game, seat, decision)
+    _as_if_killed(folder, place)
+    run = go(models(), folder, in_flight=1, cache=tmp_path / "fresh")
+    assert run.results_digest == whole[0].results_digest
+    states = rows(
+        folder,
+        "SELECT try, state, assumed FROM tries WHERE (game, seat, decision) = (?, ?, ?) ORDER BY try",
+        place,
+    )
+    assert states == [(1, "open", 1), (2, "received", 0)]
+    assert sum(log.assumed for log in run.models.values()) == 1
+
+
+def _as_if_killed(folder: Path, place: tuple[int, ...]) -> None:
+    """As a process leaves it that dies between sending a call and its answer."""
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute("DELETE FROM attempts WHERE (game, seat, decision) = (?, ?, ?)", place)
+        connection.execute("DELETE FROM decisions WHERE (game, seat, decision) = (?, ?, ?)", place)
+        connection.execute(
+            "UPDATE tries SET state = 'open', raw = NULL, assumed = 1 WHERE (game, seat, decision) = (?, ?, ?)", place
+        )
+
+
+def test_the_log_of_the_run_says_what_happened(tmp_path: Path) -> None:
+    go(models(), tmp_path / "run", stop_after=5)
+    run = go(models(), tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]
+    told = [line for line in lines if line["event"] in ("begins", "ends")]
+    assert [line["event"] for line in told] == ["begins", "ends"] * 2
+    assert (told[1]["why"], told[3]["why"], told[3]["digest"]) == ("Ctrl-C", "finished", run.results_digest)

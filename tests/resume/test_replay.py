@@ -1,0 +1,207 @@
+"""`dubito replay RUN`: identical, or the first difference at the right game and decision; with no network at all."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import zipfile
+import zlib
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dubito.rules import is_honest
+from tests.cli.kit import REPO, Shell
+from tests.llm.kit import config_file, contender, rows
+
+PROMPT = {
+    "prompt.yaml": "title: brief\nanswer: [answer]\n",
+    "system.jinja": "You play Dubito. {{ answer_format }}\n",
+    "user.jinja": '{% include "shared/facts.jinja" %}\n\n{{ question }}\n',
+}
+
+
+@pytest.fixture
+def run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A folder with a prompt of its own and a finished run `r` of two model players; sockets are refused after it."""
+    (shell.folder / "prompts" / "brief").mkdir(parents=True)
+    for name, text in PROMPT.items():
+        (shell.folder / "prompts" / "brief" / name).write_text(text)
+    both = (contender("one", "house-sharp", prompt="brief"), contender("two", bot="AnthropicBot", prompt="reasoned"))
+    assert shell("run", config_file(*both, games=8), "--output", "r", "--quiet", "--no-preflight").code == 0
+    monkeypatch.setattr(socket.socket, "connect", _refuse)
+    return shell
+
+
+def _refuse(*_: object) -> None:
+    raise AssertionError("a replay needs no network")
+
+
+def change(statement: str, values: tuple[object, ...] = ()) -> None:
+    """Change the run's record by hand."""
+    with closing(sqlite3.connect("r/run.db")) as connection, connection:
+        assert connection.execute(statement, values).rowcount == 1
+
+
+def test_an_unchanged_run_is_identical(run: Shell) -> None:
+    said = run("replay", "r")
+    ((decisions,),) = rows(Path("r"), "SELECT count(*) FROM decisions")
+    assert said.code == 0
+    assert said.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
+    assert said.out.splitlines()[1] in run("status", "r").out
+    assert said.err == ""
+
+
+def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path: Path) -> None:
+    """Another working directory, where the prompt is not to be found: it is taken from the run."""
+    assert run("export", "r", "run.zip").code == 0
+    (tmp_path / "elsewhere").mkdir()
+    words = (sys.executable, "-m", "dubito", "replay", str(tmp_path / "run.zip"))
+    environment = os.environ | {"PYTHONHASHSEED": "77", "PYTHONPATH": str(REPO)}
+    done = subprocess.run(
+        words, cwd=tmp_path / "elsewhere", env=environment, text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, run("replay", "r").out.splitlines()[0])
+
+
+def test_a_changed_character_of_a_template_is_found_at_the_first_question(run: Shell) -> None:
+    (run.folder / "prompts" / "brief" / "user.jinja").write_text(
+        PROMPT["user.jinja"].replace("question }}", "question }}!")
+    )
+    said = run("replay", "r")
+    ((game, decision),) = rows(
+        Path("r"), "SELECT game, decision FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
+    )
+    assert said.code == 1
+    first, kind, recorded, replayed = said.out.splitlines()[:4]
+    assert first.startswith(f"differs: one, game {game}, node ")
+    assert f"(decision {decision}): what is asked is not what was asked" in first
+    assert kind.startswith("text of the prompt: its template")
+    assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
+    assert "manifest mismatch: the prompt of one was changed since: user.jinja" in said.err
+
+
+def test_a_change_that_changes_nothing_asked_is_a_mismatch_and_no_difference(run: Shell) -> None:
+    (run.folder / "prompts" / "brief" / "prompt.yaml").write_text("title: briefer\nanswer: [answer]\n")
+    said = run("replay", "r")
+    assert said.code == 0
+    assert "identical: 8 games" in said.out
+    assert "manifest mismatch: the prompt of one was changed since: prompt.yaml" in said.err
+
+
+def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> None:
+    place = rows(
+        Path("r"), "SELECT game, seat, decision, raw FROM attempts WHERE game = 5 ORDER BY decision DESC LIMIT 1"
+    )
+    ((game, _, decision, raw),) = place
+    ((packed,),) = rows(Path("r"), "SELECT text FROM texts WHERE digest = ?", (raw,))
+    changed = zlib.compress(zlib.decompress(packed).replace(b'"id"', b'"Id"', 1))
+    change("UPDATE texts SET text = ? WHERE digest = ?", (changed, raw))
+    said = run("replay", "r")
+    assert said.code == 1
+    assert said.out.splitlines()[0].startswith(f"differs: two, game {game}, node ")
+    assert f"(decision {decision}): the reply on the tape was changed by hand" in said.out
+
+
+def test_a_reply_that_was_exchanged_together_with_its_digest_is_found_too(run: Shell) -> None:
+    ((game, decision, raw),) = rows(
+        Path("r"), "SELECT game, decision, raw FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
+    )
+    ((packed,),) = rows(Path("r"), "SELECT text FROM texts WHERE digest = ?", (raw,))
+    other = zlib.decompress(packed)
+    swapped = other.replace(b"true", b"FALSE").replace(b"false", b"true").replace(b"FALSE", b"false")
+    digest = sha256(swapped).hexdigest()
+    change("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(swapped)))
+    change("UPDATE attempts SET raw = ? WHERE player = 'one' AND game = ? AND decision = ?", (digest, game, decision))
+    said = run("replay", "r")
+    assert said.code == 1
+    assert f"(decision {decision}): the reply on the tape is not read as it was" in said.out
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE decisions SET answer = 1 - answer WHERE (game, decision) = (6, 0)", "game 6, seat "),
+        (
+            "UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 1) WHERE game = 4",
+            "game 4: it is played",
+        ),
+        ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: it is played another way"),
+        ("UPDATE chunks SET digest = x'00'", "games 0 to 7: their digest is another"),
+        ("DELETE FROM attempts WHERE (game, decision) = (3, 1)", "game 3, node "),
+    ],
+)
+def test_a_record_that_was_changed_is_found_and_named(run: Shell, statement: str, words: str) -> None:
+    change(statement)
+    said = run("replay", "r")
+    assert said.code == 1
+    assert words in said.out
+
+
+def test_published_counts_that_do_not_follow_are_a_difference(run: Shell) -> None:
+    results = run.folder / "r" / "all_games.yaml"
+    results.write_text(results.read_text().replace("games: 8", "games: 9", 1))
+    said = run("replay", "r")
+    assert (said.code, "the published counts are not what the games add up to" in said.out) == (1, True)
+
+
+def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the liar were right."""
+    monkeypatch.setattr("dubito.core_game.is_honest", lambda cards, number: not is_honest(cards, number))
+    said = run("replay", "r")
+    assert said.code == 1
+    assert said.out.startswith("differs: ")
+
+
+def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
+    said = run("replay", "r", "--game", "3")
+    assert said.code == 0
+    asked = rows(Path("r"), "SELECT node FROM decisions WHERE game = 3 ORDER BY decision")
+    lines = said.out.splitlines()
+    assert [line.split("two is asked ")[1][0] for line in lines if " is asked " in line] == [node for (node,) in asked]
+    assert sum("two says: {" in line for line in lines) == len(asked)
+    assert lines[0].startswith("The cards are dealt: ")
+    refused = run("replay", "r", "--game", "8")
+    assert (refused.code, refused.err) == (2, "dubito: r keeps the games 0 to 7: there is no game 8\n")
+
+
+def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
+    (run.folder / "empty").mkdir()
+    assert run("replay", "empty").err == "dubito: empty is no run folder: it has no manifest.yaml\n"
+    assert run("replay", "nowhere").code == 2
+    (run.folder / "r" / "run.db").write_bytes(b"no database")
+    said = run("replay", "r")
+    assert (said.code, said.err.startswith("dubito: r/run.db is damaged")) == (2, True)
+    assert run("export", "r", "x.zip").code == 2
+    assert not (run.folder / "x.zip").exists()
+
+
+def test_an_export_is_never_written_over_anything_and_holds_no_code(run: Shell) -> None:
+    assert run("export", "r", "run.zip").out == "written: run.zip\n"
+    with zipfile.ZipFile("run.zip") as archive:
+        assert sorted(archive.namelist()) == ["all_games.yaml", "manifest.yaml", "run.db"]
+    assert run("export", "r", "run.zip").err == "dubito: run.zip is there already: choose another name\n"
+    with zipfile.ZipFile("evil.zip", "w") as archive:
+        archive.writestr("manifest.yaml", "x")
+        archive.writestr("../../outside", "x")
+    said = run("replay", "evil.zip")
+    assert (said.code, "is no exported run" in said.err) == (2, True)
+
+
+def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:
+    words = ("--bots", "StefaBot,RandomBoi", "--games", "1200", "--table-sizes", "3", "--quiet", "--output", "h")
+    first = shell("run", *words)
+    said = shell("replay", "h", "--workers", "2")
+    assert said.code == 0
+    assert said.out.splitlines()[0] == "identical: 1,200 games, 0 decisions"
+    assert said.out.splitlines()[1] in first.out
+    with closing(sqlite3.connect("h/run.db")) as connection, connection:
+        row = connection.execute("SELECT outcome FROM games WHERE game = 1101").fetchone()
+        connection.execute("UPDATE games SET outcome = ? WHERE game = 1100", row)
+    changed = shell("replay", "h", "--workers", "1")
+    assert (changed.code, changed.out.startswith("differs: game 1100: it is played another way")) == (1, True)
+    told = shell("replay", "h", "--game", "7")
+    assert (told.code, "The game is over" in told.out) == (0, True)

@@ -1,0 +1,130 @@
+"""`provider_errors: suspend`: a game in which nobody can be reached is put back; no fallback plays for want of one."""
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.runner import play
+from tests.experiment.kit import experiment, means, registry
+from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, rows, says
+from tests.resume.kit import go, published
+
+
+class Hurried(Watch):
+    """Its clock runs ten seconds at each look, and it never sleeps; keeps what was waited for."""
+
+    def __init__(self) -> None:
+        seconds = count(0, 10)
+        super().__init__(clock=lambda: float(next(seconds)))
+        self.whys: list[str] = []
+
+    def sleep(self, seconds: float, why: str) -> None:
+        """No time at all."""
+
+    def waits_for(self, why: str) -> None:
+        """Keep it."""
+        self.whys.append(why)
+        super().waits_for(why)
+
+
+def failing(sequence: int) -> Said:
+    """What the server says first: it fails in three ways."""
+    return [Said(500, "{}"), Said(503, "{}"), Said(lost=None)][sequence % 3]
+
+
+def config(address: str, together: bool = False, **more: Any) -> Experiment:
+    """Eight games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
+    one = contender("one", "m", base_url=f"{address}/v1", tries=2)
+    two = contender("two", "m", "AnthropicBot", base_url=address, tries=2)
+    base: dict[str, Any] = {
+        "table_sizes": [3],
+        "bots": ["StefaBot", "UsualBot"],
+        "rules": {"max_turns": 12},
+        "games": 8,
+    }
+    seated: dict[str, Any] = {"bots": [one, two]} if together else {"contenders": [one, two]}
+    return experiment(**base | {"provider_errors": "suspend"} | seated | more)
+
+
+def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    asked: dict[bytes, int] = {}
+
+    def every_request_fails_three_times(heard: Heard) -> Said:
+        asked[heard.raw] = asked.get(heard.raw, 0) + 1
+        if heard.protocol == "responses" and asked[heard.raw] <= 3:
+            return failing(asked[heard.raw])
+        return says(heard.protocol)
+
+    watch = Hurried()
+    with Server(every_request_fails_three_times) as server:
+        run = go(config(server.address), tmp_path / "run", watch=watch, in_flight=3)
+        whole = go(config(server.address), tmp_path / "whole", watch=Hurried(), in_flight=1)
+    assert run.failure is None
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+    assert (run.results_digest, published(tmp_path / "run")) == (whole.results_digest, published(tmp_path / "whole"))
+    assert any("cannot be reached" in why for why in watch.whys)
+    assert all("AnthropicBot" not in why for why in watch.whys)
+    assert not any(watch.waiting.values()), "nobody waits any more"
+    numbers = rows(
+        tmp_path / "run", "SELECT max(try) FROM tries WHERE player = 'one' GROUP BY game, seat, decision, attempt"
+    )
+    assert {number for (number,) in numbers} == {4}, "the numbers of tries go on when a game is taken up again"
+
+
+def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
+    """The one player's server fails until the other player's games have all ended."""
+    ended = [0]
+
+    def answer(heard: Heard) -> Said:
+        if heard.protocol == "responses" and ended[0] < 4:
+            return Said(429, "{}", {"content-type": "application/json", "retry-after": "0"})
+        return says(heard.protocol)
+
+    with Server(answer) as server:
+        of = config(server.address)
+
+        def progress(games: int) -> None:
+            ended[0] = games
+
+        how = replace(means(tmp_path / "run", in_flight=1, progress=progress), watch=Hurried())
+        run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
+    assert run.failure is None
+    assert run.tally.games == 8
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+
+
+def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
+    down = [True]
+    with Server(lambda heard: Said(500, "{}") if down[0] else says(heard.protocol)) as server:
+        cut = go(config(server.address), tmp_path / "run", watch=Hurried())
+        assert "cannot be reached: 20 " in str(cut.failure)
+        assert cut.tally.games == 0
+        down[0] = False
+        run = go(config(server.address), tmp_path / "run", watch=Hurried())
+    assert (run.failure, run.tally.games) == (None, 8)
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, together: bool) -> None:
+    """Together: the one goes on to be asked in the game in which a fallback has played for the other."""
+    answered = [0]
+
+    def answer(heard: Heard) -> Said:
+        answered[0] += heard.protocol == "messages"
+        return Said(500, "{}") if heard.protocol == "messages" and 8 < answered[0] <= 28 else says(heard.protocol)
+
+    with Server(answer) as server:
+        of = config(server.address, together, provider_errors="fallback")
+        cut = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
+        assert "cannot be reached: 20 " in str(cut.failure)
+        assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
+        assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "nothing of the games put back is decided"
+        run = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
+    assert (run.failure, run.tally.games) == (None, 8)
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}

@@ -1,0 +1,171 @@
+"""What `run.db` keeps of calls: reserved before it is sent, settled once, and never a sum that is not the rows'."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import RunStopped
+from dubito.store.model_log import ModelLog, PlayerLog, Spend
+from dubito.store.run_db import RunDb
+
+WORST = Spend(1, 9000, 77_000)
+USED = Spend(1, 120, 1_234)
+USAGE = (100, 60, 10, 20, 5)
+ATTEMPT = (3, 1, 4, 0)
+TRY = (*ATTEMPT, 1)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[RunDb]:
+    """An empty run."""
+    with RunDb.create(tmp_path / "run.db") as db:
+        yield db
+
+
+@pytest.fixture
+def log(db: RunDb) -> ModelLog:
+    """Its log."""
+    return ModelLog(db)
+
+
+def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
+    log.try_opens(key, player, "an account", WORST, priced=priced)
+
+
+def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
+    told: dict[str, Any] = {"usage": USAGE, "spent": USED, "saved": 55, "seconds": 0.5}
+    log.try_received(key, 200, "a body", {"request-id": "1"}, **told | changes)
+
+
+def attempt(log: ModelLog, key: tuple[int, ...] = ATTEMPT, **changes: Any) -> None:
+    told: dict[str, Any] = {"player": "one", "server": "house", "request": "what was asked", "draw": "d"}
+    told |= {"reply": "digest", "raw": "a body", "cause": None, "origin": "live", "usage": USAGE}
+    log.attempt(key, **told | changes)
+
+
+def row(db: RunDb) -> tuple[Any, ...]:
+    """What the one try is counted at."""
+    ((*found,),) = db.read("SELECT state, kind, tokens, picodollars, assumed, saved FROM tries")
+    return tuple(found)
+
+
+def test_a_try_that_is_under_way_is_counted_at_its_worst(db: RunDb, log: ModelLog) -> None:
+    opens(log)
+    assert row(db) == ("open", None, 9000, 77_000, True, 0)
+    assert log.spent() == WORST
+
+
+def test_it_is_on_disk_for_others_before_it_is_sent(log: ModelLog) -> None:
+    opens(log)
+    with RunDb.open(log.folder / "run.db") as other:
+        assert ModelLog(other).spent() == WORST
+
+
+def test_a_reply_settles_it(db: RunDb, log: ModelLog) -> None:
+    opens(log)
+    received(log)
+    assert row(db) == ("received", None, 120, 1_234, False, 55)
+    assert log.spent() == USED
+    ((digest, headers, usage),) = db.read("SELECT raw, headers, usage FROM tries")
+    assert (log.text(digest), headers, usage) == ("a body", '{"request-id": "1"}', "[100, 60, 10, 20, 5]")
+
+
+def test_a_reply_without_usage_stays_at_its_worst(db: RunDb, log: ModelLog) -> None:
+    opens(log)
+    received(log, usage=None, spent=WORST, saved=0)
+    assert row(db) == ("received", None, 9000, 77_000, True, 0)
+
+
+@pytest.mark.parametrize(
+    ("spent", "counted"),
+    [(Spend(1), ("failed", "server", 0, 0, False, 0)), (WORST, ("failed", "server", 9000, 77_000, True, 0))],
+)
+def test_a_failure_is_counted_at_nothing_or_at_its_worst(
+    db: RunDb, log: ModelLog, spent: Spend, counted: tuple[Any, ...]
+) -> None:
+    opens(log)
+    log.try_failed(TRY, "server", "status 500", spent, 0.5)
+    assert row(db) == counted
+    assert log.spent() == spent
+    assert log.failures() == {"server": 1}
+
+
+def test_without_a_price_there_never_is_a_cost(db: RunDb, log: ModelLog) -> None:
+    opens(log, priced=False)
+    opens(log, (*ATTEMPT, 2), priced=False)
+    received(log)
+    log.try_failed((*ATTEMPT, 2), "connection", "lost", WORST, 0.5)
+    assert db.read("SELECT picodollars FROM tries") == [(None,), (None,)]
+    assert log.spent() == Spend(2, 120 + 9000, 0)
+    assert log.player("one").picodollars is None
+
+
+def test_a_try_is_sent_once(log: ModelLog) -> None:
+    opens(log)
+    with pytest.raises(RunStopped):
+        opens(log)
+    assert log.spent() == WORST
+
+
+def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
+    """Preflight calls are his calls, and no decisions; others' are others'."""
+    for key, player in (((-1, 0, 0, 0, 1), "one"), (TRY, "one"), ((*ATTEMPT, 2), "one"), ((3, 2, 0, 0, 1), "other")):
+        opens(log, key, player)
+    for key in ((-1, 0, 0, 0, 1), (*ATTEMPT, 2), (3, 2, 0, 0, 1)):
+        received(log, key)
+    log.try_failed(TRY, "deadline", "late", WORST, 0.5)
+    attempt(log, (-1, 0, 0, 0))
+    attempt(log)
+    attempt(log, (3, 1, 4, 1), origin="cache")
+    attempt(log, (3, 1, 5, 0), reply=None, raw=None, usage=None, cause="unreachable")
+    attempt(log, (4, 1, 0, 0), reply=None, raw=None, usage=None)
+    attempt(log, (3, 2, 0, 0), player="other")
+    log.decision((3, 1, 4), 9, "C", True, "model_after_reask", 0.5)
+    log.decision((3, 1, 5), 9, "D", True, "fallback:unreachable", None)
+    log.decision((3, 2, 0), 9, "A", False, "model", None)
+    assert log.player("one") == PlayerLog(
+        decisions=2,
+        games=1,
+        outcomes={"model_after_reask": 1, "fallback:unreachable": 1},
+        reasks=1,
+        calls=3,
+        cached=1,
+        attempts=3,
+        tokens={"input": 200, "cached": 120, "cache_write": 20, "output": 40, "reasoning": 10},
+        picodollars=2 * 1_234 + 77_000,
+        saved=110,
+        assumed=1,
+        deadlines=1,
+    )
+    assert log.players() == ["one", "other"]
+    assert log.spent() == Spend(4, 3 * 120 + 9000, 3 * 1_234 + 77_000)
+
+
+def test_a_player_who_asked_nothing(log: ModelLog) -> None:
+    nobody = log.player("nobody")
+    assert (nobody.calls, nobody.decisions, nobody.picodollars) == (0, 0, 0)
+    assert set(nobody.tokens.values()) == {0}
+
+
+def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
+    for number in range(3):
+        attempt(log, (3, 1, number, 0), request="half a character \ud83d, a null \x00", raw="x" * 100_000)
+    assert db.read("SELECT count(*) FROM texts") == [(2,)]
+    asked = log.find("3.1.2")
+    assert asked is not None
+    assert asked.text == log.text(asked.digest) == "half a character \ud83d, a null \x00"
+
+
+def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
+    attempt(log)
+    attempt(log, (3, 1, 4, 1), request="what was asked again", draw="e")
+    first, again = log.find("3.1.4"), log.find("3.1.4.1")
+    assert first is not None
+    assert again is not None
+    assert (first.text, first.server, first.draw) == ("what was asked", "house", "d")
+    assert (again.text, again.draw) == ("what was asked again", "e")
+    assert log.find("3.1.4.0") == log.find(first.digest) == log.find(first.digest[:8]) == first
+    for nothing in ("3.1", "3.1.4.2", "4.1.4", first.digest[:7], "????????", "", "9" * 30 + ".0.0"):
+        assert log.find(nothing) is None
