@@ -1,20 +1,96 @@
-"""`dubito replay FILE`: play a saved game again from its deal and outputs, and prove it the same."""
+"""`dubito replay`: play a saved game, a run or an exported run again, and prove it the same."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from dubito.cli.output import say
-from dubito.errors import UsageError
-from dubito.record import load
+from dubito.cli.output import note, say
+from dubito.cli.run import cores
+from dubito.cli.telling import labels, tell
+from dubito.errors import UsageError, one_line
+from dubito.experiment import replay as run_replay
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.replayed import Differs
+from dubito.llm.wire import Place, Reply
+from dubito.record import Recorder, load
 from dubito.record import replay as told_again
+from dubito.registry import find_bots
+from dubito.store.export import is_export, unpack
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-def replay(file: Path) -> int:
-    """Play the game recorded in FILE again. Exit code 1 if anything differs, with the first difference."""
+@click.argument("what", metavar="RUN|FILE", type=click.Path(path_type=Path))
+@click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
+@click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes for runs of hand-written bots. [default: one per core]"
+)
+def replay(what: Path, game: int | None, show_hands: bool, workers: int | None) -> int:
+    """Play a run folder, an exported run or a saved game again, with no network and no model. Exit code 1 if anything
+    differs, with the first difference."""
+    if what.is_dir():
+        return _run(what, game, show_hands, workers)
+    if what.is_file() and is_export(what):
+        with _unpacked(what) as folder:
+            return _run(folder, game, show_hands, workers)
+    if game is not None:
+        raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
+    return _record(what)
+
+
+@contextmanager
+def _unpacked(file: Path) -> Iterator[Path]:
+    with TemporaryDirectory(prefix="dubito-") as folder:
+        unpack(file, Path(folder))
+        yield Path(folder)
+
+
+def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None) -> int:
+    here = Path.cwd()
+    kept = run_replay.opened(folder, find_bots(here), here)
+    if game is not None:
+        return _tell(kept, game, show_hands)
+    found = run_replay.replay(kept, workers or cores(), lambda games: None)
+    for mismatch in found.mismatches:
+        note(f"manifest mismatch: {mismatch}")
+    if found.difference is not None:
+        say(f"differs: {found.difference}")
+        for line in found.difference.details:
+            say(one_line(line, 400))
+        return 1
+    say(f"identical: {found.games:,} games, {found.decisions:,} decisions")
+    say(f"results digest: {found.results_digest}")
+    return 0
+
+
+def _tell(kept: run_replay.Kept, game: int, show_hands: bool) -> int:
+    heard: list[str] = []
+
+    def said() -> list[str]:
+        lines = heard.copy()
+        heard.clear()
+        return lines
+
+    def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
+        again = f", asked again ({place.attempt})" if place.attempt else ""
+        heard.append(f"{one_line(place.player)} is asked {place.node}{again}: {one_line(question, 400)}")
+        text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
+        heard.append(f"{one_line(place.player)} says: {one_line(text, 2000)}")
+
+    table, names = run_replay.table_of(kept, game, hear)
+    try:
+        tell(table, labels(names), Recorder(table.game), show_hands, said)
+    except Differs as error:
+        say(f"differs: {error}")
+        return 1
+    return 0
+
+
+def _record(file: Path) -> int:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
