@@ -1,12 +1,13 @@
 """LLMBot: the five nodes answered by a model."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bots.base import BotBase
 from dubito.facts import OwnPlay, Position
 from dubito.facts import facts as facts_of
-from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.game_data import CardsPlayedEvent, Event, TurnData, TurnOutput
 from dubito.llm.decider import GameServices
 from dubito.llm.wire import Place
 from dubito.player import NODES, FiveNodes, fallback_for
@@ -29,6 +30,7 @@ class LLMBot(BotBase):
         self._events: list[Event] = []
         self._own_plays: list[OwnPlay] = []
         self._answers: dict[str, bool] = {}
+        self._held: Counter[int] = Counter()  # the hand as the turn began
         self._decisions = 0
         for node, method in NODES.items():  # a node may be a subclass's own: its answer counts as well
             setattr(self, method, self._remembering(node, getattr(self, method)))
@@ -42,16 +44,17 @@ class LLMBot(BotBase):
         return asked
 
     def play(self, p: TurnData) -> TurnOutput:
-        """One turn by the nodes; remembers which cards it really played."""
+        """One turn by the nodes."""
         self._answers = {}
-        output = super().play(p)
-        if output.cards:
-            self._own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
-        return output
+        self._held = Counter(self.cards)
+        return super().play(p)
 
     def observe(self, event: Event) -> None:
-        """Remembers everything the table saw; the fallback watches the same game."""
+        """Remembers everything the table saw, and the own cards of own plays; the fallback watches the same game."""
         self._events.append(event)
+        if isinstance(event, CardsPlayedEvent) and event.player_id == self.id:  # it may not be we who chose them (R13)
+            gone = self._held - Counter(self.cards)
+            self._own_plays.append(OwnPlay(event.declared_number, tuple(sorted(gone.elements()))))
         self._fallback.observe(event)
 
     def facts(self, position: Position) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dubito.cli.output import note, say
-from dubito.cli.run import call_options, play, verdict
+from dubito.cli.run import call_options, play, say_report, verdict
 from dubito.cli.summary import print_summary
 from dubito.errors import UsageError
 from dubito.experiment.config import check, resolve
@@ -70,6 +70,7 @@ def _run(registry: Registry, here: Path, folder: Path, name: str, offline: bool)
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = play(experiment, registry, folder / name, calls, workers=1, quiet=False)
     print_summary(run, sizes=False)
+    say_report(folder / name, registry, new=bool(run.tally.games))
     return run
 
 

@@ -6,6 +6,7 @@ started; 3 stopped after the start; 130 Ctrl-C.
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -18,11 +19,14 @@ from dubito.cli.estimate import estimate_command
 from dubito.cli.export import export
 from dubito.cli.house import house
 from dubito.cli.output import note
+from dubito.cli.play import play
 from dubito.cli.play_game import play_game
 from dubito.cli.prompts import prompts
 from dubito.cli.replay import replay
+from dubito.cli.report import report
 from dubito.cli.run import run
 from dubito.cli.status import status
+from dubito.cli.web import web
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
 
@@ -32,7 +36,11 @@ def cli() -> None:
     """Pit players against each other at Dubito, a bluffing card game."""
 
 
-for command in (demo, run, compare, bots, play_game, replay, prompts, house, estimate_command, export, cache, status):
+_COMMANDS: Final = (
+    *(demo, run, compare, report, status, replay, export, estimate_command),
+    *(play, web, bots, play_game, prompts, cache, house),
+)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

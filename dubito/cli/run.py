@@ -14,7 +14,7 @@ import click
 
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
-from dubito.errors import UsageError, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_yaml, resolve
 from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs
@@ -22,6 +22,8 @@ from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
 from dubito.registry import Registry, find_bots
+from dubito.report.site import FOLDER as REPORT
+from dubito.report.site import write_report
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
 _LISTS: Final = ("table_sizes", "bots", "contenders")
@@ -48,9 +50,10 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared by runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | bool | None) -> int:
-    """Play the experiment in CONFIG (a YAML file; flags go over it) and print its ranking."""
+def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **flags: str | bool | None) -> int:
+    """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
     content = {} if config is None else read_yaml(config)
     checked = check(content, str(config or "the config"), _values(flags))
@@ -60,13 +63,27 @@ def run(config: Path | None, by_table_size: bool, quiet: bool, **flags: str | bo
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn_of_unrepeatable(experiment, registry)
     result = runner.finished(experiment, registry, folder)
+    new = result is None
     if result is None:
         check_cache(experiment, registry, calls)
         result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
     print_summary(result, by_table_size)
+    if report and result.tally.games:
+        say_report(folder, registry, new)
     return verdict(result)
+
+
+def say_report(folder: Path, registry: Registry, new: bool) -> None:
+    """Write the run's report if there is something new to show, and say where it is."""
+    index = folder / REPORT / "index.html"
+    try:
+        if new or not index.exists():
+            write_report(folder, registry, registry.working_directory)
+        say(f"report: {index}")
+    except (RunStopped, UsageError) as error:  # the run stands as it is
+        note(f"no report: {one_line(str(error), 400)}")
 
 
 def call_options(config: Config, here: Path) -> CallOptions:

@@ -1,7 +1,7 @@
 """A run from start to end: chunks into the store, sums together, results on disk."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -154,7 +154,8 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iter
     numbers = range(first, -(-experiment.deals // DEALS))
     if not model_specs(experiment, means.registry):
         home = means.calls.working_directory
-        yield play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)
+        with closing(play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)) as chunks:
+            yield chunks
         return
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
         player, games = ChunkPlayer(experiment, means.registry), DEALS * experiment.games_per_deal

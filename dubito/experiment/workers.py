@@ -3,7 +3,7 @@
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def new_stop() -> Event:
 
 def play_chunks(
     experiment: Experiment, registry: Registry, workers: int, working_directory: Path, stop: Event, numbers: range
-) -> Iterator[Played]:
+) -> Generator[Played, None, None]:
     """The chunks of these numbers, in order; the last one may be cut short by an error or a stop."""
     workers = min(workers, len(numbers))
     if workers == 1:

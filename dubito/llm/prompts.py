@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import (
+    Environment,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+    Undefined,
+    meta,
+    nodes,
+)
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -143,6 +152,8 @@ def plain(value: object) -> object:
         return " ".join(str(plain(item)) for item in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
+    if not isinstance(value, str | int | Undefined):  # a function, say: it would be written with its address in memory
+        raise TypeError(f"a value of type {type(value).__name__} cannot be written; are brackets missing?")
     return value
 
 

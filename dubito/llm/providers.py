@@ -5,6 +5,7 @@ A body is taken raw, so that a reply that was paid for is never lost to a parser
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,8 @@ _KEPT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _HEADER_VARIABLES: Final = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 _ENVIRONMENT: Final = threading.Lock()
 _SHORTEST_KEY: Final = 8  # characters from which a key is a secret
+_IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
 _RATE_LIMIT: Final = (408, 409, 429)
 _TOO_LONG: Final = (
     *("context_length_exceeded", "prompt is too long", "request_too_large", "context window"),
@@ -53,6 +56,9 @@ class Provider:
         """`address` is the account's base URL, with the house's port where it is the house."""
         self._account, self._address, self._key = account, address, key
         self._connections = connections
+        written = _as_written(key)
+        self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
+        self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
 
     def __call__(self, ask: Ask, number: int, deadline: float) -> Received:
         """Make one try; raises TryFailed or AccountFault."""
@@ -161,11 +167,17 @@ class Provider:
         )
 
     def _scrubbed(self, text: str) -> str:
-        return one_line(text.replace(self._key, "***"), 240)
+        return one_line(self._in_errors.sub("***", text), 240)
 
     def _without_key(self, text: str) -> str:
         """A reply without the key, if it says it; a word that stands for a key, such as `none`, may stand anywhere."""
-        return text if len(self._key) < _SHORTEST_KEY else text.replace(self._key, "***")
+        return self._in_replies.sub("***", text)
+
+
+def _as_written(key: str) -> str:
+    """A pattern of the key as it is, and as JSON may write it: any of its characters escaped, once or twice."""
+    plain = (r"\\{0,2}/" if char == "/" else re.escape(char) for char in key)
+    return "".join(rf"(?:{each}|\\{{1,2}}u(?i:{ord(char):04x}))" for char, each in zip(key, plain, strict=True))
 
 
 def _named(said: str, ask: Ask) -> str:

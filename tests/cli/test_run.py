@@ -223,3 +223,23 @@ def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     kept = int(err.rpartition("; ")[2].split()[0].replace(",", ""))
     results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
+
+
+def test_a_run_writes_its_report_and_says_where(shell: Shell) -> None:
+    said = shell("run", *SHORT, "--output", "mine", "--report")
+    assert "report: mine/report/index.html" in said.out
+    page = Path("mine/report/index.html")
+    assert digest(said) in page.read_text()
+    page.write_text("kept")
+    again = shell("run", *SHORT, "--output", "mine", "--report")
+    assert (again.out, page.read_text()) == (said.out, "kept"), "a finished run's report is not written again"
+
+
+def test_a_report_that_cannot_be_written_costs_nothing_but_itself(shell: Shell) -> None:
+    Path("mine").mkdir()
+    shell("run", *SHORT, "--output", "mine")
+    (Path("mine") / "report").write_text("mine")
+    said = shell("run", *SHORT, "--output", "mine", "--report")
+    assert said.code == 0
+    assert "no report: " in said.err
+    assert Path("mine/report").read_text() == "mine"

@@ -14,6 +14,7 @@ import pytest
 
 from dubito.errors import DubitoError
 from dubito.llm.cache import ReplyCache
+from dubito.llm.explain import nearest
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.llm.wire import Received, canonical, digest_of
 from tests.cli.kit import Said as Ended
@@ -195,6 +196,27 @@ def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: 
     assert theirs.startswith(stored)
     assert max(len(ours), len(theirs)) < 120
     assert set(changed) - {part} == {"body.prompt_cache_key"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([("house", 1, "b"), ("house", 2, "a")], ("house", 1, "b")),  # the same request, before the same draw
+        ([("house", 12, "b"), ("house", 3, "a")], ("house", 3, "a")),  # the same draw, before a longer beginning
+        ([("house", 12, "a"), ("house", 3, "a")], ("house", 12, "a")),  # the longer beginning
+        ([("http://127.0.0.1:1/v1", 1, "a"), ("house", 1, "b")], ("http://127.0.0.1:1/v1", 1, "a")),
+        ([("http://127.0.0.1:1/v1", 3, "a"), ("house", 3, "a")], ("house", 3, "a")),  # last of all the server
+    ],
+)
+def test_the_nearest_entry(shell: Shell, entries: list[tuple[str, int, str]], expected: tuple[str, int, str]) -> None:
+    """To request 1 at the house, draw a; request 12 begins more like it than request 3 does."""
+    fill(*entries)
+    server, number, draw = expected
+    with closing(ReplyCache(Path("cache"))) as cache:
+        found = nearest(cache, "house", ask(1).request.text, "a")
+    assert found is not None
+    assert (found.server, found.draw) == (server, draw)
+    assert found.request == ask(number).request.text
 
 
 def test_explain_with_an_empty_cache(shell: Shell) -> None:

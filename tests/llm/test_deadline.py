@@ -8,8 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
+import httpcore2
+import httpx2
 import pytest
 
+from dubito.llm.deadline import Deadline
 from dubito.llm.failures import TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
@@ -209,6 +212,20 @@ def test_a_decision_whose_tries_all_run_into_the_deadline_is_unreachable(tmp_pat
     log = run.models["asker"]
     assert set(log.outcomes) == {"fallback:unreachable"}
     assert log.deadlines == log.calls == log.assumed == log.decisions > 0
+
+
+def test_a_deadline_ends_with_its_call() -> None:
+    with httpx2.Client() as client:
+        bound = Deadline(client)
+        assert (bound.passed, bound.left(7.0), bound.left(None)) == (False, 7.0, None)
+        with bound.within(0):
+            assert bound.passed
+            with pytest.raises(httpcore2.ReadTimeout):
+                bound.left(7.0)
+        with bound.within(100):
+            assert bound.left(7.0) == 7.0
+            assert bound.left(None) == pytest.approx(100, abs=20)
+        assert (bound.passed, bound.left(7.0), bound.left(None)) == (False, 7.0, None)
 
 
 def test_nothing_is_late_within_the_deadline() -> None:

@@ -151,6 +151,10 @@ def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
         ("messages", {"thinking": {"type": "enabled"}}, "`max_tokens` must be greater than `thinking.b", "max_output"),
         ("chat", {}, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "response_format"),
         ("chat", {"user": "x"}, "The messages are wrong", "parameters"),
+        (
+            *("chat", {"reasoning": {}, "reasoning_effort": "max"}),
+            *("Unsupported value: 'reasoning_effort'", "parameters.reasoning_effort"),
+        ),
     ],
 )
 def test_a_rejected_request_names_the_key_to_change(

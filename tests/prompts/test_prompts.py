@@ -176,6 +176,9 @@ def test_a_broken_template_names_the_place(tmp_path: Path, text: str, words: str
         "{{ lipsum.__globals__ }}",
         "{{ seats | random }}",
         "{{ range(10000000) | list | length }}",
+        "{{ hand.items }}",
+        "{{ joiner() }}",
+        "{{ range }}",
     ],
 )
 def test_a_template_reaches_nothing_but_its_facts(tmp_path: Path, text: str) -> None:

@@ -1,0 +1,19 @@
+"""`dubito prompts`: see what prompts say, and try them out before games are paid for."""
+
+import click
+
+from dubito.cli.prompts.diff import diff
+from dubito.cli.prompts.golden import golden
+from dubito.cli.prompts.lint import lint
+from dubito.cli.prompts.record import record
+from dubito.cli.prompts.show import list_prompts, show
+from dubito.cli.prompts.trial import test
+
+
+@click.group()
+def prompts() -> None:
+    """List prompts, show what one says, and try them out on recorded positions."""
+
+
+for command in (list_prompts, show, diff, lint, record, test, golden):
+    prompts.add_command(command)

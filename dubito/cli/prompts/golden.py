@@ -1,0 +1,20 @@
+"""`dubito prompts golden`: keep what a prompt says, for its tests to compare with. No model is asked."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import say
+from dubito.llm.prompts import load_prompt
+from dubito.workshop.golden import golden_files
+from dubito.workshop.recorded import write_files
+
+
+@click.command()
+@click.argument("name")
+def golden(name: str) -> None:
+    """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
+    files = golden_files(load_prompt(name, Path.cwd()))
+    write_files(files)
+    for file in files:
+        say(f"written: {file}")

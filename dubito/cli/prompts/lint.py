@@ -1,0 +1,32 @@
+"""`dubito prompts lint`: advice on a prompt. No model is asked."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import percent, say, table
+from dubito.errors import one_line
+from dubito.llm.prompts import load_prompt
+from dubito.workshop.lint import lint as advice_on
+from dubito.workshop.prefix import FIRST
+from dubito.workshop.sample import sample_games
+
+
+@click.command()
+@click.argument("name")
+def lint(name: str) -> None:
+    """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
+    prompt = load_prompt(name, Path.cwd())
+    games = sample_games()
+    advice = advice_on(prompt, games)
+    cells = [
+        [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", percent(size.shared)]
+        for size in advice.sizes
+    ]
+    headers = ["node", "requests", "bytes", "tokens, about", "as the request before %"]
+    title = f"{prompt.name}: {prompt.title}. On average over {len(games)} games; the last column from a player's "
+    table(f"{title}decision {FIRST} on", headers, cells)
+    for finding in advice.findings:
+        say(f"- {one_line(finding, 1000)}")
+    if not advice.findings:
+        say("no findings")

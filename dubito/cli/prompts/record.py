@@ -1,0 +1,51 @@
+"""`dubito prompts record`: positions from games. No model is asked."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import note, say
+from dubito.errors import UsageError
+from dubito.experiment.config import check, read_yaml, resolve
+from dubito.experiment.replay import opened
+from dubito.player import NODES
+from dubito.registry import find_bots
+from dubito.workshop.collect import files, from_config, from_run
+from dubito.workshop.recorded import Recorded, write_files
+
+
+@click.command()
+@click.argument("what", metavar="RUN|CONFIG", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
+              help="Where the files go, beside those that are there.")  # fmt: skip
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
+@click.option("--node", type=click.Choice([*NODES]), help="Of this node only. [default: all alike]")
+def record(what: Path, output: Path, count: int, node: str | None) -> None:
+    """Take positions from the games of a run, or of a config of hand-written bots, spread over games and nodes.
+
+    A run is played again, its models from what is kept; a config's games are played.
+    """
+    found = _found(what, node or "ABCDE", count)
+    if not found:
+        raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
+    write_files(files(found, output))
+    nodes = Counter(one.position.node for one in found)
+    each = ", ".join(f"{name} {nodes[name]}" for name in NODES if nodes[name])
+    fewer = "" if len(found) == count else f" (there are no more, of {count} asked for)"
+    say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
+
+
+def _found(what: Path, nodes: Sequence[str], count: int) -> list[Recorded]:
+    here = Path.cwd()
+    registry = find_bots(here)
+    if not what.is_dir():
+        experiment = resolve(check(read_yaml(what), str(what)), registry)
+        return from_config(experiment, registry, nodes, count)
+    kept = opened(what, registry, here)
+    with kept.db:
+        found = from_run(kept, nodes, count)
+    for mismatch in dict.fromkeys(kept.mismatches):
+        note(f"manifest mismatch: {mismatch}")
+    return found

@@ -1,0 +1,143 @@
+"""`dubito prompts test`: prompts put to a model at recorded positions, before games are paid for."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from dubito.cli.output import note
+from dubito.cli.prompts.trial_report import print_trial
+from dubito.cli.run import call_options
+from dubito.errors import RunStopped, UsageError, one_line, suggestion
+from dubito.experiment.config import check
+from dubito.experiment.models import CallOptions, Watch, price_of_model
+from dubito.llm.prompts import load_prompt
+from dubito.llm.settings import HOUSE, ModelSettings, account_of, check_settings, key_of
+from dubito.workshop.recorded import SHIPPED, read_folder
+from dubito.workshop.trial import Entry, Means, ask, default_folder
+
+_APIS: Final = {"openai": "responses", "anthropic": "messages", HOUSE: "responses"}
+
+
+@click.command()
+@click.argument("name")
+@click.option("--model", required=True, metavar="M", help="openai:MODEL, anthropic:MODEL or house:MODEL.")
+@click.option("--against", metavar="OTHER", help="A second prompt; the same one shows what chance alone changes.")
+@click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
+@click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]")
+@click.option("--base-url", metavar="URL", help="Another server, as in a config.")
+@click.option("--api-key-env", metavar="NAME", help="Environment variable of its key.")
+@click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'.")
+@click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]")
+@click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]")
+@click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]")
+@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]")
+@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
+@click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]")
+@click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def test(
+    name: str,
+    model: str,
+    against: str | None,
+    positions: Path | None,
+    output: Path | None,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
+
+    No game is played and no fallback answers. The same command again costs nothing.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    calls = _calls(given)
+    settings = _settings(model, given)
+    entries = _entries([name] if against is None else [name, against], settings)
+    found = read_folder(SHIPPED if positions is None else positions)
+    _check(model, settings, calls)
+    folder = output or default_folder(entries, found)
+    means = Means(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
+    kept = f"what was answered is kept in {folder}, and the same command goes on"
+    try:
+        done = ask(entries, found, folder, means)
+    except RunStopped as error:
+        raise RunStopped(f"{error}; {kept}") from None
+    except KeyboardInterrupt:
+        note(f"dubito: stopped by Ctrl-C; {kept}")
+        return 130
+    print_trial(entries, list(found), done, price_of_model(settings, calls))
+    return 0
+
+
+def _calls(given: dict[str, Any]) -> CallOptions:
+    """What the flags say of calls, checked as a config's keys are."""
+    keys = ("in_flight", "prices", "cache", "offline")
+    said = {key: given[key] for key in keys if key in given}
+    if "budget" in given:
+        pairs = (part.partition("=") for part in given["budget"].split(",") if part.strip())
+        said["budget"] = {key.strip(): _value(value) for key, _, value in pairs}
+    return call_options(check({}, "the command", said), Path.cwd())
+
+
+def _value(text: str) -> object:
+    """What a flag's text is in YAML: a number, a mapping; the text itself where it is nothing else."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return text if value is None else value
+
+
+def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
+    """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
+    provider, colon, named = model.partition(":")
+    if not colon or provider not in _APIS:
+        hint = suggestion(provider, _APIS)
+        raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
+    settings: dict[str, Any] = {"model": named, "api": _APIS[provider]}
+    if provider == HOUSE:
+        settings["base_url"] = HOUSE
+    keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
+    settings |= {key: given[key] for key in keys if key in given}
+    if "parameters" in given:
+        settings["parameters"] = _value(given["parameters"])
+    return check_settings("--model", settings)
+
+
+def _entries(names: Sequence[str], settings: ModelSettings) -> list[Entry]:
+    """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
+    entries: list[Entry] = []
+    for name in names:
+        prompt = load_prompt(name, Path.cwd())
+        own = settings
+        if any(prompt.digest == entry.prompt.digest for entry in entries):
+            own = settings.model_copy(update={"sample": 1})
+        shown = name if all(name != entry.name for entry in entries) else f"{name} again"
+        entries.append(Entry(shown, prompt, own))
+    return entries
+
+
+def _check(model: str, settings: ModelSettings, calls: CallOptions) -> None:
+    """Refuse what would stop the trial at its first call."""
+    if not calls.offline:
+        key_of(account_of(settings), model)
+    if calls.caps.usd is not None and price_of_model(settings, calls) is None:
+        raise UsageError(f"--budget usd needs a price of {one_line(settings.model)!r}, and there is none: see --prices")
+
+
+def _watch(quiet: bool) -> Watch:
+    watch = Watch()
+    if not quiet:
+        watch.log = lambda event, **facts: note(f"{event} {one_line(str(facts.get('why', '')))}")
+    return watch
+
+
+def _progress(questions: int, quiet: bool) -> Callable[[int], None]:
+    def progress(done: int) -> None:
+        if not quiet and done * 10 // questions > (done - 1) * 10 // questions:
+            note(f"{done:,} of {questions:,} questions")
+
+    return progress

@@ -1,0 +1,71 @@
+"""What a trial of prompts has to show, as tables."""
+
+from collections.abc import Sequence
+
+from dubito.cli.calibration import print_calibration
+from dubito.cli.output import percent, percent_with_interval, say, table
+from dubito.errors import one_line
+from dubito.llm.prices import Price, dollars
+from dubito.workshop.scores import Row, agreements, rows, stated
+from dubito.workshop.trial import Entry, Taken, Trial
+
+
+def print_trial(entries: Sequence[Entry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
+    """Print all of it; `files` are the names of the positions' files."""
+    _print_answers(entries, trial, price)
+    if len(entries) > 1:
+        _print_agreement(entries, files, trial.taken[0], trial.taken[1])
+    print_calibration(stated(trial.taken), [entry.name for entry in entries])
+    spent = trial.spent
+    if not spent.calls:
+        say("calls: 0; every reply was there already, in the run folder or the cache")
+    else:
+        say(f"calls: {spent.calls:,}" + (f", cost {dollars(spent.usd)}" if price else ""))
+    say(f"run folder: {trial.folder}")
+
+
+def _print_answers(entries: Sequence[Entry], trial: Trial, price: Price | None) -> None:
+    found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
+    causes = sorted({cause for _, row in found for cause in row.causes})
+    headers = ["prompt", "node", "positions", "yes %", "right %", "invalid %", *causes]
+    headers += ["tokens in", "of them cached", "out", "cost of 1,000"]
+    cells = [
+        [
+            name,
+            row.node,
+            f"{row.positions}",
+            percent_with_interval(row.yes),
+            percent_with_interval(row.right),
+            percent_with_interval(row.invalid),
+            *(percent(row.causes.get(cause, 0) / row.positions) for cause in causes),
+            *_takes(row),
+        ]
+        for name, row in found
+    ]
+    taken = trial.taken[0]
+    deals = len({one.recorded.deal for one in taken})
+    title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
+    title += "deal; right: at C, a doubt of what is dishonest, and of nothing else; tokens: of a decision"
+    table(one_line(title), headers, cells)
+
+
+def _takes(row: Row) -> list[str]:
+    """Tokens of a decision, cost of a thousand; dashes where nobody said them."""
+    tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
+    return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
+
+
+def _print_agreement(
+    entries: Sequence[Entry], files: Sequence[str], taken: Sequence[Taken], other: Sequence[Taken]
+) -> None:
+    one, two = (entry.name for entry in entries)
+    headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
+    cells = [
+        [row.node, f"{row.positions}", percent_with_interval(row.same), f"{row.to_yes}", f"{row.to_no}"]
+        for row in agreements(taken, other)
+    ]
+    table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
+    for name, first, second in zip(files, taken, other, strict=True):
+        if None not in (first.answer, second.answer) and first.answer is not second.answer:
+            said, against = ("yes", "no") if first.answer else ("no", "yes")
+            say(f"flipped: {name}: {said} by {one_line(one)}, {against} by {one_line(two)}")

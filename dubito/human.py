@@ -1,0 +1,179 @@
+"""A person at the table: his seat among bots, what he may do there, and the game in words to him.
+
+Bots are stepped by the code that a run uses; the person's output is checked before it is his turn's, so
+that a mistake of his changes nothing.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.handlers import Entrant, deal_table, step
+from dubito.player import PlayerAI
+from dubito.record import GameRecord, Label, Recorder, ending, sentence
+from dubito.registry import FALLBACK, Bot, Registry
+from dubito.rules import Rules, check_players, why_illegal
+from dubito.streams import DealStreams
+
+GUEST: Final = "Guest"  # what a record calls the person
+GOOD_BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
+SEEDS: Final = 2**53  # whole numbers that every browser can hold
+
+_ME: Final = "\0"  # stands for the person while a sentence is made; no name can contain it
+_TO_ME: Final = {
+    f"{_ME} puts": "You put",
+    f"{_ME} doubts": "You doubt",
+    f"{_ME}, who shows": "you, and you show",
+    f"{_ME} picks": "You pick",
+    f"{_ME} discards": "You discard",
+    f"{_ME} is": "You are",
+    f"{_ME} holds": "you hold",
+    _ME: "you",
+}
+
+
+class Guest(PlayerAI):
+    """The person, as the table sees him: plays what he was given."""
+
+    given: TurnOutput
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """What the person decided."""
+        return self.given
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """All that fixes a game beside the person's own moves."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}  # where it is read again
+
+    bots: list[str]
+    seat: int
+    seed: int
+    deal: int = 0
+    rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        check_players(len(self.bots) + 1)
+        if not 0 <= self.seat <= len(self.bots):
+            raise UsageError(f"seat: {self.seat} is not between 0 and {len(self.bots)}")
+
+    @property
+    def players(self) -> list[str]:
+        """Who sits at the table, seat by seat."""
+        return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
+
+
+def set_up(bots: Sequence[str], rules: Rules, seat: int | None, seed: int | None, deal: int = 0) -> Setup:
+    """A game with the person in that seat; what he does not say, chance does."""
+    seed = secrets.randbelow(SEEDS) if seed is None else seed
+    if seat is None:
+        seat = DealStreams(seed, deal).seating().randrange(len(bots) + 1)
+    return Setup(list(bots), seat, seed, deal, rules)
+
+
+def opponent(registry: Registry, name: str) -> Bot:
+    """A bot that a person can play against; raises UsageError for one that asks a model."""
+    bot = registry.find(name)
+    if bot.cls.is_model:
+        raise UsageError(f"{name} asks a model, which needs a run's settings: choose a hand-written bot")
+    return bot
+
+
+class Sitting:
+    """One game with a person at the table, told turn by turn."""
+
+    def __init__(self, setup: Setup, registry: Registry) -> None:
+        """Deal the cards. A bot that fails is stood in for, and what it did kept in `errors`."""
+        self.setup = setup
+        self.me = setup.seat
+        entrants = [Entrant(name, opponent(registry, name).cls) for name in setup.bots]
+        entrants.insert(self.me, Entrant(GUEST, Guest))
+        fallback = registry.find(FALLBACK).cls
+        streams = DealStreams(setup.seed, setup.deal)
+        self._table = deal_table(entrants, setup.rules, streams, deal=setup.deal, fallback=fallback)
+        self.game = self._table.game
+        self.label = labels(setup.players, self.me)
+        self.recorder = Recorder(self.game)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is the person's turn."""
+        return not self.game.over and self.game.seat == self.me
+
+    @property
+    def errors(self) -> list[str]:
+        """What bots did wrong so far. Not for the person before the end: it may tell of their cards."""
+        return [str(error) for error in self._table.errors]
+
+    def why_not(self, output: TurnOutput) -> str | None:
+        """Why the person may not do this on his turn, in the engine's words; None if he may."""
+        game = self.game
+        return why_illegal(output, game.hands[self.me].counts, game.number, game.can_doubt)
+
+    def step(self, output: TurnOutput | None = None) -> tuple[TurnOutput, list[Event], list[str]]:
+        """Play one turn, the person's with his output: what was put down, the events, and both in words to him.
+
+        Raises IllegalOutput, nothing changed, for what he may not do.
+        """
+        game, table = self.game, self._table
+        seat, stood_in = game.seat, sum(table.fallback_turns)
+        if self.asked:
+            reason = "it is your turn" if output is None else self.why_not(output)
+            if output is None or reason is not None:
+                raise IllegalOutput(reason)
+            me = table.players[self.me]
+            assert isinstance(me, Guest)
+            me.given = output
+        elif output is not None:
+            raise IllegalOutput("the game is over" if game.over else "it is not your turn")
+        played, events = step(table, announce=True)
+        self.recorder.add(game.turns_played, played, events)
+        words = [in_words_to(event, self.label) for event in events]
+        if sum(table.fallback_turns) > stood_in:
+            words.insert(0, f"{self.label(seat)} has failed: {FALLBACK}'s rules play its turn.")
+        if game.over:
+            words.append(to_me(ending(game, self.label)))
+        return played, events, words
+
+    def record(self) -> GameRecord:
+        """The finished game."""
+        return self.recorder.record(self.game, self.setup.players, self.setup.seed, self.setup.deal)
+
+
+def labels(players: Sequence[str], me: int | None) -> Label:
+    """The player's name, with the seat where several share one; the person's seat is his stand-in."""
+
+    def label(seat: int) -> str:
+        if seat == me:
+            return _ME
+        name = one_line(players[seat])
+        return name if players.count(players[seat]) == 1 else f"{name} {seat}"
+
+    return label
+
+
+def in_words_to(event: Event, label: Label) -> str:
+    """One event in a card player's words; what the person does is said to him."""
+    return to_me(sentence(event, label))
+
+
+def to_me(text: str) -> str:
+    """The sentence with the person spoken to."""
+    for words, said in _TO_ME.items():
+        text = text.replace(words, said)
+    return text
+
+
+def sorted_hand(cards: Iterable[int]) -> list[int]:
+    """A hand as a player sorts it: ascending, jokers last."""
+    return sorted(cards, key=lambda card: (card == 0, card))
+
+
+def as_sentence(reason: str) -> str:
+    """The engine's reason with a capital and a full stop."""
+    return f"{reason[:1].upper()}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"

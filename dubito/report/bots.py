@@ -1,0 +1,136 @@
+"""One page a bot: how it plays, where it does well, and, if a model plays it, how its decisions went."""
+
+from collections.abc import Sequence
+
+from dubito.experiment.calibration import calibrations
+from dubito.experiment.ranking import Row, by_table_size, ranking
+from dubito.experiment.results import table_sizes
+from dubito.experiment.statistics import Rate, equal_share
+from dubito.report.models import attempts_table, decisions_table, models_table, use_table
+from dubito.report.neighbours import SIDES, neighbour_table
+from dubito.report.overview import RATES, SHARES, no_intervals
+from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
+from dubito.report.scan import Scan
+from dubito.report.source import Source
+from dubito.report.strategy import HABITS, calibration_blocks, habit
+from dubito.report.tables import Column, Table, Value
+
+
+def bots(source: Source, scanned: Scan | None, examples: dict[str, Table]) -> list[Page]:
+    """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
+    rows = ranking(source.tally, source.names)
+    return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
+
+
+def _bot(source: Source, scanned: Scan | None, row: Row, examples: Table | None) -> Page:
+    player = source.names.index(row.name)
+    key = f"bot-{player}"
+    sections = [
+        Section("Results and habits", _style(source, scanned, row, player)),
+        Section("By table size", _sizes(source, scanned, player, key)),
+        Section("By seat", _seats(source, scanned, player, key)),
+        Section("Best and worst neighbours", _neighbours(source, scanned, player, key)),
+    ]
+    if row.name in source.models:
+        sections[1:1] = _model(source, row.name, key, examples)
+    return Page(f"bots/{player}.html", row.name, sections)
+
+
+def _style(source: Source, scanned: Scan | None, row: Row, player: int) -> list[Block]:
+    lines: list[list[Value]] = []
+    for column in RATES:
+        share = row.equal_share.get(column.key)
+        lines.append([column.title, row.rates[column.key], share if row.games else None])
+    columns = [
+        Column("what", "what", "text"),
+        Column("value", "value, %", "rate"),
+        Column("equal_share", "equal share, %", "rate"),
+    ]
+    results = Table(f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines)
+    habits: list[Value] = [habit(source, scanned, player, column.key) for column in HABITS]
+    notes = [] if scanned else [no_intervals("of habits")]
+    return [results, Table(f"bot-{player}-habits", "Habits", HABITS, [habits], notes)]
+
+
+def _sizes(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
+    columns = [Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
+    rows = [row for row in by_table_size(source.tally, source.names) if row.name == source.names[player] and row.games]
+    cells: list[list[Value]] = [
+        [
+            row.size,
+            row.games,
+            *(scanned.sized(player, row.size, c.key) if scanned else row.rates[c.key] for c in RATES),
+            row.equal_share["score"],
+            row.equal_share["hard_wins"],
+        ]
+        for row in rows
+    ]
+    chart = Chart(
+        "intervals",
+        "Score by table size, beside an equal share",
+        "Score, %",
+        [f"{row.size} players" for row in rows],
+        [
+            points(
+                "Score", [scanned.sized(player, row.size, "score") if scanned else row.rates["score"] for row in rows]
+            ),
+            marks("equal share", [row.equal_share["score"] for row in rows]),
+        ],
+    )
+    notes = [] if scanned else [no_intervals("by table size")]
+    return [chart, Table(f"{key}-by-size", "By table size", columns, cells, notes)]
+
+
+def _seats(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
+    if scanned is None:
+        return [Words(no_intervals("by seat").replace("No intervals here", "Nothing here"))]
+    columns = [
+        Column("size", "table size"),
+        Column("seat", "seat (0 opens)"),
+        Column("games", "games"),
+        *RATES[:2],
+        Column("equal_share_score", "equal share: Score %", "rate"),
+    ]
+    cells: list[list[Value]] = []
+    for size in table_sizes(source.tally):
+        for seat in range(size):
+            if games := scanned.seats(player, size, seat):
+                rates = [scanned.seated(player, size, seat, column.key) for column in RATES[:2]]
+                cells.append([size, seat, games, *rates, equal_share(size)["score"]])
+    return [Table(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells)]
+
+
+def _neighbours(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
+    blocks: list[Block] = []
+    for side, name in SIDES:
+        table = neighbour_table(source, scanned, "score", side, [player], f"{key}-{name}", best=True)
+        found = [row[3] for row in table.rows]
+        blocks += [
+            Chart(
+                "intervals",
+                f"Score with each {name} player, the best first",
+                "Score, %",
+                [str(row[1]) for row in table.rows],
+                [points("Score", [value for value in found if isinstance(value, Rate | float)])],
+            ),
+            table,
+        ]
+    return blocks
+
+
+def _model(source: Source, name: str, key: str, examples: Table | None) -> Sequence[Section]:
+    whole = models_table(source)
+    own = Table(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
+    tables: list[Block] = [
+        own,
+        decisions_table(source, name, key),
+        attempts_table(source, name, key),
+        use_table(source, name, key),
+    ]
+    sections = [Section("As a model player", tables)]
+    stated = [one for one in calibrations(source.tally, source.names) if one.name == name]
+    if stated:
+        sections.append(Section("Stated probabilities", calibration_blocks(stated, f"{key}-calibration")))
+    if examples is not None:
+        sections.append(Section("Example decisions", [examples]))
+    return sections

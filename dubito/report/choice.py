@@ -1,0 +1,66 @@
+"""Which games of a run a report shows."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from dubito.errors import UsageError, one_line
+from dubito.experiment.outcome import Outcome, unpack
+from dubito.report.source import Source
+
+FIRST: Final = 500  # games that are shown unless others are asked for
+LONGEST: Final = 20  # besides them, the longest
+_AMONG: Final = 10_000  # of the first so many
+MOST: Final = 10_000  # games that one report shows
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which games are shown, and why these in words."""
+
+    games: list[int]
+    why: str
+    bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
+
+
+def chosen(source: Source, asked: str | None) -> Choice:
+    """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
+    kept = source.tally.games
+    if asked == "all":
+        if kept > MOST:
+            raise UsageError(
+                f"--games all: the run keeps {kept:,} games and a report shows at most {MOST:,}: name them"
+            )
+        return Choice(list(range(kept)), f"All {kept:,} games.")
+    if asked is not None:
+        games = _numbers(asked, source)
+        return Choice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
+    if kept <= FIRST:
+        return Choice(list(range(kept)), f"All {kept:,} games.", bounded=True)
+    among = min(kept, _AMONG)
+    rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (FIRST, among))
+    by_length = sorted((-_length(unpack(row)), game) for game, row in rows)
+    longest = sorted(game for _, game in by_length[:LONGEST])
+    why = (
+        f"{FIRST + len(longest):,} of {kept:,} games: the first {FIRST:,}, and the {len(longest)} longest others of "
+        f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
+    )
+    return Choice([*range(FIRST), *longest], why, bounded=True)
+
+
+def _numbers(asked: str, source: Source) -> list[int]:
+    parts = [part.strip() for part in asked.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
+        raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")
+    games = sorted(set(map(int, parts)))
+    if games[-1] >= source.tally.games:
+        last = source.tally.games - 1
+        raise UsageError(
+            f"--games: {one_line(str(source.folder))} keeps the games 0 to {last}, and there is no game {games[-1]}"
+        )
+    if len(games) > MOST:
+        raise UsageError(f"--games names {len(games):,} games and a report shows at most {MOST:,}")
+    return games
+
+
+def _length(outcome: Outcome) -> int:
+    return outcome.turns + outcome.free_turns

@@ -1,0 +1,180 @@
+"""The games of a report, one by one, and their list."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dubito.errors import one_line
+from dubito.experiment.fallbacks import FALLBACK_OUTCOME
+from dubito.experiment.outcome import Outcome, unpack
+from dubito.report.asked import Asked
+from dubito.report.choice import Choice
+from dubito.report.parts import Page, Section, Words
+from dubito.report.played import Games, NotShown
+from dubito.report.source import Source
+from dubito.report.tables import Column, Table, Value
+from dubito.report.texts import Texts
+
+_BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
+
+_COLUMNS: Final = [
+    Column("game", "game", "text"),
+    Column("deal", "deal"),
+    Column("size", "size"),
+    Column("seats", "players by seat, with their places", "text"),
+    Column("turns", "turns"),
+    Column("free_turns", "free turns"),
+]
+
+
+@dataclass
+class Shown:
+    """The games of a report as they are written, one by one; then their list."""
+
+    source: Source
+    choice: Choice
+    games: Games
+    asked: Asked
+    examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
+    opened: list[int] = field(default_factory=list)  # the games that have a page
+    refused: dict[int, str] = field(default_factory=dict)
+    written: int = 0  # characters of the pages so far
+
+    def pages(self) -> Iterator[Page]:
+        """A page for each game that can be shown."""
+        for game in self.choice.games:
+            if self.choice.bounded and self.written > _BYTES:
+                self.refused[game] = "the report would become too large; --games shows the games that it names"
+                continue
+            try:
+                told = self.games.play(game)
+            except NotShown as error:
+                self.refused[game] = str(error)
+                continue
+            texts = Texts()
+            decisions = self.asked.decisions(game, texts) if self.source.models else []
+            _place(decisions, told["turns"])
+            names = self._names(game)
+            for decision in decisions:
+                self._example(game, names[decision["seat"]], decision, texts)
+            story = [" ".join(turn.pop("words")) for turn in told["turns"]]
+            self.opened.append(game)
+            more = {
+                "deal": game // self.source.games_per_deal,
+                "seed": self.source.seed,
+                "story": story,
+                "data": told | {"game": game, "decisions": decisions, "pieces": texts.pieces},
+            }
+            yield Page(f"games/{game}.html", f"Game {game}", [], more, "game.html")
+
+    def _names(self, game: int) -> list[str]:
+        ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        return [self.source.names[player] for player in unpack(row).seats]
+
+    def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
+        """Keep a few decisions of each player: what failed, what was asked again, then any."""
+        outcome = decision["outcome"]
+        rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 1 if outcome != "model" else 2
+        attempts = decision["attempts"]
+        reply = texts.read(attempts[-1]["reply"]) if attempts and attempts[-1]["reply"] is not None else None
+        cells: list[Value] = [
+            f"game {game}, turn {decision['turn']}",
+            decision["node"],
+            outcome,
+            "yes" if decision["answer"] else "no",
+            decision["p_bluff"],
+            len(attempts),
+            None if reply is None else one_line(reply, 300),
+        ]
+        kept = self.examples.setdefault(name, [])
+        if sum(other == rank for other, _, _ in kept) < 5:
+            kept.append((rank, cells, f"games/{game}.html#turn={decision['turn']}"))
+
+    def example_tables(self) -> dict[str, Table]:
+        """The example decisions of each model player."""
+        columns = [
+            Column("where", "where", "text"),
+            Column("node", "node", "text"),
+            Column("outcome", "outcome", "text"),
+            Column("answer", "answer", "text"),
+            Column("p_bluff", "stated probability", "decimal"),
+            Column("attempts", "attempts"),
+            Column("reply", "last reply", "text"),
+        ]
+        return {
+            name: Table(
+                f"bot-{self.source.names.index(name)}-examples",
+                "Some decisions of the games shown here: what failed first, then what was asked again",
+                columns,
+                [cells for _, cells, _ in sorted(kept, key=lambda one: one[0])],
+                links=[link for _, _, link in sorted(kept, key=lambda one: one[0])],
+            )
+            for name, kept in self.examples.items()
+        }
+
+    def listed(self) -> Page:
+        """The searchable list of the games."""
+        columns = [*_COLUMNS]
+        if self.source.contenders:
+            columns.append(Column("contender", "contender", "text"))
+        if self.source.models:
+            columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
+        counts, there = self._counts(), set(self.opened)
+        rows, links = [], []
+        for game in self.choice.games:
+            ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+            rows.append(self._line(game, unpack(row), counts))
+            links.append(f"games/{game}.html" if game in there else None)
+        notes = [self.choice.why, *_reasons(self.refused)]
+        words = Words(
+            "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words."
+        )
+        table = Table("games", "Games", columns, rows, notes, links)
+        return Page("games.html", "Games", [Section("Games", [words, table])], {"filter": "games"})
+
+    def _counts(self) -> dict[int, tuple[int, int]]:
+        if not self.source.models:
+            return {}
+        rows = self.source.db.read(
+            "SELECT game, count(*), sum(outcome LIKE ?) FROM decisions GROUP BY game", (f"{FALLBACK_OUTCOME}%",)
+        )
+        return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
+
+    def _line(self, game: int, outcome: Outcome, counts: dict[int, tuple[int, int]]) -> list[Value]:
+        seats = [f"{self.source.names[player]} ({_ended(outcome, seat)})" for seat, player in enumerate(outcome.seats)]
+        deal = game // self.source.games_per_deal
+        line: list[Value] = [f"{game}", deal, len(seats), ", ".join(seats), outcome.turns, outcome.free_turns]
+        if self.source.contenders:
+            line.append(self.source.contenders[game % self.source.games_per_deal])
+        if self.source.models:
+            line += counts.get(game, (0, 0))
+        return line
+
+
+def _place(decisions: list[dict[str, Any]], turns: Sequence[dict[str, Any]]) -> None:
+    """Say of each decision at which turn of the game it was, counted from 1, and put them in that order."""
+    own: dict[tuple[int, int], int] = {}
+    taken: dict[int, int] = {}
+    for number, turn in enumerate(turns, start=1):
+        seat = turn["seat"]
+        taken[seat] = taken.get(seat, 0) + 1
+        own[seat, taken[seat]] = number
+    for decision in decisions:
+        decision["turn"] = own.get((decision["seat"], decision.pop("own_turn")), 0)
+    decisions.sort(key=lambda decision: decision["turn"])
+
+
+def _ended(outcome: Outcome, seat: int) -> str:
+    place = outcome.places[seat]
+    return f"place {place}" if place else "unfinished" if outcome.capped else "lost"
+
+
+def _reasons(refused: dict[int, str]) -> list[str]:
+    by_reason: dict[str, list[int]] = {}
+    for game, reason in refused.items():
+        by_reason.setdefault(reason, []).append(game)
+    return [f"{len(games):,} games are not shown ({_some(games)}): {reason}." for reason, games in by_reason.items()]
+
+
+def _some(games: Sequence[int]) -> str:
+    return ", ".join(map(str, games[:5])) + (", ..." if len(games) > 5 else "")

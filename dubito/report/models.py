@@ -1,0 +1,136 @@
+"""What model players were asked, and what it took: as tables."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+from dubito.experiment.fallbacks import fallback_share
+from dubito.llm.prices import PICO
+from dubito.report.source import Source
+from dubito.report.tables import Column, Table, Value
+from dubito.store.model_log import TOKENS, PlayerLog
+
+_OF: Final = (  # the attempts of a player; the preflight belongs to no game
+    "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
+)
+_TAKEN: Final = (  # the decisions of a player
+    "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) "
+    "USING (game, seat, decision)"
+)
+
+
+def models_table(source: Source) -> Table:
+    """Every model player: decisions, fallbacks by cause, calls, tokens and cost."""
+    causes = sorted({outcome for log in source.models.values() for outcome in log.outcomes if ":" in outcome})
+    columns = [
+        Column("player", "model player", "text"),
+        Column("decisions", "decisions"),
+        Column("fallback", "fallback %", "rate"),
+        *(Column(cause, f"{cause} %", "rate") for cause in causes),
+        Column("reasks", "re-asks"),
+        Column("calls", "calls"),
+        Column("cached", "from the cache %", "rate"),
+        Column("cost", "cost", "dollars"),
+        Column("cost_a_game", "cost a game", "dollars"),
+        Column("saved", "saved by the provider's cache", "dollars"),
+        *(Column(f"tokens_{kind}", f"tokens: {kind.replace('_', ' ')}") for kind in TOKENS),
+    ]
+    rows = [[name, *_totals(log, causes)] for name, log in source.models.items()]
+    links = [f"bots/{source.names.index(name)}.html" for name in source.models]
+    return Table(
+        "models", "Model players: decisions, fallbacks by cause, calls and cost", columns, rows, _notes(source), links
+    )
+
+
+def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
+    def share(count: int, of: int) -> float | None:
+        return count / of if of else None
+
+    priced = log.picodollars is not None
+    return [
+        log.decisions,
+        fallback_share(log.outcomes) if log.decisions else None,
+        *(share(log.outcomes.get(cause, 0), log.decisions) for cause in causes),
+        log.reasks,
+        log.calls,
+        share(log.cached, log.attempts),
+        log.picodollars,
+        log.picodollars // log.games if log.picodollars is not None and log.games else None,
+        log.saved if priced else None,
+        *(log.tokens[kind] for kind in TOKENS),
+    ]
+
+
+def _notes(source: Source) -> list[str]:
+    notes = []
+    for name, log in source.models.items():
+        if log.picodollars is None:
+            notes.append(f"No price is known for {name}: no cost is shown.")
+        if log.assumed:
+            notes.append(f"{log.assumed:,} calls of {name} did not say their cost: counted at the worst.")
+        if log.deadlines:
+            notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
+    return notes
+
+
+def decisions_table(source: Source, name: str, key: str) -> Table:
+    """How a player's decisions ended, node by node."""
+    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
+    outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
+    columns = [Column("node", "node", "text"), Column("decisions", "decisions"), Column("yes", "yes %", "rate")]
+    columns += [Column(outcome, outcome) for outcome in outcomes]
+    cells: list[list[Value]] = []
+    for node in sorted({row[0] for row in rows}):
+        counts = {outcome: count for at, outcome, _, count in rows if at == node}
+        yes = sum(row[2] for row in rows if row[0] == node)
+        total = sum(counts.values())
+        cells.append([node, total, yes / total, *(counts.get(outcome, 0) for outcome in outcomes)])
+    return Table(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
+
+
+def attempts_table(source: Source, name: str, key: str) -> Table:
+    """Where a player's replies came from, and why there was none."""
+    rows = source.db.read(
+        f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
+        (name,),
+    )
+    columns = [
+        Column("origin", "origin", "text"),
+        Column("ended", "ended with", "text"),
+        Column("reasks", "of them re-asks"),
+        Column("attempts", "attempts"),
+    ]
+    return Table(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
+
+
+def use_table(source: Source, name: str, key: str) -> Table:
+    """Tokens, latency and cost of a player's calls, as they are spread."""
+    read = source.db.read
+    received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
+    seconds = [row[0] for row in read(received, (name,))]
+    tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL", (name,))
+    priced = "SELECT picodollars FROM tries WHERE player = ? AND picodollars IS NOT NULL"
+    costs = [row[0] for row in read(priced, (name,))]
+    columns = [
+        Column("what", "of one call or reply", "text"),
+        Column("count", "count"),
+        *(
+            Column(part, title, "text")
+            for part, title in (("median", "median"), ("most_of_10", "9 of 10 at most"), ("most", "most"))
+        ),
+    ]
+    cells = [
+        _spread("seconds until the reply", seconds, "{:.2f}"),
+        _spread("tokens of input", [row[0] for row in tokens], "{:,}"),
+        _spread("tokens of output", [row[1] for row in tokens], "{:,}"),
+        _spread("cost, $", [cost / PICO for cost in costs], "{:.6f}"),
+    ]
+    return Table(f"{key}-use", "What its calls took", columns, [row for row in cells if row[1]])
+
+
+def _spread(what: str, values: Sequence[float], form: str) -> list[Value]:
+    ordered = sorted(values)
+    if not ordered:
+        return [what, 0, None, None, None]
+    ends = [ordered[ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 1.0)]
+    return [what, len(ordered), *(form.format(end) for end in ends)]

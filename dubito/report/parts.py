@@ -1,0 +1,115 @@
+"""What pages are made of beside tables: sections, words, facts, charts and maps. Plain data, drawn by the templates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dubito.experiment.statistics import Rate
+from dubito.report.tables import Table
+
+ChartKind = Literal["intervals", "stacked", "calibration"]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A paragraph; a `warning` stands out."""
+
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Pairs of a name and what it is."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing whose numbers stand in a table on the same page.
+
+    `intervals`: rows of names, series of points with intervals or without, `marks` beside them (as an equal share);
+    `stacked`: rows of names, series of parts of 100 %; `calibration`: points of what was stated against the truth.
+    """
+
+    kind: ChartKind
+    title: str
+    axis: str  # what the horizontal axis is, with its unit
+    names: Sequence[str]
+    series: Sequence[Mapping[str, Any]]
+    zero: bool = False  # a line at 0 that means "no difference"
+    vertical: str = ""  # what the vertical axis is, where it is none of names
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the page's script draws."""
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "axis": self.axis,
+            "vertical": self.vertical,
+            "names": list(self.names),
+            "series": [dict(series) for series in self.series],
+            "zero": self.zero,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A matrix of shares: a row a player, a column a neighbour, and what its table holds in full."""
+
+    title: str
+    corner: str  # what rows and columns are
+    names: Sequence[str]
+    cells: Sequence[Sequence[tuple[float | None, int]]]  # the share, and of how many seats
+    deviations: Sequence[float | None]
+    table: Table  # for its files
+    ends: tuple[float, float]  # the lightest and the darkest share; the same in maps that are compared
+
+    def step(self, value: float) -> int:
+        """How dark a cell is, 0 to 9."""
+        low, high = self.ends
+        return 0 if high == low else min(9, int(10 * (value - low) / (high - low)))
+
+
+Block = Words | Facts | Chart | HeatMap | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the report: where it lies, and its sections."""
+
+    path: str
+    title: str
+    sections: Sequence[Section]
+    more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
+    template: str = "page.html"
+
+
+def points(name: str, rates: Sequence[Rate | float | None]) -> dict[str, Any]:
+    """A series of `intervals`, in percent."""
+    return {"name": name, "points": [_percent(rate) for rate in rates]}
+
+
+def marks(name: str, shares: Sequence[float | None]) -> dict[str, Any]:
+    """A series of `intervals` that is no estimate but a yardstick, in percent."""
+    return points(name, shares) | {"mark": True}
+
+
+def _percent(rate: Rate | float | None) -> list[float] | None:
+    if isinstance(rate, Rate):
+        return None if rate.value is None else [_rounded(end) for end in (rate.value, rate.low, rate.high)]
+    return None if rate is None else [_rounded(rate)]
+
+
+def _rounded(share: float) -> float:
+    return round(100 * share, 3)

@@ -1,0 +1,51 @@
+"""Pages as HTML. Every text is escaped by the templates; data goes into pages as JSON that cannot end its element."""
+
+import json
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dubito.report.parts import Chart, Facts, HeatMap, Page, Words
+from dubito.report.tables import Table, shown
+
+_PAGES: Final = (
+    ("index.html", "Overview"),
+    ("strategy.html", "Strategy"),
+    ("neighbours.html", "Neighbours"),
+    ("games.html", "Games"),
+)
+_KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", Table: "table"}
+
+
+class Renderer:
+    """Turns pages into HTML; knows the run's name and its bots, for the navigation."""
+
+    def __init__(self, run: str, bots: list[tuple[str, str]]) -> None:
+        """`bots` are names with the paths of their pages."""
+        self._environment = Environment(
+            loader=PackageLoader("dubito.report"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {"json": embedded, "shown": shown}
+        self._environment.tests["long"] = lambda text: len(str(text)) > 40
+        self._always = {"run": run, "pages": _PAGES, "bots": bots, "kind": lambda block: _KINDS[type(block)]}
+
+    def __call__(self, page: Page) -> str:
+        """The whole page."""
+        root = "../" * page.path.count("/")
+        return self._environment.get_template(page.template).render(page=page, root=root, **self._always)
+
+
+def embedded(value: Any) -> Markup:
+    """JSON inside a script element: no `<` is in it, so no text can end the element."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+
+
+def script_of(name: str, value: Any) -> str:
+    """A script file that gives a page data: pages that are opened from disk can load nothing else."""
+    return f"window.{name} = {embedded(value)};\n"

@@ -1,0 +1,101 @@
+"""Writes a report: the pages, the files of their tables, and what every page shares."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+from dubito.errors import RunStopped, UsageError, one_line
+from dubito.registry import Registry
+from dubito.report.asked import Asked
+from dubito.report.bots import bots
+from dubito.report.choice import chosen
+from dubito.report.games import Shown
+from dubito.report.neighbours import neighbours
+from dubito.report.overview import overview
+from dubito.report.parts import HeatMap, Page
+from dubito.report.played import Games
+from dubito.report.render import Renderer, script_of
+from dubito.report.scan import scan
+from dubito.report.source import Source, opened
+from dubito.report.strategy import ranked, strategy
+from dubito.report.tables import Table
+
+FOLDER: Final = "report"  # inside a run folder
+_MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
+
+
+def write_report(
+    run_folder: Path, registry: Registry, home: Path, *, output: Path | None = None, games: str | None = None
+) -> Path:
+    """Write the report of a run and return its first page.
+
+    `registry` and `home` are for games that have to be played again; `games` is `all`, or numbers as in 0,5,17.
+    Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
+    """
+    folder = output or run_folder / FOLDER
+    _check(folder)
+    draft = folder.with_name(f"{folder.name}.part")
+    with opened(run_folder) as source:
+        choice = chosen(source, games)
+        shown = Shown(source, choice, Games(source, registry, home), Asked(source))
+        try:
+            shutil.rmtree(draft, ignore_errors=True)
+            _write(draft, source, shown)
+            shutil.rmtree(folder, ignore_errors=True)
+            draft.replace(folder)
+        except OSError as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise RunStopped(f"cannot write {folder}: {error.strerror}") from None
+        finally:
+            shown.games.close()
+    return folder / "index.html"
+
+
+def _check(folder: Path) -> None:
+    """Refuse to write over anything that is no report."""
+    try:
+        there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        ours = (folder / _MARK).exists()
+    except OSError as error:
+        raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}; choose another --output") from None
+    if there and not ours:
+        raise UsageError(f"{one_line(str(folder))} is there and is no report: choose another --output")
+
+
+def _write(folder: Path, source: Source, shown: Shown) -> None:
+    (folder / "games").mkdir(parents=True)
+    (folder / "bots").mkdir()
+    (folder / "data").mkdir()
+    (folder / _MARK).write_text("Written by `dubito report`, and written over by it.\n", encoding="utf-8")
+    with as_file(files("dubito.report") / "static") as static:
+        shutil.copytree(static, folder / "static")
+    order = ranked(source)
+    render = Renderer(source.folder.resolve().name, [(source.names[player], f"bots/{player}.html") for player in order])
+    for page in shown.pages():
+        text = render(page)
+        shown.written += len(text)
+        _put(folder / page.path, text)
+    shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
+    _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
+    scanned = scan(source)
+    pages = [overview(source, scanned), strategy(source, scanned), neighbours(source, scanned), shown.listed()]
+    for page in (*pages, *bots(source, scanned, shown.example_tables())):
+        _put(folder / page.path, render(page))
+        for table in _tables(page):
+            _put(folder / "data" / f"{table.key}.csv", table.to_csv())
+            _put(folder / "data" / f"{table.key}.json", table.to_json())
+
+
+def _tables(page: Page) -> Iterator[Table]:
+    blocks: Iterable[object] = (block for section in page.sections for block in section.blocks)
+    for block in blocks:
+        if isinstance(block, HeatMap):
+            yield block.table
+        elif isinstance(block, Table):
+            yield block
+
+
+def _put(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n", errors="replace")

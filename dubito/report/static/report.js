@@ -1,0 +1,167 @@
+// Draws the charts out of the data in the page, in the reader's colours, and filters the list of games.
+"use strict";
+(() => {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const SYMBOLS = ["circle", "diamond", "triangle", "rect"];
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const look = () => ({
+    ink: css("--ink"), faint: css("--line"), paper: css("--paper"),
+    colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
+  });
+
+  const labelWidth = (box) => Math.round(Math.min(220, box.clientWidth * 0.36));
+  const lines = (name, width) => Math.max(1, Math.ceil((name.length * 7.2) / width));
+
+  function tooltip(title, rows) {
+    const box = document.createElement("div");
+    for (const line of [title, ...rows]) {
+      const row = document.createElement("div");
+      row.textContent = line;
+      box.append(row);
+    }
+    box.firstChild.style.fontWeight = "600";
+    return box;
+  }
+
+  const percent = (point) => (point.length > 1 ? `${point[0].toFixed(1)} [${point[1].toFixed(1)}, ${point[2].toFixed(1)}]` : point[0].toFixed(1));
+
+  function said(spec, row) {
+    const known = spec.series.filter((series) => series.points[row]);
+    return tooltip(spec.names[row], known.map((series) => `${series.name}: ${percent(series.points[row])}`));
+  }
+
+  function base(spec, style) {
+    return {
+      animation: false,
+      textStyle: { color: style.ink, fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 13 },
+      color: style.colours,
+      legend: spec.series.length > 1
+        ? { top: 0, left: 0, type: "plain", textStyle: { color: style.ink }, data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[i % 4] })), itemHeight: 10, itemWidth: 12 }
+        : { show: false },
+      tooltip: { trigger: "item", confine: true, backgroundColor: style.paper, borderColor: style.faint, textStyle: { color: style.ink } },
+    };
+  }
+
+  function axes(spec, style, box, value) {
+    const width = labelWidth(box);
+    return {
+      grid: { left: width + 12, right: 16, top: spec.series.length > 1 ? 34 : 8, bottom: 28 },
+      xAxis: { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } }, ...value },
+      yAxis: {
+        type: "category", inverse: true, data: spec.names, axisTick: { show: false }, axisLine: { lineStyle: { color: style.faint } },
+        axisLabel: { color: style.ink, interval: 0, width, overflow: "break", lineHeight: 15, formatter: (name) => broken(name, width) },
+      },
+    };
+  }
+
+  // A name without spaces is broken too, so that none is cut off.
+  function broken(name, width) {
+    const most = Math.max(6, Math.floor(width / 8));
+    return name.split(" ").map((word) => word.match(new RegExp(`.{1,${most}}`, "gu"))?.join("\n") ?? "").join(" ");
+  }
+
+  function intervals(spec, style, box) {
+    const shift = (series) => (spec.series.length > 1 && !spec.series.some((s) => s.mark) ? (series - (spec.series.length - 1) / 2) * 9 : 0);
+    const series = spec.series.map((one, place) => ({
+      type: "custom", name: one.name, clip: true, encode: { x: [0, 2, 3], y: 1 },
+      data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null)).filter(Boolean),
+      itemStyle: { color: style.colours[place] }, z: one.mark ? 1 : 2,
+      tooltip: { formatter: (p) => said(spec, p.value[1]) },
+      renderItem: (_, api) => {
+        const [x, y] = api.coord([api.value(0), api.value(1)]);
+        const [from] = api.coord([api.value(2), api.value(1)]);
+        const [to] = api.coord([api.value(3), api.value(1)]);
+        const colour = style.colours[place];
+        const line = (x1, y1, x2, y2, lineWidth) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
+        if (one.mark) return { type: "group", children: [line(x, y - 10, x, y + 10, 3)] };
+        const h = y + shift(place);
+        return { type: "group", children: [line(from, h, to, h, 2), line(from, h - 4, from, h + 4, 2), line(to, h - 4, to, h + 4, 2), symbol(place, x, h, colour)] };
+      },
+    }));
+    if (spec.zero) series[0].markLine = { symbol: "none", silent: true, data: [{ xAxis: 0 }], lineStyle: { color: style.ink, type: "solid" }, label: { show: false } };
+    const lowest = Math.min(0, ...spec.series.flatMap((one) => one.points.filter(Boolean).flat()));
+    return { ...base(spec, style), ...axes(spec, style, box, { scale: lowest < 0, min: lowest < 0 ? undefined : 0 }), series };
+  }
+
+  function symbol(place, x, y, colour) {
+    const r = 5;
+    const style = { fill: colour };
+    if (place % 4 === 0) return { type: "circle", shape: { cx: x, cy: y, r }, style };
+    const points = [
+      null,
+      [[x, y - r - 1], [x + r + 1, y], [x, y + r + 1], [x - r - 1, y]],
+      [[x, y - r], [x + r, y + r], [x - r, y + r]],
+      [[x - r, y - r], [x + r, y - r], [x + r, y + r], [x - r, y + r]],
+    ][place % 4];
+    return { type: "polygon", shape: { points }, style };
+  }
+
+  function stacked(spec, style, box) {
+    style.colours = [2, 0, 1, 5].map((place) => style.colours[place]);
+    const series = spec.series.map((one, place) => ({
+      type: "bar", stack: "all", name: one.name, barMaxWidth: 22, itemStyle: { color: style.colours[place], borderColor: style.paper, borderWidth: 1 },
+      data: one.points.map((point) => (point ? point[0] : 0)), tooltip: { formatter: (p) => said(spec, p.dataIndex) },
+    }));
+    const option = base(spec, style);
+    option.legend.data = spec.series.map((one) => ({ name: one.name }));
+    return { ...option, ...axes(spec, style, box, { max: 100 }), series, aria: { enabled: true, label: { enabled: false }, decal: { show: true } } };
+  }
+
+  function calibration(spec, style) {
+    const line = (points, colour) => ({ type: "line", silent: true, symbol: "none", data: points, lineStyle: { color: colour, type: "dashed", width: 1 }, tooltip: { show: false } });
+    const series = spec.series.map((one, place) => ({
+      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[place % 6] },
+      data: one.points.map((point, row) => [one.x[row], ...point]),
+      tooltip: { formatter: (p) => tooltip(one.name, [`stated: ${p.value[0].toFixed(1)}`, `dishonest: ${percent(p.value.slice(1))}`]) },
+      renderItem: (_, api) => {
+        const [x, y] = api.coord([api.value(0), api.value(1)]);
+        const [, low] = api.coord([api.value(0), api.value(2)]);
+        const [, high] = api.coord([api.value(0), api.value(3)]);
+        const h = x + (place - (spec.series.length - 1) / 2) * 6;
+        const colour = style.colours[place % 6];
+        return { type: "group", children: [{ type: "line", shape: { x1: h, y1: low, x2: h, y2: high }, style: { stroke: colour, lineWidth: 2 } }, symbol(place, h, y, colour)] };
+      },
+    }));
+    const axis = { type: "value", min: 0, max: 100, axisLabel: { color: style.ink }, splitLine: { lineStyle: { color: style.faint } } };
+    return { ...base(spec, style), grid: { left: 44, right: 20, top: spec.series.length > 1 ? 54 : 10, bottom: 28 }, xAxis: axis, yAxis: axis, series: [...series, line([[0, 0], [100, 100]], style.ink)] };
+  }
+
+  const KINDS = { intervals, stacked, calibration };
+
+  function draw(figure) {
+    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const box = figure.querySelector(".drawing");
+    const each = 12 + (spec.series.length > 1 && !spec.series.some((s) => s.mark) ? 12 : 6);
+    const rows = spec.names.reduce((sum, name) => sum + Math.max(each + 12, 15 * lines(name, labelWidth(box)) + 10), 0);
+    const tallest = Math.max(0, ...spec.names.map((name) => Math.max(each + 12, 15 * lines(name, labelWidth(box)) + 10)));
+    box.style.height = spec.kind === "calibration" ? "340px" : `${Math.max(rows, tallest * spec.names.length) + (spec.series.length > 1 ? 70 : 44)}px`;
+    const there = echarts.getInstanceByDom(box);
+    if (there) there.dispose();
+    echarts.init(box, null, { renderer: "svg" }).setOption(KINDS[spec.kind](spec, look(), box));
+  }
+
+  const figures = [...document.querySelectorAll("[data-chart]")];
+  const drawAll = () => figures.forEach(draw);
+  let width = 0;
+  new ResizeObserver(() => {
+    if (document.body.clientWidth !== width) { width = document.body.clientWidth; drawAll(); }
+  }).observe(document.body);
+  dark.addEventListener("change", drawAll);
+
+  const filter = document.getElementById("filter");
+  if (filter) {
+    const rows = [...document.querySelectorAll(`#${filter.dataset.filters} tbody tr`)].map((row) => [row, row.textContent.toLowerCase()]);
+    const found = document.getElementById("found");
+    const search = () => {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let left = 0;
+      for (const [row, content] of rows) {
+        row.hidden = !words.every((word) => content.includes(word));
+        left += row.hidden ? 0 : 1;
+      }
+      found.textContent = `${left} of ${rows.length} shown here`;
+    };
+    filter.addEventListener("input", search);
+    search();
+  }
+})();

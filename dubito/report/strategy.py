@@ -1,0 +1,180 @@
+"""How the bots play: how often they bluff, are caught, doubt, and how their games end."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from dubito.experiment.calibration import Calibration, calibrations
+from dubito.experiment.outcome import RESULTS
+from dubito.experiment.ranking import ranking
+from dubito.experiment.results import relative_position, seat_sums
+from dubito.experiment.statistics import Rate
+from dubito.report.overview import RATES, no_intervals
+from dubito.report.parts import Block, Chart, Page, Section, Words, points
+from dubito.report.scan import STYLE, Scan
+from dubito.report.source import Source
+from dubito.report.tables import Column, Table, Value
+
+HABITS: Final = [
+    Column("bluff", "bluffs, % of plays", "rate"),
+    Column("caught", "caught, % of bluffs", "rate"),
+    Column("doubt", "doubts, % of turns with cards on the board", "rate"),
+    Column("accuracy", "right, % of doubts", "rate"),
+    Column("cards", "cards per play", "cards"),
+]
+_COUNTS: Final = (
+    "play_turns",
+    "bluffs",
+    "bluff_caught",
+    "not_first_turns",
+    "doubts",
+    "successful_doubts",
+    "cards_played",
+)
+_BOT: Final = Column("bot", "bot", "text")
+
+
+def strategy(source: Source, scanned: Scan | None) -> Page:
+    """The page on how the bots play."""
+    order = ranked(source)
+    sections = [
+        Section("Habits", _habits(source, scanned, order)),
+        Section("How games end", _outcomes(source, order)),
+        Section("Counts", [_counts(source, order)]),
+    ]
+    if stated := calibrations(source.tally, source.names):
+        sections.append(Section("Stated probabilities", _stated(stated)))
+    return Page("strategy.html", "Strategy", sections)
+
+
+def ranked(source: Source) -> list[int]:
+    """The players in the order of the ranking."""
+    return [source.names.index(row.name) for row in ranking(source.tally, source.names)]
+
+
+def habit(source: Source, scanned: Scan | None, player: int, name: str) -> Value:
+    """A habit of a player over all his seats, with its interval where that can be had."""
+    if scanned is not None:
+        return scanned.style(player, name)
+    sums = seat_sums(source.tally, player)
+    part, whole, _ = STYLE[name]
+    return sums[part] / sums[whole] if sums[whole] else None
+
+
+def _habits(source: Source, scanned: Scan | None, order: Sequence[int]) -> list[Block]:
+    names = [source.names[player] for player in order]
+    rows = [[habit(source, scanned, player, column.key) for column in HABITS] for player in order]
+    notes = [
+        "A bluff is a play with a card that is neither the declared number nor a joker (R5). A doubt is right when it "
+        "turns over a bluff.",
+        *([] if scanned else [no_intervals("of habits")]),
+    ]
+    series = [points(title, [_rate(row[place]) for row in rows]) for title, place in (("bluffs", 0), ("doubts", 2))]
+    chart = Chart(
+        "intervals",
+        "How often each bot bluffs and doubts",
+        "share of its plays (bluffs), of its turns with cards on the board (doubts), %",
+        names,
+        series,
+    )
+    cells: list[list[Value]] = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    links = [f"bots/{player}.html" for player in order]
+    return [
+        chart,
+        Table("habits", "Habits of each bot, in the order of the ranking", [_BOT, *HABITS], cells, notes, links),
+    ]
+
+
+def _rate(value: Value) -> Rate | float | None:
+    return value if isinstance(value, Rate | float) else None
+
+
+def _outcomes(source: Source, order: Sequence[int]) -> list[Block]:
+    rows = ranking(source.tally, source.names)
+    names = [row.name for row in rows]
+    results = [
+        (str(result), title)
+        for result, title in zip(RESULTS, ("hard win", "soft win", "loss", "unfinished"), strict=True)
+    ]
+    chart = Chart(
+        "stacked",
+        "How the games of each bot end",
+        "share of its games, %",
+        names,
+        [points(title, [row.rates[key].value for row in rows]) for key, title in results],
+    )
+    columns = [_BOT, Column("games", "games"), *(Column(key, title) for key, title in results)]
+    columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in RATES[1:])]
+    columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
+    cells: list[list[Value]] = []
+    for player, row in zip(order, rows, strict=True):
+        counts = [seat_sums(source.tally, player, result=result)["games"] for result in RESULTS]
+        rates = [row.rates[column.key] for column in RATES[1:]]
+        cells.append([row.name, row.games, *counts, *rates, relative_position(source.tally, player)])
+    return [chart, Table("outcomes", "How games end, with 95 % intervals", columns, cells)]
+
+
+def _counts(source: Source, order: Sequence[int]) -> Table:
+    columns = [_BOT, *(Column(count, count.replace("_", " ")) for count in _COUNTS)]
+    cells: list[list[Value]] = []
+    for player in order:
+        sums = seat_sums(source.tally, player)
+        cells.append([source.names[player], *(sums[count] for count in _COUNTS)])
+    return Table("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
+
+
+def _stated(stated: Sequence[Calibration]) -> list[Block]:
+    columns = [
+        Column("player", "model player", "text"),
+        Column("statements", "stated"),
+        Column("brier", "Brier score", "decimal"),
+        Column("base_brier", "of the base rate", "decimal"),
+        Column("base_rate", "dishonest %", "rate"),
+        Column("nulls", "null"),
+        Column("impossible", "impossible"),
+    ]
+    cells: list[list[Value]] = [
+        [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]
+        for one in stated
+    ]
+    words = Words(
+        "At node C a prompt may ask how probable it is that the last play is dishonest. The Brier score is the mean of "
+        "(stated - truth)²: 0 is perfect, and who always states the base rate gets the score of the base rate."
+    )
+    title = "Stated probability that the last play is dishonest, against the truth"
+    return [words, Table("calibration", title, columns, cells), *calibration_blocks(stated, "calibration-bins")]
+
+
+def calibration_blocks(players: Sequence[Calibration], key: str) -> list[Block]:
+    """What was stated against the truth, by tenths."""
+    said = [one for one in players if one.bins]
+    if not said:
+        return []
+    columns = [
+        Column("player", "model player", "text"),
+        Column("from", "stated %", "text"),
+        Column("statements", "times"),
+        Column("mean", "mean stated %", "rate"),
+        Column("dishonest", "dishonest %", "rate"),
+    ]
+    cells: list[list[Value]] = [
+        [one.name, f"{100 * at.low:.0f} to {100 * at.low + 10:.0f}", at.statements, at.mean, at.dishonest]
+        for one in said
+        for at in one.bins
+    ]
+    series = [
+        points(one.name, [stated.dishonest for stated in one.bins])
+        | {"x": [round(100 * stated.mean, 3) for stated in one.bins]}
+        for one in said
+    ]
+    chart = Chart(
+        "calibration",
+        "Stated probability against how often it was true; on the diagonal both are alike",
+        "mean stated probability, %",
+        [],
+        series,
+        vertical="dishonest plays, %",
+    )
+    return [
+        chart,
+        Table(key, "The same by what was stated: the last two columns are alike in who is calibrated", columns, cells),
+    ]

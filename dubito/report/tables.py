@@ -1,0 +1,122 @@
+"""A table as data: shown on a page, written as CSV and as JSON, always from the same values."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dubito.experiment.statistics import Rate
+from dubito.llm.prices import PICO, dollars
+
+Kind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "cards"]
+Value = str | int | float | Rate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
+
+    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `dollars` are picodollars;
+    `cards` a mean number of cards.
+    """
+
+    key: str
+    title: str
+    kind: Kind = "count"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column stands to the right."""
+        return self.kind != "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Some rows with a key, which is the name of its files, and a title that says what they are."""
+
+    key: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    notes: Sequence[str] = ()  # what a reader must know of the values
+    links: Sequence[str | None] = ()  # of the first cell of each row
+
+    def shown(self) -> Iterator[list[tuple[Column, str]]]:
+        """The rows as a page shows them."""
+        for row in self.rows:
+            yield [(column, shown(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
+
+    def to_csv(self) -> str:
+        """The table with full precision; an interval's ends are columns of their own."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        records = self._records()
+        writer.writerow(self._keys())
+        writer.writerows(["" if value is None else value for value in record.values()] for record in records)
+        return file.getvalue()
+
+    def to_json(self) -> str:
+        """The table with full precision, a row an object."""
+        content = {"title": self.title, "notes": list(self.notes), "rows": list(self._records())}
+        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+    def _keys(self) -> list[str]:
+        keys: list[str] = []
+        for column, with_intervals in zip(self.columns, self._intervals(), strict=True):
+            keys.append(column.key)
+            if with_intervals:
+                keys += [f"{column.key}_low", f"{column.key}_high"]
+        return keys
+
+    def _intervals(self) -> list[bool]:
+        """Whether a column's values have intervals."""
+        return [any(isinstance(row[place], Rate) for row in self.rows) for place in range(len(self.columns))]
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        intervals = self._intervals()
+        for row in self.rows:
+            record: dict[str, Any] = {}
+            for column, value, with_intervals in zip(self.columns, row, intervals, strict=True):
+                plain, low, high = _ends(value)
+                record[column.key] = plain / PICO if column.kind == "dollars" and plain is not None else plain
+                if with_intervals:
+                    record |= {f"{column.key}_low": low, f"{column.key}_high": high}
+            yield record
+
+
+def _ends(value: Value) -> tuple[Any, float | None, float | None]:
+    """A value as it is, with both ends of its interval if it has one."""
+    if not isinstance(value, Rate):
+        return value, None, None
+    return (None, None, None) if value.value is None else (value.value, value.low, value.high)
+
+
+def shown(value: Value, kind: Kind) -> str:
+    """A value as a page shows it; a dash for none."""
+    if isinstance(value, Rate):
+        if value.value is None:
+            return "-"
+        return f"{_number(value.value, kind)} [{_number(value.low, kind)}, {_number(value.high, kind)}]"
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else _number(value, kind)
+
+
+def _number(value: float, kind: Kind) -> str:
+    match kind:
+        case "rate":
+            return f"{100 * value:.1f}"
+        case "points":
+            return f"{100 * value:+.1f}"
+        case "decimal":
+            return f"{value:.3f}"
+        case "cards":
+            return f"{value:.2f}"
+        case "seconds":
+            return f"{value:.2f}"
+        case "dollars":
+            return dollars(int(value))
+        case _:
+            return f"{value:,}"

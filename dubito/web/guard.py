@@ -1,0 +1,99 @@
+"""What every request has to be, whatever it asks for: from this site's own pages, or from no page at all."""
+
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES: Final = 4096  # of a body
+_DRAINED: Final = 1 << 20  # bytes read and thrown away, so that whoever sends them reads the refusal
+_SAFE: Final = {
+    "content-security-policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+
+class Guard:
+    """Refuses foreign requests before anything reads them, and puts the safety headers on every answer."""
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        """`host` is where the server listens: its name, or an address."""
+        self._app, self._host = app, host.casefold()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_SAFE)
+            await send(message)
+
+        refusal = self._refusal(scope["method"], Headers(scope=scope), scope["path"])
+        if refusal is None:
+            await self._app(scope, receive, safely)
+            return
+        status, sentence = refusal
+        await JSONResponse({"error": sentence}, status)(scope, receive, safely)
+
+    def _refusal(self, method: str, headers: Headers, path: str) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if not self._is_mine(host):
+            return 421, "This server is not called what the request calls it (Host)."
+        acts = method not in ("GET", "HEAD")
+        if not acts and not path.startswith("/api/"):
+            return None  # a page holds no secret, and may be linked to
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != host):
+            return 403, "Requests from other sites are not answered."
+        if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
+            return 415, "The body has to be application/json."
+        return None
+
+    def _is_mine(self, host: str) -> bool:
+        """Whether a Host is ours. A name that somebody points here (DNS rebinding) is not; an address cannot be."""
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").casefold()
+        except ValueError:
+            return False
+        if name in ("localhost", self._host):
+            return True
+        return is_address(name) and (not is_loopback(self._host) or is_loopback(name))
+
+
+def is_address(host: str) -> bool:
+    """Whether it is an IP address."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
+
+
+async def body_of(request: Request) -> bytes:
+    """The request's body; one that is too long is refused."""
+    body, size = b"", 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        body = body + chunk if size <= MOST_BYTES else b""
+        if size > _DRAINED:
+            break
+    if size > MOST_BYTES:
+        raise HTTPException(413, f"The body is longer than {MOST_BYTES:,} bytes.")
+    return body

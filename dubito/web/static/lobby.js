@@ -1,0 +1,50 @@
+// Asks for a table with what was chosen, and remembers it for the next game.
+
+import { $, ask } from "./table.js";
+
+const form = $("lobby");
+const bots = [...form.querySelectorAll("[name=bot]")];
+const MEMORY = "dubito lobby";
+
+function fit() {
+  const size = Number(form.size.value);
+  bots.forEach((bot, place) => { bot.parentElement.hidden = place >= size - 1; });
+  [...$("seat").options].forEach((option) => { option.hidden = option.disabled = option.value !== "" && Number(option.value) >= size; });
+  if ($("seat").selectedOptions[0]?.disabled) $("seat").value = "";
+}
+
+function remembered() {
+  try {
+    for (const [index, value] of JSON.parse(localStorage.getItem(MEMORY) || "[]").entries()) {
+      const field = form.querySelectorAll("select")[index];
+      if (field && [...field.options].some((option) => option.value === value)) field.value = value;
+    }
+  } catch {
+    localStorage.removeItem(MEMORY);
+  }
+}
+
+async function deal(event) {
+  event.preventDefault();
+  if (form.dataset.goesOn === "yes" && !confirm("Your game under way is given up for a new one. Deal the cards?")) return;
+  const number = (text) => (text === "" ? null : Number(text));
+  $("error").textContent = "";
+  localStorage.setItem(MEMORY, JSON.stringify([...form.querySelectorAll("select")].map((field) => field.value)));
+  try {
+    await ask("/api/table", {
+      bots: bots.slice(0, Number(form.size.value) - 1).map((bot) => bot.value),
+      jokers: Number(form.jokers.value),
+      win_rule: form.win_rule.value,
+      seat: number(form.seat.value),
+      seed: number(form.seed.value.trim()),
+    });
+    location.href = "/table#new";
+  } catch (error) {
+    $("error").textContent = error.message;
+  }
+}
+
+remembered();
+fit();
+$("size").addEventListener("change", fit);
+form.addEventListener("submit", deal);

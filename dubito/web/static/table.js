@@ -1,0 +1,127 @@
+// Shows one frame of a table. It knows no rules: what there is to see comes from the server.
+
+const FACES = ["★", "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"];
+const SHOWN_BACKS = 12;
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, className, text) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text; // never HTML: names and records are foreign text
+  return element;
+}
+
+export function count(n, noun) {
+  return n === 1 ? `1 ${noun}` : `${n} ${noun}s`;
+}
+
+export async function ask(path, body) {
+  const options = body && {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("The server does not answer. Is dubito web still running? Your game is kept.");
+  }
+  const answer = await response.json();
+  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
+  return answer;
+}
+
+export function card(value, words, tag = "span") {
+  const element = make(tag, value === 0 ? "card joker" : "card");
+  element.append(make("span", "face", FACES[value]));
+  element.dataset.value = value;
+  if (tag === "span") element.setAttribute("role", "img");
+  element.setAttribute("aria-label", words.one[value]);
+  return element;
+}
+
+function place(n) {
+  return n === 1 ? "◆ place 1, hard win" : `◇ place ${n}, soft win`;
+}
+
+export class Table {
+  constructor(game) {
+    this.game = game;
+    $("seats").replaceChildren(...game.names.map((name, seat) => this.#seat(name, seat)));
+  }
+
+  #seat(name, seat) {
+    const item = make("li", seat === this.game.me ? "seat me" : "seat");
+    const shown = make("span", "name");
+    for (const part of name.split(/(?<=[a-z])(?=[A-Z])/)) shown.append(part, make("wbr"));
+    item.append(shown, make("span", "held"), make("span", "badge"), make("span", "open"));
+    return item;
+  }
+
+  show(frame, open = true) {
+    const over = frame.to_move === null;
+    [...$("seats").children].forEach((item, seat) => {
+      const [, held, badge, cards] = item.children;
+      const won = frame.places[seat];
+      held.textContent = won === null ? count(frame.counts[seat], "card") : "no cards";
+      item.classList.toggle("mover", seat === frame.mover);
+      item.classList.toggle("next", seat === frame.to_move);
+      item.classList.toggle("won", won !== null);
+      item.classList.toggle("loser", frame.shown !== null && frame.shown.loser === seat);
+      badge.textContent = this.#badge(frame, seat, won, over);
+      const hand = (open && frame.hands && frame.hands[seat]) || [];
+      cards.replaceChildren(...hand.map((value) => card(value, this.game.words)));
+    });
+    this.#board(frame, open);
+  }
+
+  #badge(frame, seat, won, over) {
+    if (won !== null) return place(won);
+    if (over) return this.game.names.length - frame.places.filter((p) => p !== null).length === 2 ? "✗ loses" : "unfinished";
+    if (seat === frame.to_move) return seat === this.game.me ? "▶ your turn" : "▶ to move";
+    return "";
+  }
+
+  #board(frame, open) {
+    const { words, names } = this.game;
+    const cards = frame.shown ? frame.shown.cards.map((value) => card(value, words)) : this.#pile(frame, open);
+    $("pile").replaceChildren(...cards);
+    $("pile").classList.toggle("revealed", frame.shown !== null);
+    const claim = frame.board
+      ? `${count(frame.board, "card")} on the board. The last ${frame.last === 1 ? "one" : frame.last} ` +
+        `by ${frame.last_player === this.game.me ? "you" : names[frame.last_player]}, as ${words.many[frame.number]}` +
+        (frame.can_doubt || frame.to_move === null ? "." : "; nobody may doubt them.")
+      : frame.shown ? `Claimed as ${words.many[frame.shown.number]}.` : "The board is empty.";
+    $("claim").textContent = claim;
+    const verdict = $("verdict");
+    verdict.className = "verdict";
+    verdict.textContent = "";
+    if (frame.shown) {
+      verdict.textContent = frame.shown.correct ? "✗ A bluff, caught!" : "✓ Honest: a wrong doubt";
+      verdict.classList.add(frame.shown.correct ? "bluff" : "honest");
+    } else if (frame.really && open) {
+      verdict.textContent = `Really ${frame.really.map((value) => words.one[value]).join(", ")}: ` +
+        (frame.honest ? "✓ honest" : "✗ a bluff");
+    }
+    $("gone").textContent = frame.gone.length
+      ? `Out of the game: ${frame.gone.map((value) => words.many[value]).join(", ")}.` : "";
+  }
+
+  #pile(frame, open) {
+    if (frame.pile && open) {
+      const last = frame.pile.length - frame.last;
+      return frame.pile.map((value, index) => {
+        const element = card(value, this.game.words);
+        if (index >= last) element.classList.add("latest");
+        return element;
+      });
+    }
+    const shown = Math.min(frame.board, SHOWN_BACKS);
+    return Array.from({ length: shown }, (_, index) => {
+      const back = make("span", "card back");
+      back.setAttribute("aria-hidden", "true");
+      if (index >= shown - frame.last) back.classList.add("latest");
+      return back;
+    });
+  }
+}

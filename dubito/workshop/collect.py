@@ -1,0 +1,148 @@
+"""Collecting positions from a run that was played, or from the games that a config describes."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from dubito.errors import UsageError
+from dubito.experiment.chunk import ChunkPlayer
+from dubito.experiment.config import Experiment
+from dubito.experiment.models import Models, model_player, model_specs, settings_of
+from dubito.experiment.outcome import outcome_of
+from dubito.experiment.replay import Kept
+from dubito.experiment.schedule import Lineup, lineups
+from dubito.handlers import Table
+from dubito.llm.decider import Journal
+from dubito.llm.prompts import Prompt
+from dubito.llm.replayed import Tape
+from dubito.player import NODES
+from dubito.registry import Registry
+from dubito.store.model_log import ModelLog
+from dubito.streams import DealStreams
+from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorder import Origin, watched
+
+
+def from_run(kept: Kept, nodes: Collection[str], count: int) -> list[Recorded]:
+    """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
+
+    Raises UsageError if the run keeps no game, or a bot now plays another one; Differs if a model would be asked
+    something else now.
+    """
+    experiment = kept.experiment
+    if not experiment.games:
+        raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
+    games = _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept))
+    return _collected(experiment.games, games.play, nodes, count)
+
+
+def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
+    """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
+    if model_specs(experiment, registry):
+        raise UsageError(
+            "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
+        )
+    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Games:
+    """The games of an experiment, each to be played by its number."""
+
+    experiment: Experiment
+    registry: Registry
+    run: str | None = None
+    models: Models | None = None
+    ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None
+
+    def play(self, game: int) -> list[Recorded]:
+        """All positions of a game."""
+        deal, place = divmod(game, self.experiment.games_per_deal)
+        streams = DealStreams(self.experiment.seed, deal)
+        lineup = lineups(self.experiment, deal, streams)[place]
+        table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
+        found = watched(table, Origin(self.run, self.experiment.seed, deal, game))
+        self.ended(game, lineup, table)
+        return found
+
+
+def _models(kept: Kept) -> Models | None:
+    """A run's model players, who ask its tape, with the prompts that it kept: those on disk may be newer."""
+    log = ModelLog(kept.db)
+    tape, players = Tape(log), {}
+    for spec in model_specs(kept.experiment, kept.registry):
+        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt))
+        players[spec.name] = model_player(
+            spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
+        )
+    return Models(players) if players else None
+
+
+def _check(kept: Kept, game: int, lineup: Lineup, table: Table) -> None:
+    """Refuse a game that is not the one that the run keeps."""
+    ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
+    ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+    if ended != outcome:
+        changed = "; ".join(kept.mismatches) or "something was changed since"
+        raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
+
+
+def _collected(games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int) -> list[Recorded]:
+    """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
+    chosen = spaced(games, min(games, count))
+    most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
+    found: list[Recorded] = []
+    for game in chosen:
+        piles = _piles(one for one in play(game) if one.position.node in nodes)
+        found += [one for pile in piles.values() for one in pile[:most]]
+    return spread(found, count)
+
+
+def spaced(games: int, n: int) -> list[int]:
+    """n of the games, evenly over all of them; the step varies, so that it is not one contender's games."""
+    width = games // n
+    return [place * games // n + place % width for place in range(n)]
+
+
+def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
+    """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
+
+    Each node begins with another game, so that few positions too come from many games.
+    """
+    piles = _piles(found)
+    games = sorted({game for _, game in piles})
+    nodes = [node for node in NODES if any(node == other for other, _ in piles)]
+    turns: dict[str, list[Recorded]] = {}
+    for number, node in enumerate(nodes):
+        first = number * len(games) // len(nodes)
+        own = [piles.get((node, game), []) for game in games[first:] + games[:first]]
+        rounds = range(max(map(len, own)))
+        turns[node] = [pile[place] for place in rounds for pile in own if place < len(pile)]
+    longest = max(map(len, turns.values()), default=0)
+    order = [turns[node][place] for place in range(longest) for node in nodes if place < len(turns[node])]
+    return order[:count]
+
+
+def _piles(found: Iterable[Recorded]) -> dict[tuple[str, int], list[Recorded]]:
+    """By node and game, each pile in an order that follows neither seats nor turns."""
+    piles = defaultdict(list)
+    for one in found:
+        assert one.hidden is not None  # it comes from a game
+        piles[one.position.node, one.hidden.source.game].append(one)
+    for pile in piles.values():
+        pile.sort(key=_lot)
+    return piles
+
+
+def _lot(one: Recorded) -> bytes:
+    assert one.hidden is not None
+    source = one.hidden.source
+    return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
+
+
+def files(found: Iterable[Recorded], folder: Path) -> dict[Path, str]:
+    """The file of each position."""
+    return {folder / one.file_name: one.text for one in found}

@@ -1,0 +1,12 @@
+"""Golden renderings: what a prompt says at the example position of each node, kept beside its templates."""
+
+from pathlib import Path
+
+from dubito.llm.prompts import Prompt
+from dubito.player import NODES
+from dubito.positions import example_position
+
+
+def golden_files(prompt: Prompt) -> dict[Path, str]:
+    """The file of each node in the prompt's folder, and what belongs into it."""
+    return {prompt.folder / "golden" / f"{node}.txt": f"{prompt.render(example_position(node))}\n" for node in NODES}

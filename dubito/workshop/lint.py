@@ -1,0 +1,70 @@
+"""Advice on a prompt: what it leaves unsaid, what it costs, what keeps a provider from reading it from its cache.
+
+Sizes and beginnings are measured on the sample games; a token is reckoned as four bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Final
+
+from dubito.facts import facts
+from dubito.llm.prompts import Prompt
+from dubito.player import NODES
+from dubito.positions import example_position
+from dubito.workshop.prefix import FIRST, Request, beginning_fault, requests, system_fault
+from dubito.workshop.recorded import Recorded
+from dubito.workshop.told import missing, unused
+
+_BYTES_A_TOKEN: Final = 4
+_TRIED: Final = 3  # positions of a node that show what it tells
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long the requests of one node are, on average."""
+
+    node: str
+    requests: int
+    bytes: float
+    shared: float | None  # of a request from the fifth decision on, with the one before; None: there was none
+
+    @property
+    def tokens(self) -> float:
+        """About how many tokens they are."""
+        return self.bytes / _BYTES_A_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What lint has to say."""
+
+    sizes: list[Size]
+    findings: list[str]
+
+
+def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
+    """What there is to say of a prompt; raises UsageError where a template fails on one of the games' positions."""
+    made = requests(prompt, games)
+    faults = filter(None, [system_fault(made), beginning_fault(made)])
+    findings = [*_unused(prompt), *_missing(prompt, games), *faults]
+    return Advice([_size(node, [one for one in made if one.position.node == node]) for node in NODES], findings)
+
+
+def _size(node: str, made: Sequence[Request]) -> Size:
+    late = [one.shared for one in made if one.decision >= FIRST]
+    return Size(node, len(made), mean(one.bytes for one in made), mean(late) if late else None)
+
+
+def _unused(prompt: Prompt) -> list[str]:
+    names = unused(prompt, facts(example_position("C")))
+    return [f"facts that no template uses: {', '.join(names)}"] if names else []
+
+
+def _missing(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> list[str]:
+    nodes: dict[str, list[str]] = {}
+    for node in NODES:
+        asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
+        for fact in missing(prompt, node, [position for last in asked for position in last][:_TRIED]):
+            nodes.setdefault(fact, []).append(node)
+    return [f"not told at {', '.join(where)}: {fact}" for fact, where in nodes.items()]

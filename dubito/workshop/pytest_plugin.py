@@ -1,0 +1,76 @@
+"""The project's prompt tests for a user's own prompts, under pytest, by one line of its configuration:
+
+    dubito_prompts = ["prompts/mine"]
+
+Each folder is a prompt's. Without that line this plugin does nothing, and nothing of Dubito is imported.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_DESCRIPTION = "prompt.yaml"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The line of the configuration."""
+    parser.addini("dubito_prompts", "folders of Dubito prompts to test", type="paths", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect the prompts too, unless the command line says what to collect."""
+    folders = _folders(config)
+    for folder in folders:
+        if not (folder / _DESCRIPTION).is_file():
+            raise pytest.UsageError(f"dubito_prompts: {folder} is no prompt's folder: it has no {_DESCRIPTION}")
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        there = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
+        config.args += [str(one) for one in folders if not any(one.is_relative_to(other) for other in there)]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "PromptFile | None":
+    """The tests of a prompt stand for its description."""
+    if file_path.name == _DESCRIPTION and file_path.parent.resolve() in _folders(parent.config):
+        return PromptFile.from_parent(parent, path=file_path)
+    return None
+
+
+def _folders(config: pytest.Config) -> list[Path]:
+    return [folder.resolve() for folder in config.getini("dubito_prompts")]
+
+
+class PromptFile(pytest.File):
+    """The tests of one prompt."""
+
+    def collect(self) -> Iterator["PromptItem"]:
+        """One for each check."""
+        from dubito.workshop.checks import checks  # late: most users of pytest test no prompts
+
+        for name, check in checks(self.path.parent):
+            yield PromptItem.from_parent(self, name=name, check=check)
+
+
+class PromptItem(pytest.Item):
+    """One check of one prompt."""
+
+    def __init__(self, *, check: Callable[[], None], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._check = check
+
+    def runtest(self) -> None:
+        """Do it."""
+        self._check()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What the check says of the prompt; a traceback only for what no prompt can cause."""
+        from dubito.errors import DubitoError
+
+        if isinstance(excinfo.value, DubitoError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """How the report calls it."""
+        return self.path, None, f"prompt {self.path.parent.name}: {self.name}"

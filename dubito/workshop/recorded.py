@@ -1,0 +1,165 @@
+"""Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
+
+The file is a position's file (`dubito/positions.py`) with `hidden` in it. Only what is here reads `hidden`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dubito.errors import UsageError, one_line
+from dubito.facts import Position
+from dubito.game_data import NUMBERS, GameStartEvent
+from dubito.llm.prompts import OWN_PROMPTS
+from dubito.positions import from_json, to_json
+from dubito.record import Card, first_fault
+from dubito.rules import is_honest
+
+SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
+_STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
+_Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a position was taken from."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
+
+    run: str | None  # digest of the run's identity; None: its game was played to take it
+    seed: int
+    deal: _Count
+    game: _Count
+    seat: _Count
+    decision: _Count  # of this seat in this game, from 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the engine knew when the node was asked."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
+
+    hands: tuple[tuple[Card, ...], ...]  # by seat, each sorted
+    board: tuple[Card, ...]  # the last play last
+    dishonest: bool | None  # whether the last play is; None on an empty board
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A position and the truth; None where a file does not tell it."""
+
+    position: Position
+    hidden: Hidden | None
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        text = to_json(self.position)
+        if self.hidden is None:
+            return text
+        return text.removesuffix("}\n") + f',\n "hidden": {json.dumps(asdict(self.hidden))}' + "}\n"
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the file's text, as hex."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @property
+    def file_name(self) -> str:
+        """Node and digest: positions of many runs lie side by side, and one that is taken twice is one file."""
+        return f"{self.position.node}-{self.digest[:12]}.json"
+
+    @property
+    def deal(self) -> object:
+        """What positions of the same deal share, as far as anybody knows: they are not independent."""
+        if self.hidden is None:
+            return self.digest
+        return (self.hidden.source.run, self.hidden.source.seed, self.hidden.source.deal)
+
+
+def read_recorded(text: str) -> Recorded:
+    """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
+    position = from_json(text)
+    told = json.loads(text).get("hidden")
+    if told is None:
+        return Recorded(position, None)
+    try:
+        hidden = TypeAdapter(Hidden).validate_json(json.dumps(told))
+    except ValidationError as error:
+        raise UsageError(f"this is no position: hidden.{first_fault(error)}") from None
+    fault = _contradiction(position, hidden)
+    if fault is not None:
+        raise UsageError(f"this is no position: hidden.{fault}")
+    return Recorded(position, hidden)
+
+
+def _contradiction(position: Position, hidden: Hidden) -> str | None:
+    turn, seat = position.turn, position.seat
+    start = position.events[0]
+    assert isinstance(start, GameStartEvent)  # from_json has seen to it
+    if len(hidden.hands) != len(start.player_ids):
+        return "hands: there are more or fewer than players"
+    if hidden.hands[seat] != tuple(sorted(position.hand)):
+        return f"hands: that of seat {seat} is not the position's hand"
+    if hidden.source.seat != seat:
+        return f"source: the position is of seat {seat}"
+    if len(hidden.board) != turn.board_cards:
+        return "board: it has another number of cards than the position's"
+    if hidden.dishonest is not last_play_is_dishonest(hidden.board, turn.n_cards_played, turn.current_number):
+        return "dishonest: the cards of the board say otherwise"
+    return None
+
+
+def last_play_is_dishonest(board: tuple[int, ...], size: int, number: int) -> bool | None:
+    """The truth of what a doubt would turn over (R5); None on an empty board."""
+    return not is_honest(board[-size:], number) if number in NUMBERS else None
+
+
+def read_folder(folder: Path) -> dict[str, Recorded]:
+    """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
+    try:
+        files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    except OSError as error:
+        raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
+    if not files:
+        raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
+    return {file.name: _read(file) for file in files}
+
+
+def _read(file: Path) -> Recorded:
+    text = read_text(file)
+    try:
+        return read_recorded(text)
+    except UsageError as error:
+        raise UsageError(f"{one_line(str(file))}: {error}") from None
+
+
+def read_text(file: Path) -> str:
+    """The text of a file; raises UsageError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UsageError(f"cannot read {one_line(str(file))}: {reason}") from None
+
+
+def write_files(files: Mapping[Path, str]) -> None:
+    """Write these texts, making their folders; raises UsageError."""
+    for file, text in files.items():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {one_line(str(file))}: {error.strerror}") from None
+
+
+def digest_of_folder(found: Mapping[str, Recorded]) -> str:
+    """One hash over all of them, in their order."""
+    return sha256("".join(one.digest for one in found.values()).encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""Some games to try a prompt on: every table size under both win rules, by players who answer by chance."""
+
+from functools import cache
+from typing import Final, get_args
+
+from dubito.game_data import TurnData
+from dubito.handlers import Entrant, Table, deal_table
+from dubito.player import FiveNodes
+from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.streams import DealStreams
+from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorder import Origin, watched
+
+_SEED: Final = 0
+
+
+class _ByChance(FiveNodes):
+    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.3
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.7
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.2
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.3
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.7
+
+
+@cache
+def sample_games() -> tuple[tuple[Recorded, ...], ...]:
+    """The positions of each game, in the order in which they were asked."""
+    return tuple(
+        _game(Rules(win_rule=win_rule), size, deal)
+        for win_rule in get_args(WinRule)
+        for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1))
+    )
+
+
+def _game(rules: Rules, size: int, deal: int) -> tuple[Recorded, ...]:
+    return tuple(watched(sample_table(rules, size, deal), Origin(None, _SEED, deal, deal)))
+
+
+def sample_table(rules: Rules, size: int, deal: int) -> Table:
+    """A table of such players."""
+    entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
+    return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)

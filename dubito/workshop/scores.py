@@ -1,0 +1,128 @@
+"""What a trial says of a prompt: rates with 95 % intervals, clustered by deal, and what a decision takes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Final
+
+from dubito.experiment.calibration import Statement, add_stated
+from dubito.experiment.statistics import Rate, clustered_rate
+from dubito.experiment.tally import Tally
+from dubito.llm.failures import CAUSES
+from dubito.llm.prices import Price
+from dubito.player import NODES
+from dubito.workshop.trial import Taken
+
+ALL: Final = "all"  # nodes together
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A prompt at the positions of one node, or of all."""
+
+    node: str
+    positions: int
+    yes: Rate  # of the answers that came
+    invalid: Rate
+    causes: dict[str, int]  # of those that did not come
+    right: Rate  # at node C, where the truth is known: a doubt if, and only if, the last play was dishonest
+    tokens: tuple[float, float, float] | None  # a decision: in, of them cached, out; None: no reply said
+    picodollars: float | None  # a thousand decisions; None: no price is known
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two prompts at the positions of one node, or of all, at which both answered."""
+
+    node: str
+    positions: int
+    same: Rate
+    to_yes: int  # no by the second prompt, yes by the first
+    to_no: int
+
+
+def rows(taken: Sequence[Taken], price: Price | None) -> list[Row]:
+    """Node by node, then all."""
+    return [_row(node, those, price) for node in (*NODES, ALL) if (those := _of(node, taken))]
+
+
+def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement]:
+    """Node by node, then all; the same positions in the same order."""
+    found = []
+    for node in (*NODES, ALL):
+        pairs = [pair for pair in zip(_of(node, taken), _of(node, other), strict=True) if None not in _answers(pair)]
+        if pairs:
+            same = _rate((one.recorded.deal, one.answer is two.answer) for one, two in pairs)
+            flips = Counter(one.answer for one, two in pairs if one.answer is not two.answer)
+            found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
+    return found
+
+
+def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
+    """What the prompts' models stated at node C, beside the truth where it is known; prompts by their number."""
+    deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
+    for number, each in enumerate(taken):
+        for one in each:
+            truth = _truth(one)
+            if one.stated is not None and truth is not None:
+                said = one.stated
+                statement = Statement(said.seat, said.p_bluff, said.impossible, truth)
+                deals[one.recorded.deal].append((number, statement))
+    tally = Tally()
+    for statements in deals.values():
+        add_stated(tally, statements)
+    return tally
+
+
+def _of(node: str, taken: Sequence[Taken]) -> list[Taken]:
+    return [one for one in taken if node in (ALL, one.recorded.position.node)]
+
+
+def _answers(pair: tuple[Taken, Taken]) -> tuple[bool | None, bool | None]:
+    return pair[0].answer, pair[1].answer
+
+
+def _row(node: str, taken: Sequence[Taken], price: Price | None) -> Row:
+    answered = [one for one in taken if one.answer is not None]
+    causes = Counter(one.cause for one in taken)
+    judged = [(one, truth) for one in answered if (truth := _truth(one)) is not None]
+    told = [[usage for usage in one.usages if usage] for one in taken if one.usages and None not in one.usages]
+    return Row(
+        node,
+        len(taken),
+        _rate((one.recorded.deal, one.answer is True) for one in answered),
+        _rate((one.recorded.deal, one.answer is None) for one in taken),
+        {cause: causes[cause] for cause in CAUSES if causes[cause]},
+        _rate((one.recorded.deal, one.answer is truth) for one, truth in judged),
+        (
+            mean(sum(usage.input for usage in usages) for usages in told),
+            mean(sum(usage.cached for usage in usages) for usages in told),
+            mean(sum(usage.output for usage in usages) for usages in told),
+        )
+        if told
+        else None,
+        1000 * mean(sum(map(price.of, usages)) for usages in told) if told and price else None,
+    )
+
+
+def _truth(one: Taken) -> bool | None:
+    """What is right at node C; None elsewhere, and where the file does not tell it."""
+    hidden = one.recorded.hidden
+    return hidden.dishonest if hidden is not None and one.recorded.position.node == "C" else None
+
+
+def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:
+    """The share that is true, each with its deal."""
+    deals: defaultdict[object, list[bool]] = defaultdict(list)
+    for deal, true in counted:
+        deals[deal].append(true)
+    sums = [(len(group), sum(group)) for group in deals.values()]
+    return clustered_rate(
+        len(sums),
+        sum(m for m, _ in sums),
+        sum(m * m for m, _ in sums),
+        sum(y for _, y in sums),
+        sum(y * y for _, y in sums),
+        sum(y * m for m, y in sums),
+    )

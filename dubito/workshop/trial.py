@@ -1,0 +1,212 @@
+"""A trial: prompts put to a model at recorded positions, through the very pipeline of a run, without playing games.
+
+A position is asked as in its game, with the same draw: a reply that the cache has of that game serves here too. It is
+re-asked as in a game, and no fallback answers: an answer that never came is counted by its cause.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from platform import python_version
+from threading import Event
+from typing import Any
+
+from dubito import __version__
+from dubito.experiment.models import CallOptions, Watch, price_of_model
+from dubito.llm.cache import ReplyCache
+from dubito.llm.decider import Journal, ModelPlayer, Stated
+from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.prompts import Prompt, Rendered
+from dubito.llm.retry import Attempt
+from dubito.llm.settings import ModelSettings, faults_of
+from dubito.llm.wire import Ask, Place, Protocol, Reply, Usage, canonical
+from dubito.player import PlayerAI
+from dubito.store import folder as run_folder
+from dubito.store.lock import claimed
+from dubito.store.model_log import ModelLog, Spend
+from dubito.workshop.recorded import Recorded, Source, digest_of_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A prompt with the model it is put to, under the name it is shown by."""
+
+    name: str
+    prompt: Prompt
+    settings: ModelSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How a trial is done: nothing of it can change an answer."""
+
+    calls: CallOptions
+    watch: Watch
+    progress: Callable[[int], None]  # told how many questions are done
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of one question."""
+
+    recorded: Recorded
+    answer: bool | None  # None: none ever came
+    cause: str | None  # then why
+    stated: Stated | None  # at node C, where the prompt asks for it
+    usages: tuple[Usage | None, ...]  # of the replies, as billed when they were first received
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial that is done."""
+
+    folder: Path
+    taken: list[list[Taken]]  # by entry, then in the order of the positions
+    spent: Spend  # by this trial now; what is answered from the cache costs nothing
+
+
+@dataclass(slots=True)
+class _Question:
+    """One entry at one position: asks as a game does, and is the log that its decision is told to."""
+
+    entry: Entry
+    recorded: Recorded
+    rendered: Rendered
+    number: int  # its own; stands for the game on the tape
+    way: Attempt
+    log: ModelLog
+    outcome: str = ""
+
+    def ask(self) -> Taken:
+        """Ask until there is an answer, as often as a game does."""
+        entry, position, source = self.entry, self.recorded.position, _source(self.recorded)
+        usages: list[Usage | None] = []
+
+        def way(ask: Ask) -> Reply:
+            reply = self.way(ask)
+            usages.append(reply.usage)
+            return reply
+
+        player = ModelPlayer(
+            entry.name,
+            entry.settings,
+            entry.prompt,
+            PlayerAI,
+            way,
+            self,
+            source.seed,
+            position.rules,
+            counted=lambda outcome: None,
+        )
+        place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
+        journal = Journal()
+        answer = player.decide(self.rendered, place, position.turn.me.turns + 1, journal, lambda: False)
+        _, _, cause = self.outcome.partition(":")
+        stated = next(iter(journal.stated), None)
+        return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
+
+    def decision(
+        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
+    ) -> None:
+        """Keep an answer of the model's; one that never came is none."""
+        self.outcome = outcome
+        if not outcome.startswith("fallback"):
+            self.log.decision(key, turn, node, answer, outcome, p_bluff)
+
+
+def _source(one: Recorded) -> Source:
+    """Where it was taken from; a position that does not say it is its own deal."""
+    if one.hidden is not None:
+        return one.hidden.source
+    return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
+
+
+def identity(entries: Sequence[Entry], found: Mapping[str, Recorded]) -> dict[str, Any]:
+    """All that can change an answer."""
+    asked = [
+        {
+            "name": entry.name,
+            "prompt": entry.prompt.digest,
+            "settings": entry.settings.model_dump(exclude={"prompt", "fallback"}),
+        }
+        for entry in entries
+    ]
+    return {"prompts": asked, "positions": digest_of_folder(found)}
+
+
+def default_folder(entries: Sequence[Entry], found: Mapping[str, Recorded]) -> Path:
+    """The folder of a trial, named after its first prompt and a short digest of its identity."""
+    digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
+    return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
+
+
+def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, means: Means) -> Trial:
+    """Put every entry's prompt to its model at every position, keeping all in the folder's `run.db`.
+
+    Goes on where the same trial was stopped. Raises UsageError before anything is asked, RunStopped after it.
+    """
+    rendered = [[entry.prompt.render(one.position) for one in found.values()] for entry in entries]
+    versions = {"dubito": __version__, "python": python_version()}
+    manifest = {"games": 0, "identity": identity(entries, found), "versions": versions}
+    run_folder.check(folder, manifest)
+    with closing(ReplyCache(means.calls.cache)) as cache, claimed(folder), ExitStack() as stack:
+        run_folder.check(folder, manifest)
+        log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
+        before, stop = log.spent(), Event()
+        houses = stack.enter_context(ExitStack())  # closed after its clients
+        pipeline = stack.enter_context(closing(_pipeline(log, cache, means, stop, houses)))
+        questions = []
+        for number, entry in enumerate(entries):
+            log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
+            way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
+            for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
+                questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
+        taken = _all(questions, means, stop)
+        each = len(found)
+        return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
+
+
+def _pipeline(log: ModelLog, cache: ReplyCache, means: Means, stop: Event, houses: ExitStack) -> Pipeline:
+    def house(api: Protocol, server: str) -> str:
+        from dubito.house.faults import Faults  # late: most trials need no server
+        from dubito.house.server import House
+
+        faults = faults_of(server)
+        return houses.enter_context(House(faults=Faults.parse(faults) if faults else None)).base_url(api)
+
+    calls, watch = means.calls, means.watch
+    return Pipeline(
+        log,
+        cache,
+        calls.caps,
+        Options(
+            calls.in_flight,
+            calls.offline,
+            suspend=False,
+            house_address=house,
+            sleep=watch.sleep,
+            waiting=watch.waits,
+            clock=watch.clock,
+            stopped=stop.is_set,
+            counted=watch.replied,
+        ),
+    )
+
+
+def _all(questions: Sequence[_Question], means: Means, stop: Event) -> list[Taken]:
+    """Ask them all, many at once; the first fault stops the rest."""
+    taken: dict[int, Taken] = {}
+    with ThreadPoolExecutor(means.calls.in_flight, thread_name_prefix="trial") as pool:
+        numbers = {pool.submit(question.ask): number for number, question in enumerate(questions)}
+        try:
+            for done in as_completed(numbers):
+                taken[numbers[done]] = done.result()
+                means.progress(len(taken))
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [taken[number] for number in range(len(questions))]

@@ -1,0 +1,89 @@
+"""Two worlds that one seat cannot tell apart: the same game with other cards where it never looked.
+
+One change is made: what somebody put down was another of his cards, or two others were dealt each other's card. Then
+the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from dubito.core_game import Game
+from dubito.errors import IllegalOutput
+from dubito.facts import OwnPlay, Position
+from dubito.game_data import COPIES, JOKER, NUMBERS, CardsPlayedEvent, Event, GameStartEvent, TurnOutput
+from dubito.hand import Hand
+from dubito.rules import Rules
+from dubito.workshop.recorder import Origin, Watcher
+from dubito.workshop.sample import sample_table
+
+_TRIES: Final = 8  # to find a second world
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A game so far, as its deal and its moves."""
+
+    rules: Rules
+    hands: tuple[tuple[int, ...], ...]  # as dealt
+    moves: tuple[TurnOutput, ...] = ()
+
+    def seen(self, position: Position) -> Position | None:
+        """The position as it is in this world; None if its seat would have seen anything else on the way."""
+        if any(Counter(hand)[number] == COPIES for hand in self.hands for number in NUMBERS):
+            return None
+        game = Game(self.rules, [Hand(list(hand)) for hand in self.hands])
+        counts = tuple(map(len, self.hands))
+        events: list[Event] = [GameStartEvent(tuple(range(len(counts))), counts)]
+        plays = []
+        for move in self.moves:
+            mine = game.seat == position.seat
+            try:
+                new = game.apply(move)
+            except IllegalOutput:
+                return None
+            if mine and isinstance(new[0], CardsPlayedEvent):
+                plays.append(OwnPlay(new[0].declared_number, tuple(move.cards or ())))
+            events += new
+        hand = tuple(sorted(game.hands[position.seat].cards))
+        if (tuple(events), tuple(plays), hand) != (position.events, position.own_plays, position.hand):
+            return None
+        return replace(position, turn=game.turn_data())
+
+    def changed(self, seat: int, chance: Random) -> "World":
+        """A world in which one card or two are others, which may be possible or not."""
+        last = next((n for n, move in enumerate(reversed(self.moves)) if move.doubt), len(self.moves))
+        if last and chance.random() < 0.5:
+            return self._played_otherwise(len(self.moves) - 1 - chance.randrange(last), chance)
+        one, other = chance.sample([n for n in range(len(self.hands)) if n != seat], 2)
+        hands = [list(hand) for hand in self.hands]
+        here = chance.randrange(len(hands[one]))
+        there = chance.choice([n for n, card in enumerate(hands[other]) if card != hands[one][here]])
+        hands[one][here], hands[other][there] = hands[other][there], hands[one][here]
+        return replace(self, hands=tuple(map(tuple, hands)))
+
+    def _played_otherwise(self, number: int, chance: Random) -> "World":
+        move = self.moves[number]
+        cards = list(move.cards or ())
+        place = chance.randrange(len(cards))
+        cards[place] = chance.choice([card for card in (JOKER, *NUMBERS) if card != cards[place]])
+        changed = TurnOutput(False, move.number, cards)
+        return replace(self, moves=(*self.moves[:number], changed, *self.moves[number + 1 :]))
+
+
+def pairs(rules: Rules, size: int, deal: int) -> Iterator[tuple[Position, Position]]:
+    """The positions of a sample game for which another world is found, each beside its own in that world."""
+    table, chance = sample_table(rules, size, deal), Random(deal)
+    watcher = Watcher(table, Origin(None, 0, deal, deal))
+    world = World(rules, tuple(tuple(hand.cards) for hand in table.game.hands))
+    while not table.game.over:
+        before = len(watcher.recorded)
+        move = watcher.step()
+        for one in watcher.recorded[before:]:
+            tries = (world.changed(one.position.seat, chance).seen(one.position) for _ in range(_TRIES))
+            other = next((position for position in tries if position is not None), None)
+            if other is not None:
+                yield one.position, other
+        world = replace(world, moves=(*world.moves, move))

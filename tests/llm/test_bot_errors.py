@@ -1,0 +1,32 @@
+"""A model player that fails at a turn plays on, and knows which cards the substitute put down for it (R13)."""
+
+from pathlib import Path
+
+from tests.cli.kit import Shell
+from tests.llm.kit import contender, played, rows
+
+ONCE = """
+from bots.llms.openai_bot import OpenAIBot
+
+
+class OnceBot(OpenAIBot):
+    turn = 0
+
+    def play(self, p):
+        self.turn += 1
+        output = super().play(p)
+        if self.turn in (2, 4):
+            raise RuntimeError("a turn that fails")
+        return output
+"""
+
+
+def test_a_turn_of_the_substitute_is_remembered_as_an_own_play(shell: Shell) -> None:
+    shell.bot("once_bot.py", ONCE, "llms")
+    player = contender("one", "house-honest", bot="OnceBot")
+    said = played(shell, player, games=3, on_bot_error="fallback", rules={"max_turns": 60})
+    assert said.code == 0, said.err
+    (line,) = [line for line in said.out.splitlines() if line.startswith("fallback: ")]
+    failed = int(line.split()[1])
+    assert 3 <= failed <= 6, "the turns that were made to fail, and no later one"
+    assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 20

@@ -1,0 +1,92 @@
+"""A person's seat behind `step`: what he may do changes the game, nothing else does."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
+from dubito.handlers import Entrant, deal_table, play_game
+from dubito.human import GUEST, Guest, Sitting, in_words_to, labels, opponent, set_up, to_me
+from dubito.record import ending
+from dubito.registry import Registry, find_bots
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+
+BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    """The bots of the project."""
+    return find_bots(Path("/nowhere"))
+
+
+def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry) -> None:
+    """The bots beside him meet the streams and the turn data of any other game."""
+    for seed in range(5):
+        setup = set_up(BOTS, Rules(win_rule="contested"), 1, seed, deal=3)
+        entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
+        among = play_game(deal_table(entrants, setup.rules, DealStreams(seed, 3), deal=3))
+        shadow = deal_table(entrants, setup.rules, DealStreams(seed, 3), deal=3)
+        sitting = Sitting(setup, registry)
+        while not sitting.game.over:
+            given = None
+            if sitting.asked:
+                player = shadow.players[1]
+                assert player is not None
+                given = player.play(sitting.game.turn_data())
+            output, events, _ = sitting.step(given)
+            shadow.game.apply(output)
+            shadow.tell(events, shadow.game.turns_played)
+        assert (sitting.game.places, sitting.game.turns) == (among.places, among.turns)
+
+
+def test_what_he_may_not_do_changes_nothing(registry: Registry) -> None:
+    sitting = Sitting(set_up(BOTS, Rules(), 0, 1), registry)
+    before = deepcopy(sitting.game.hands[0].cards)
+    card = before[0]
+    for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
+        with pytest.raises(IllegalOutput):
+            sitting.step(output)
+    assert sitting.game.hands[0].cards == before
+    assert (sitting.game.turns_played, sitting.recorder.outputs, sitting.errors) == (0, [], [])
+    sitting.step(TurnOutput(False, 1, [card]))
+    with pytest.raises(IllegalOutput, match="it is not your turn"):
+        sitting.step(TurnOutput(True))
+    assert sitting.game.turns_played == 1
+
+
+def test_chance_seats_him_as_the_seed_says() -> None:
+    seats = [set_up(BOTS, Rules(), None, seed).seat for seed in range(60)]
+    assert set(seats) == {0, 1, 2, 3}
+    assert seats == [set_up(BOTS, Rules(), None, seed).seat for seed in range(60)]
+    assert set_up(BOTS, Rules(), None, None).seed != set_up(BOTS, Rules(), None, None).seed
+    assert set_up(BOTS, Rules(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
+
+
+def test_a_model_does_not_sit_with_people(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="OpenAIBot asks a model"):
+        opponent(registry, "OpenAIBot")
+
+
+def test_he_is_spoken_to() -> None:
+    label = labels(["You", GUEST, "You", "A puts\0"], 1)
+    assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
+    assert in_words_to(CardsPlayedEvent(1, 7, 2), label) == "You put down 2 cards as 7s."
+    assert in_words_to(CardsPlayedEvent(0, 7, 2), label) == "You 0 puts down 2 cards as 7s."
+    mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
+    assert in_words_to(mine, label) == (
+        "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker out of the game. You pick up 2 cards."
+    )
+    caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
+    assert in_words_to(caught, label) == "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
+
+
+def test_the_end_is_told_to_him(registry: Registry) -> None:
+    sitting = Sitting(set_up(["MrNoDoubt", "MrNoDoubt"], Rules(max_turns=1), 0, 1), registry)
+    *_, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
+    assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
+    assert words[-1] == to_me(ending(sitting.game, sitting.label))
+    assert isinstance(sitting._table.players[0], Guest)

@@ -1,0 +1,221 @@
+"""A person at the terminal: what he reads, types and is told."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from dubito.cli.play import read_move
+from dubito.core_game import Result
+from dubito.errors import UsageError
+from dubito.game_data import TurnOutput
+from dubito.human import Sitting, set_up
+from dubito.record import load, replay
+from dubito.registry import find_bots
+from dubito.rules import Rules
+from dubito.web.frames import dealt
+from tests.cli.kit import REPO, Shell
+from tests.play.conftest import Play
+from tests.web.kit import a_move
+
+SEATED = ("--seed", "4", "--seat", "1")
+HAND = "Your hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker"
+WHATEVER = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000  # one of it is legal
+BAD = "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
+
+
+def test_he_sees_his_hand_the_board_and_how_many_cards_the_others_hold(play: Play) -> None:
+    said = play(*SEATED, typed="2 2\n")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0] == "At the table, in playing order: ClaudeBot, you, AdaptyBoi, StefaBot."
+    assert lines[4] == "The cards are dealt: ClaudeBot holds 14, you hold 14, AdaptyBoi holds 13, StefaBot holds 13."
+    assert lines[5] == "   1. ClaudeBot puts down 3 cards as aces."
+    assert lines[7:10] == [
+        "Cards held: ClaudeBot 11, you 14, AdaptyBoi 13, StefaBot 13.",
+        HAND,
+        "Your turn. On the board: 3 of 3 by ClaudeBot, as aces.",
+    ]
+    assert lines[10] == ">    2. You put down 2 cards as aces."
+    assert lines[-1] == "You leave the table; the game ends here, unfinished."
+    assert said.err == ""
+
+
+def test_no_hand_but_his_own_is_shown(play: Play) -> None:
+    said = play(*SEATED, typed="2 2\n")
+    assert next(line for line in said.out.splitlines() if line.startswith("Your hand: ")) == HAND
+    told = [line for line in said.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
+    assert told
+    assert all("puts down" in line or "doubts" in line or "discards" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("2 2 2 3", "4 cards were played; play 1 to 3."),
+        ("ace", "The hand holds 0 of card 1, not 1."),
+        ("k k", "The hand holds 1 of card 13, not 2."),
+        ("2 as 7", "The number of this round is 1; declare it or None."),
+        ("as 7", "'as' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("14", "'14' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("doubt him", "'doubt' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("\x1b[31m", "'\\x1b[31m' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+        ("x" * 5000, f"'{'x' * 19}…' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
+    ],
+)
+def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str, sentence: str) -> None:
+    said = play(*SEATED, typed=f"{typed}\n\n")
+    assert said.out.splitlines()[10:] == [
+        f"> {sentence}",
+        "> > ",
+        "You leave the table; the game ends here, unfinished.",
+    ]
+    assert (said.code, said.err) == (0, "")
+
+
+def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
+    said = play(*SEATED, typed=b"\xff\xfe\n2\n")
+    assert "is no card" in said.out.splitlines()[10]
+    assert said.out.splitlines()[11] == ">    2. You put down 1 card as aces."
+
+
+def test_the_rules_are_told_on_request(play: Play) -> None:
+    said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
+    assert "- A player who puts down his last card stays until the end of the next player's turn: " in said.out
+    assert " and no joker. All of it is dealt to 4 players" in said.out
+    assert said.out.count("Ctrl-D leaves the table") == 2
+
+
+def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
+    said = play(*SEATED, "--save", "game.json", typed=WHATEVER)
+    assert said.code == 0, said
+    assert any(line.strip() == "record: game.json" for line in said.out.splitlines())
+    assert any(
+        line.startswith("The same cards again: dubito play ClaudeBot AdaptyBoi StefaBot --seed 4")
+        for line in said.out.splitlines()
+    )
+    record = load(Path("game.json").read_text())
+    assert list(replay(record)) == record.story
+    assert record.players == ["ClaudeBot", "Guest", "AdaptyBoi", "StefaBot"]
+    assert (record.seed, record.deal) == (4, 0)
+    assert sum(line.count("You put down") for line in said.out.splitlines()) == sum(
+        line.count("seat 1 puts down") for line in record.story
+    )
+
+
+def _typed(sitting: Sitting) -> str:
+    """What a sensible player would type in this game, which is played with it."""
+    lines = []
+    while not sitting.game.over:
+        given = None
+        if sitting.asked:
+            move = a_move(asdict(dealt(sitting.game, sitting.label, sitting.me)))
+            line = "doubt" if move.get("doubt") else " ".join(map(str, move["cards"]))
+            lines.append(f"{line} as {move['number']}" if "number" in move else line)
+            given = read_move(lines[-1], sitting.game.number)
+        sitting.step(given)
+    return "\n".join(lines)
+
+
+def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
+    seen = set()
+    for seed in range(6):
+        sitting = Sitting(set_up(["RandomBoi"] * 4, Rules(), 0, seed), find_bots(tmp_path))
+        out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
+        result = sitting.game.result(0)
+        assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)
+        assert ("\n  **  A soft win!" in out) == (result is Result.SOFT_WIN)
+        assert ("You lose this one." in out) == (result is Result.LOSS)
+        seen.add(result)
+    assert len(seen) == 3
+
+
+def test_a_seed_not_said_is_drawn_and_told(play: Play) -> None:
+    hands = {play("--seat", "0").out for _ in range(2)}
+    assert len(hands) == 2
+
+
+@pytest.mark.parametrize("leaves", ["Ctrl-C", "Ctrl-D"])
+def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
+    command = [sys.executable, "-m", "dubito", "play", *SEATED]
+    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as game:
+        assert game.stdout is not None
+        assert game.stdin is not None
+        while not (line := game.stdout.readline()).startswith("Your turn"):
+            assert line
+        game.stdin.write("2 2\n")
+        game.stdin.flush()
+        assert game.stdout.readline() == ">    2. You put down 2 cards as aces.\n"
+        while not game.stdout.readline().startswith("Your turn"):
+            pass
+        if leaves == "Ctrl-C":
+            game.send_signal(signal.SIGINT)
+        out, err = game.communicate()
+    if leaves == "Ctrl-C":
+        assert (game.returncode, err.strip()) == (130, "dubito: stopped by Ctrl-C")
+    else:
+        assert (game.returncode, err) == (0, "")
+        assert out.endswith("\nYou leave the table; the game ends here, unfinished.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2\n"),
+        (("ClaudeBot",) * 8, "dubito: Dubito needs 3 to 8 players, not 9\n"),
+        (("ClaudeBot", "ClaudBot"), "dubito: no bot is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
+        (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot asks a model, which needs a run's settings: "),
+        (("--seat", "4"), "dubito: seat: 4 is not between 0 and 3\n"),
+        (("--jokers", "3"), "dubito: jokers: 3 is not between 0 and 2\n"),
+        (("--win-rule", "x"), "dubito: win_rule: 'x' is neither 'immediate' nor 'contested'\n"),
+        (("--seed", "-1"), "dubito: Invalid value for '--seed': "),
+        (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: there is no folder no/such\n"),
+    ],
+)
+def test_mistakes_are_one_sentence(play: Play, words: tuple[str, ...], sentence: str) -> None:
+    said = play(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1
+
+
+def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell: Shell) -> None:
+    shell.bot("bad.py", BAD)
+    said = play("Bad", "StefaBot", "--seed", "1", "--seat", "1", typed=WHATEVER)
+    assert said.code == 0
+    assert "   1. Bad has failed: RandomBoi's rules play its turn." in said.out.splitlines()
+    assert said.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "output"),
+    [
+        ("doubt", 7, TurnOutput(True)),
+        ("D", 7, TurnOutput(True)),
+        ("7 7 joker", 7, TurnOutput(False, None, [7, 7, 0])),
+        ("7 7 joker", 0, TurnOutput(False, 7, [7, 7, 0])),
+        ("7, king  *", 0, TurnOutput(False, None, [7, 13, 0])),
+        ("a j q k", 3, TurnOutput(False, None, [1, 11, 12, 13])),
+        ("1 11 12 13", 3, TurnOutput(False, None, [1, 11, 12, 13])),
+        ("Ace Jack as QUEENS", 0, TurnOutput(False, 12, [1, 11])),
+        ("1 10 0 as 6s", 0, TurnOutput(False, 6, [1, 10, 0])),
+        ("2 as sixes", 0, TurnOutput(False, 6, [2])),
+        ("joker", 0, TurnOutput(False, None, [0])),
+    ],
+)
+def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None:
+    assert read_move(line, number) == output
+
+
+@pytest.mark.parametrize("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
+def test_what_nobody_can_read(line: str) -> None:
+    with pytest.raises(UsageError, match="is no card: type"):
+        read_move(line, 0)

@@ -1,0 +1,45 @@
+"""The runs and reports that most tests read, made once; the browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.report.browser import CHROMIUM, Browser, started
+from tests.report.kit import hand_written, models, reported, stating
+
+
+@pytest.fixture(scope="session")
+def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of hand-written bots with its report."""
+    folder = tmp_path_factory.mktemp("bots") / "run"
+    hand_written(folder)
+    reported(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of two model players with its report."""
+    folder = tmp_path_factory.mktemp("models") / "run"
+    models(folder)
+    reported(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stating_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a model player that states probabilities, with its report."""
+    folder = tmp_path_factory.mktemp("stating") / "run"
+    stating(folder)
+    reported(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here, so no page was opened: install the package `chromium`")
+    with started() as browser:
+        yield browser

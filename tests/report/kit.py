@@ -1,0 +1,112 @@
+"""What the tests of the report share: two small runs, what is on a page, and the words that must never run."""
+
+import csv
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.experiment.runner import Run
+from dubito.report.site import write_report
+from tests.experiment.kit import REPO, experiment, played, registry
+from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small
+
+SCRIPT: Final = "<script>window.ran = 1</script>"
+TEMPLATE: Final = "{{ 7 * 7 }}{% raw %}"
+HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
+
+
+def hand_written(folder: Path, games: int = 60, **config: Any) -> Run:
+    """A run of hand-written bots, two of which have names to be careful with."""
+    named = [{"bot": "RandomBoi", "name": SCRIPT}, {"bot": "SusBoi", "name": TEMPLATE}]
+    settings: dict[str, Any] = {"table_sizes": [3, 5], "bots": ["StefaBot", "UsualBot", *named]}
+    return played(experiment(games=games, **settings | config), folder)
+
+
+def models(folder: Path, games: int = 12) -> Run:
+    """A run of two model players in turn: one is asked again now and then, one fails now and then."""
+
+    def answer(heard: Heard) -> Said:
+        question = heard.conversation[-1]["content"]
+        if heard.protocol == "messages" and "queens" in question:
+            return says(heard.protocol, HOSTILE)
+        if not heard.re_asked and "kings" in question:
+            return says(heard.protocol, HOSTILE)
+        return says(heard.protocol)
+
+    with Server(answer) as server:
+        both = asker(server, name="asked again"), asker(server, "messages", name=f"fails {SCRIPT}", reasks=0)
+        return ran(small(*both, games=games, turns=30), folder)
+
+
+def stating(folder: Path) -> Run:
+    """A run of a model player that states probabilities."""
+    return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=10, turns=40), folder)
+
+
+def reported(run: Path, **options: Any) -> Path:
+    """The folder of the report of a run."""
+    return write_report(run, registry(), REPO, **options).parent
+
+
+def data(report: Path, key: str) -> list[dict[str, Any]]:
+    """The rows of a table, from its JSON."""
+    rows: list[dict[str, Any]] = json.loads((report / "data" / f"{key}.json").read_text())["rows"]
+    return rows
+
+
+def records(report: Path, key: str) -> list[dict[str, str]]:
+    """The rows of a table, from its CSV."""
+    with (report / "data" / f"{key}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Seen(HTMLParser):
+    """A page as a browser takes it apart: elements with attributes, the cells of its tables, the JSON in it."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.json: list[Any] = []
+        self.words = ""
+        self._table = self._in = ""
+        self._script = ""
+        self._cell = False
+        self.feed(page.read_text())
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        attributes = dict(attrs)
+        self.elements.append((tag, attributes))
+        self._in = tag
+        if tag == "div" and attributes.get("class") == "block":
+            self._table = attributes["id"] or ""
+            self.tables[self._table] = []
+        elif tag == "tr" and self._table:
+            self.tables[self._table].append([])
+        elif tag in ("td", "th") and self._table:
+            self.tables[self._table][-1].append("")
+            self._cell = True
+        elif tag == "script":
+            self._script = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        """An element ends."""
+        if tag == "script" and self._script:
+            self.json.append(json.loads(self._script))
+        if tag in ("td", "th"):
+            self._cell = False
+        if tag == "table":
+            self._table = ""
+        self._in = ""
+
+    def handle_data(self, data: str) -> None:
+        """A text between two tags."""
+        if self._in == "script":
+            self._script += data
+            return
+        self.words += data
+        if self._table and self._cell:
+            self.tables[self._table][-1][-1] += data

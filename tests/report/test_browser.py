@@ -1,0 +1,155 @@
+"""The pages in a real browser, opened from disk with no network."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.report.browser import Browser
+from tests.report.kit import HOSTILE, SCRIPT, Seen, reported, stating
+
+RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
+
+
+def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
+    """A page of a game, and where in it is a decision at one of these nodes with so many attempts."""
+    for page in sorted((run / "report" / "games").glob("*.html")):
+        (game,) = Seen(page).json
+        for place, decision in enumerate(game["decisions"]):
+            if decision["node"] in nodes and len(decision["attempts"]) == attempts:
+                return page, decision["turn"], place
+    raise AssertionError("no such decision")
+
+
+@RUNS
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_every_page_opens_without_an_error(
+    which: str, width: int, dark: bool, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    run: Path = request.getfixturevalue(which)
+    pages = [path for path in (run / "report").rglob("*.html") if path.parent.name != "games"]
+    for page in [*pages, run / "report" / "games" / "0.html"]:
+        browser.open(page, width=width, dark=dark)
+        assert browser.errors == []
+        assert all(address.startswith(("file:", "data:", "about:")) for address in browser.asked), browser.asked
+        assert browser.value("document.documentElement.scrollWidth") <= width, page
+        assert browser.value("window.ran") is None
+        charts = browser.value("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
+        assert all(paths > 5 for paths in charts), (page, charts)
+        assert len(charts) > 0 or page.name in ("games.html", "0.html")
+
+
+def test_a_chart_is_where_its_numbers_are(bots_run: Path, browser: Browser) -> None:
+    """The better of two bots stands further to the right, by as much as the axis says."""
+    browser.open(bots_run / "report" / "index.html")
+    spec = json.loads(browser.text("figure.chart script"))
+    scores = [point[0] for point in spec["series"][0]["points"]]
+    dots = browser.value(
+        "(c => c.getOption().series[0].data.map(d => c.convertToPixel({xAxisIndex: 0}, d[0])))"
+        "(echarts.getInstanceByDom(document.querySelector('.drawing')))"
+    )
+    assert len(dots) == len(scores)
+    assert dots == sorted(dots, reverse=True)
+    assert (dots[0] - dots[1]) / (dots[0] - dots[-1]) == pytest.approx(
+        (scores[0] - scores[1]) / (scores[0] - scores[-1]), abs=1e-3
+    )
+
+
+def test_names_in_charts_are_whole(bots_run: Path, browser: Browser) -> None:
+    browser.open(bots_run / "report" / "index.html", width=390)
+    drawn = browser.value("document.querySelector('.drawing').textContent")
+    assert SCRIPT.replace(" ", "") in drawn.replace(" ", "").replace("\n", "")
+    outside = browser.value(
+        "(box => [...document.querySelectorAll('.drawing text')].filter(t => { const r = t.getBoundingClientRect(); "
+        "return r.left < box.left - 1 || r.right > box.right + 1; }).map(t => t.textContent))"
+        "(document.querySelector('.drawing').getBoundingClientRect())"
+    )
+    assert outside == []
+
+
+def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, browser: Browser) -> None:
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Seen(page).json
+    last = len(game["turns"])
+    browser.open(page)
+    assert browser.text("#turn").startswith("the deal")
+    for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
+        browser.key(key)
+        assert browser.value("location.hash") == f"#turn={expected}"
+    browser.click("[data-go=on]")
+    assert browser.text("#turn").startswith(f"turn 1 of {last}")
+    assert browser.text("#said") == browser.text(".story li")
+    browser.open(page, f"#turn={last}")
+    assert browser.text("#turn").startswith(f"turn {last} of {last}")
+    assert game["ending"] in browser.text("#said")
+    browser.open(page, "#turn=3")
+    assert browser.text("#turn").startswith("turn 3 ")
+    assert browser.errors == []
+
+
+def test_hands_can_be_hidden(bots_run: Path, browser: Browser) -> None:
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Seen(page).json
+    browser.open(page)
+    assert browser.value("document.querySelectorAll('#seats .card').length") == 54
+    browser.key("h")
+    assert browser.value("document.querySelectorAll('#seats .card').length") == 0
+    assert f"{len(game['hands'][0])} cards" in browser.text("#seats li")
+    browser.key("ArrowRight")
+    assert "really" not in browser.text("#pile")
+    browser.click("#open")
+    assert "really" in browser.text("#pile")
+
+
+def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, browser: Browser) -> None:
+    page, turn, place = game_with(models_run)
+    (game,) = Seen(page).json
+    decision = game["decisions"][place]
+    browser.open(page, f"#turn={turn}")
+    words = browser.text("#decisions")
+    history = browser.value("document.querySelectorAll('.story li').length")
+    assert f"Node {decision['node']}: {'yes' if decision['answer'] else 'no'}" in words
+    assert "You play Dubito" in words
+    assert f"You are seat {decision['seat']}." in words
+    assert '{"answer": true}' in words
+    assert history == len(game["turns"])
+    claimed = game["turns"][turn - 2]["claimed"]
+    assert f"as {claimed}. Do you doubt?" in words
+    assert browser.errors == []
+
+
+def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, browser: Browser) -> None:
+    page, turn, _ = game_with(models_run, "ABCDE", attempts=2)
+    browser.open(page, f"#turn={turn}")
+    assert HOSTILE in browser.text("#decisions")
+    assert "Asked again" in browser.text("#decisions")
+    assert browser.value("window.ran") is None
+    assert browser.value("document.querySelectorAll('#decisions script, #decisions img').length") == 0
+    assert browser.errors == []
+
+
+def test_a_decision_says_where_its_reply_came_from_and_what_it_cost(
+    models_run: Path, stating_run: Path, tmp_path: Path, browser: Browser
+) -> None:
+    page, turn, _ = game_with(models_run)
+    browser.open(page, f"#turn={turn}")
+    assert "from live · 1 call" in browser.text("#decisions .cost")
+    assert "100 tokens in, 0 of them cached, 20 out · no price is known" in browser.text("#decisions .cost")
+    (tmp_path / "cache").symlink_to(stating_run.parent / "cache")
+    stating(tmp_path / "run")
+    reported(tmp_path / "run")
+    page, turn, _ = game_with(tmp_path / "run")
+    browser.open(page, f"#turn={turn}")
+    assert browser.text("#decisions .cost").startswith("from cache · ")
+    assert browser.text("#decisions .cost").endswith(" · no call")
+
+
+def test_the_list_of_games_is_searched(bots_run: Path, browser: Browser) -> None:
+    browser.open(bots_run / "report" / "games.html")
+    browser.value("(f => { f.value = 'stefabot usualbot'; f.dispatchEvent(new Event('input')); })(filter)")
+    left = browser.value(
+        "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.textContent)"
+    )
+    assert 0 < len(left) < 60
+    assert all("StefaBot" in row and "UsualBot" in row for row in left)
+    assert browser.text("#found") == f"{len(left)} of 60 shown here"

@@ -1,0 +1,197 @@
+"""The games of a report: which are chosen, that they are told as they were, and that none is shown wrongly."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.cli.report import report as command
+from dubito.errors import UsageError
+from dubito.experiment.outcome import Outcome, unpack
+from dubito.registry import find_bots
+from dubito.report.site import write_report
+from tests.experiment.kit import REPO, registry
+from tests.llm.kit import rows
+from tests.report.kit import Seen, data, hand_written, reported
+
+LATER = "SELECT outcome FROM games WHERE game >= 10"
+
+
+def len_of(outcome: Outcome) -> int:
+    return outcome.turns + outcome.free_turns
+
+
+def game_of(report: Path, number: int) -> Any:
+    (game,) = Seen(report / "games" / f"{number}.html").json
+    return game
+
+
+def story(report: Path, number: int) -> str:
+    return Seen(report / "games" / f"{number}.html").words
+
+
+@pytest.mark.parametrize("which", ["bots_run", "models_run"])
+def test_every_game_of_a_small_run_is_there(which: str, request: pytest.FixtureRequest) -> None:
+    run: Path = request.getfixturevalue(which)
+    listed = data(run / "report", "games")
+    assert [row["game"] for row in listed] == [str(game) for game in range(len(listed))]
+    for row in listed:
+        game = game_of(run / "report", int(row["game"]))
+        assert len(game["turns"]) == row["turns"] + row["free_turns"]
+        assert len(game["names"]) == row["size"]
+
+
+def test_states_are_whole(bots_run: Path) -> None:
+    """No card is lost between two turns but by discards, and jokers of wrong doubts."""
+    game = game_of(bots_run / "report", 0)
+    hands = list(game["hands"])
+    assert sum(map(len, hands)) == 54
+    for number, turn in enumerate(game["turns"]):
+        before = list(hands)
+        for seat, hand in turn["hands"].items():
+            hands[int(seat)] = hand
+        if "cards" in turn:
+            assert sorted(before[turn["seat"]]) == sorted(hands[turn["seat"]] + turn["cards"])
+            assert turn["pile"] <= number
+            pile = game["turns"][turn["pile"] : number + 1]
+            assert len({play["claimed"] for play in pile}) == 1
+        else:
+            assert turn["pile"] == number + 1
+
+
+def test_decisions_stand_at_their_turn(models_run: Path) -> None:
+    asked = dict(rows(models_run, "SELECT game, count(*) FROM decisions GROUP BY game"))
+    for number, count in asked.items():
+        game = game_of(models_run / "report", number)
+        assert len(game["decisions"]) == count
+        for decision in game["decisions"]:
+            turn = game["turns"][decision["turn"] - 1]
+            assert turn["seat"] == decision["seat"]
+            if decision["node"] == "C":
+                assert ("cards" not in turn) == decision["answer"]
+
+
+def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
+    own = tmp_path / "bots" / "manual"
+    own.mkdir(parents=True)
+    text = (REPO / "bots" / "manual" / "always_truthful.py").read_text().replace("AlwaysTruthful", "MyBot")
+    (own / "my_bot.py").write_text(text)
+    from dubito.experiment.config import check, resolve
+    from dubito.experiment.runner import play
+    from tests.experiment.kit import means
+
+    found = find_bots(tmp_path)
+    config = {"games": 20, "table_sizes": [3], "bots": ["MyBot", "StefaBot", "RandomBoi"]}
+    how = means(tmp_path / "run")
+    play(
+        resolve(check(config, "x"), found), tmp_path / "run", how.__class__(found, 1, how.calls, how.stop, how.progress)
+    )
+    (own / "my_bot.py").write_text(text + "\n# changed\n")
+    report = write_report(tmp_path / "run", find_bots(tmp_path), tmp_path).parent
+    links = {row["game"] for row in data(report, "games")}
+    there = {path.stem for path in (report / "games").glob("*.html")}
+    with_it = {row["game"] for row in data(report, "games") if "MyBot" in row["seats"]}
+    assert there == links - with_it
+    assert with_it
+    assert there
+    assert "the file of MyBot was changed since" in Seen(report / "games.html").words
+
+
+def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=4)
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
+        ((row,),) = connection.execute("SELECT outcome FROM games WHERE game = 2").fetchall()
+        changed = row[:4] + bytes([row[4] ^ 1]) + row[5:]
+        connection.execute("UPDATE games SET outcome = ? WHERE game = 2", (changed,))
+    report = reported_unscanned(tmp_path / "run")
+    assert {path.stem for path in (report / "games").glob("*.html")} == {"0", "1", "3"}
+    assert "played again it ends otherwise" in Seen(report / "games.html").words
+
+
+def reported_unscanned(run: Path) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dubito.report.scan.SCANNED", 0)
+        return reported(run)
+
+
+def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_written(tmp_path / "run", games=100)
+    monkeypatch.setattr("dubito.report.choice.FIRST", 10)
+    report = reported(tmp_path / "run")
+    listed = data(report, "games")
+    assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]
+    lengths = sorted((len_of(unpack(row)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
+    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:20]
+    assert "30 of 100 games: the first 10, and the 20 longest others" in Seen(report / "games.html").words
+
+
+def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=30)
+    assert [row["game"] for row in data(reported(tmp_path / "run", games="5, 0,17"), "games")] == ["0", "5", "17"]
+    assert len(data(reported(tmp_path / "run", games="all"), "games")) == 30
+
+
+@pytest.mark.parametrize(
+    ("games", "sentence"),
+    [("30", "keeps the games 0 to 29"), ("-1", "numbers as in 0,5,17"), ("a", "not 'a'"), ("", "not ''")],
+)
+def test_games_that_are_not_there_are_refused(bots_run: Path, tmp_path: Path, games: str, sentence: str) -> None:
+    hand_written(tmp_path / "run", games=30)
+    with pytest.raises(UsageError, match=sentence):
+        reported(tmp_path / "run", games=games)
+    assert not (tmp_path / "run" / "report").exists()
+
+
+def test_pages_that_grow_too_large_are_left_out_and_said(
+    models_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dubito.report.games._BYTES", 60_000)
+    report = reported(models_run, output=tmp_path / "report")
+    assert 0 < len(list((report / "games").glob("*.html"))) < 12
+    assert "would become too large" in Seen(report / "games.html").words
+
+
+def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is no report: choose another --output"):
+        reported(bots_run, output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_report_is_written_over_with_the_same_bytes(bots_run: Path, tmp_path: Path) -> None:
+    def bytes_of(report: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(report)): path.read_bytes() for path in report.rglob("*") if path.is_file()}
+
+    first = bytes_of(reported(bots_run, output=tmp_path / "r"))
+    (tmp_path / "r" / "games" / "999.html").write_text("old")
+    assert bytes_of(reported(bots_run, output=tmp_path / "r")) == first
+
+
+def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=4)
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
+        for table in ("games", "chunks", "tally"):
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608
+    with pytest.raises(UsageError, match="keeps no finished game"):
+        reported(tmp_path / "run")
+    with pytest.raises(UsageError, match="is no run folder"):
+        reported(tmp_path)
+
+
+def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=4)
+    manifest = yaml.safe_load((tmp_path / "run" / "manifest.yaml").read_text())
+    (tmp_path / "run" / "manifest.yaml").write_text(yaml.safe_dump(manifest | {"games": 10}))
+    assert "unfinished: 4 of 10 games" in Seen(reported(tmp_path / "run") / "index.html").words
+
+
+def test_the_command_says_where_the_report_is(
+    bots_run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command.main([str(bots_run), "--output", str(tmp_path / "r"), "--games", "1"], standalone_mode=False)
+    assert capsys.readouterr().out == f"report: {tmp_path / 'r' / 'index.html'}\n"
+    assert [row["game"] for row in data(tmp_path / "r", "games")] == ["1"]
+    assert registry()

@@ -1,0 +1,90 @@
+"""Every page: foreign text is shown and never run, nothing is loaded from elsewhere, every link leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dubito.report.render import embedded
+from dubito.report.texts import Texts
+from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Seen
+
+RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
+
+
+def pages(run: Path) -> dict[Path, Seen]:
+    found = {path: Seen(path) for path in sorted((run / "report").rglob("*.html"))}
+    assert len(found) > 10
+    return found
+
+
+@RUNS
+def test_no_script_but_our_own(which: str, request: pytest.FixtureRequest) -> None:
+    for path, page in pages(request.getfixturevalue(which)).items():
+        for tag, attributes in page.elements:
+            assert not any(name.startswith("on") for name in attributes), path
+            assert tag != "img", path
+            if tag == "script" and attributes.get("type") != "application/json":
+                source = path.parent / (attributes["src"] or "")
+                assert source.name in ("echarts.min.js", "report.js", "viewer.js", "shared.js")
+                assert source.exists()
+
+
+@RUNS
+def test_nothing_is_loaded_from_elsewhere_and_no_link_is_broken(which: str, request: pytest.FixtureRequest) -> None:
+    for path, page in pages(request.getfixturevalue(which)).items():
+        for _, attributes in page.elements:
+            for address in (attributes.get("src"), attributes.get("href")):
+                if address and not address.startswith("data:"):
+                    assert "//" not in address, path
+                    file, _, _ = address.partition("#")
+                    assert not file or (path.parent / file).exists(), (path, address)
+    css = (request.getfixturevalue(which) / "report" / "static" / "report.css").read_text()
+    assert not re.search(r"url\(|@import", css)
+
+
+def test_names_are_shown_as_they_are(bots_run: Path) -> None:
+    page = pages(bots_run)[bots_run / "report" / "index.html"]
+    names = [cells[0] for cells in page.tables["ranking"]]
+    assert SCRIPT in names
+    assert TEMPLATE in names
+
+
+def test_a_hostile_reply_is_shown_as_it_is(models_run: Path) -> None:
+    shown = 0
+    for path, page in pages(models_run).items():
+        if path.parent.name == "games":
+            (game,) = page.json
+            for decision in game["decisions"]:
+                for attempt in decision["attempts"]:
+                    reply = "".join(
+                        "".join(game["pieces"][first:end])
+                        for first, end in zip(attempt["reply"][::2], attempt["reply"][1::2], strict=True)
+                    )
+                    shown += reply == HOSTILE
+    assert shown > 0
+
+
+@given(st.text())
+def test_embedded_text_ends_no_element(text: str) -> None:
+    assert "<" not in embedded(text + HOSTILE)
+
+
+LINES = st.lists(st.sampled_from(["a\n", "b\n", '"key":1,', '"', "\n", "\r", "\u2028", ",", "c"])).map("".join)
+
+
+@given(st.lists(LINES))
+def test_texts_are_kept_as_they_are(texts: list[str]) -> None:
+    kept = Texts()
+    runs = [kept.add(text) for text in texts]
+    assert [kept.read(run) for run in runs] == texts
+    assert len(set(kept.pieces)) == len(kept.pieces)
+
+
+def test_a_very_long_text_is_cut_and_says_so() -> None:
+    kept = Texts()
+    text = kept.read(kept.add("x" * 50_000))
+    assert len(text) < 21_000
+    assert text.endswith("[cut here: 30,000 more characters lie in run.db]")

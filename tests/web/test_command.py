@@ -1,0 +1,66 @@
+"""`dubito web` in a process of its own, as a user has it."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from dubito.cli.web import web as command
+from dubito.errors import UsageError
+from tests.cli.kit import started
+from tests.web.kit import BOTS, Browser
+
+
+def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
+    browser = Browser(0)
+    for visit in range(2):
+        with started(tmp_path, "web", "--port", "0") as process:
+            assert process.stdout is not None
+            address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
+            assert folder.startswith("games are kept in games; Ctrl-C ends it")
+            browser.port = int(address.removesuffix("/").rpartition(":")[2])
+            assert address == f"http://127.0.0.1:{browser.port}/"
+            view = browser.sit(BOTS, seat=0) if visit == 0 else browser.view()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate()
+        assert (process.returncode, out, err) == (0, "ended\n", "")
+    assert view["asked"]
+    assert len(list((tmp_path / "games" / "running").iterdir())) == 1
+
+
+def test_another_host_has_a_warning(tmp_path: Path) -> None:
+    with started(tmp_path, "web", "--port", "0", "--host", "0.0.0.0") as process:  # noqa: S104, what is warned of
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2])
+        host = {"Host": f"192.0.2.1:{port}"}
+        assert Browser(port)("GET", "/", headers=host).status == 200
+        assert Browser(port)("GET", "/", headers={"Host": f"evil.example:{port}"}).status == 421
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert err == "Everybody who can reach 0.0.0.0 can play and see the saved games: there is no password.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
+        (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid: "),
+        (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),
+    ],
+)
+def test_mistakes_have_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    with pytest.raises(UsageError) as caught:
+        command.main(["--port", "0", *words], standalone_mode=False)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_port_in_use_has_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError) as caught:
+        command.main(["--port", str(taken.getsockname()[1])], standalone_mode=False)
+    assert "(address already in use): choose another port, or 0 for a free one" in str(caught.value)

@@ -1,0 +1,246 @@
+"""Every request that may not be: a clear 4xx, one sentence, and nothing changed."""
+
+import http.client
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.kit import Answer, Browser, Served, served
+
+Request = Callable[[Browser, Any], Answer]
+
+
+def _move(**move: Any) -> Request:
+    return lambda browser, view: browser.post("/api/moves", {"turn": view["turn"]} | move)
+
+
+def _raw(body: bytes, **headers: str) -> Request:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda browser, _: browser("POST", "/api/moves", body, named)
+
+
+def _legal(view: Any) -> dict[str, Any]:
+    return {"turn": view["turn"], "cards": view["frames"][-1]["hand"][:1], "number": 7}
+
+
+def _from(**headers: str) -> Request:
+    """A move that would be legal, if it did not come from there."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda browser, view: browser.post("/api/moves", _legal(view), named)
+
+
+def _foreign_card(browser: Browser, view: Any) -> Answer:
+    hand = view["frames"][-1]["hand"]
+    foreign = next(card for card in range(1, 14) if card not in hand)
+    return browser.post("/api/moves", {"turn": view["turn"], "cards": [foreign], "number": 1})
+
+
+def _a_card_twice(browser: Browser, view: Any) -> Answer:
+    hand = view["frames"][-1]["hand"]
+    single = next(card for card in hand if hand.count(card) == 1)
+    return browser.post("/api/moves", {"turn": view["turn"], "cards": [single, single], "number": 1})
+
+
+def _seven_cards(browser: Browser, view: Any) -> Answer:
+    cards = view["frames"][-1]["hand"][:7]
+    return browser.post("/api/moves", {"turn": view["turn"], "cards": cards, "number": 1})
+
+
+REQUESTS: dict[str, tuple[Request, int, str]] = {
+    "seven cards": (_seven_cards, 400, "7 cards were played; play 1 to 3."),
+    "no cards": (_move(cards=[], number=1), 400, "0 cards were played; play 1 to 3."),
+    "neither": (_move(), 400, "Cards is None, not a list of 1 to 3 cards."),
+    "foreign card": (_foreign_card, 400, "The hand holds 0 of card "),
+    "a card twice": (_a_card_twice, 400, "The hand holds 1 of card "),
+    "negative card": (_move(cards=[-1], number=1), 400, "There is no card -1."),
+    "card 14": (_move(cards=[14], number=1), 400, "There is no card 14."),
+    "a very large card": (_move(cards=[10**40], number=1), 400, "There is no card of type int."),
+    "number 99": (
+        lambda browser, view: browser.post("/api/moves", _legal(view) | {"number": 99}),
+        400,
+        "An opening declares a number from 1 to 13, not 99.",
+    ),
+    "no number": (
+        lambda browser, view: browser.post("/api/moves", _legal(view) | {"number": None}),
+        400,
+        "An opening declares a number from 1 to 13, not None.",
+    ),
+    "doubt of nothing": (_move(doubt=True), 400, "There is no doubting on an empty board."),
+    "a text as a card": (_move(cards=["7"], number=1), 400, "This request cannot be read: cards.0: "),
+    "a bool as a card": (_move(cards=[True], number=1), 400, "This request cannot be read: cards.0: "),
+    "a number as a doubt": (_move(doubt=1), 400, "This request cannot be read: doubt: "),
+    "unknown field": (_move(hand=[1]), 400, "This request cannot be read: hand: "),
+    "an earlier turn": (
+        lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": -1}),
+        409,
+        "This move is for turn -1, and 0 turns have been played.",
+    ),
+    "a later turn": (
+        lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": 3}),
+        409,
+        "This move is for turn 3, and 0 turns have been played.",
+    ),
+    "no JSON": (_raw(b"{"), 400, "This request cannot be read: the file: "),
+    "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "This request cannot be read: "),
+    "a list": (_raw(b"[]"), 400, "This request cannot be read: "),
+    "deep nesting": (_raw(b"[" * 4000), 400, "This request cannot be read: "),
+    "oversized": (_raw(b" " * 5000), 413, "The body is longer than 4,096 bytes."),
+    "much oversized": (_raw(b" " * (1 << 19)), 413, "The body is longer than 4,096 bytes."),
+    "a form": (_from(Content_Type="application/x-www-form-urlencoded"), 415, "The body has to be application/json."),
+    "plain text": (_from(Content_Type="text/plain"), 415, "The body has to be application/json."),
+    "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not answered."),
+    "no origin": (_from(Origin="null"), 403, "Requests from other sites are not answered."),
+    "another port": (_from(Origin="http://127.0.0.1:1"), 403, "Requests from other sites are not answered."),
+    "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not answered."),
+    "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not answered."),
+    "wrong Host": (_from(Host="evil.example"), 421, "This server is not called what the request calls it (Host)."),
+    "a Host that ends well": (_from(Host="evil.localhost"), 421, "This server is not called "),
+    "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server is not called "),
+    "no Host": (_from(Host=""), 421, "This server is not called "),
+    "a broken Host": (_from(Host="[::1"), 421, "This server is not called "),
+}
+
+
+@pytest.fixture(scope="module")
+def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Somebody who opens the game; no test changes his table."""
+    with served(tmp_path_factory.mktemp("games")) as server:
+        browser = server.browser()
+        yield server, browser, browser.sit(seat=0)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_it_is_refused_and_changes_nothing(seated: tuple[Served, Browser, Any], name: str) -> None:
+    server, browser, view = seated
+    request, status, sentence = REQUESTS[name]
+    before = _files(server)
+    answer = request(browser, view)
+    assert (answer.status, list(answer.json)) == (status, ["error"]), answer
+    assert answer.json["error"].startswith(sentence), answer
+    assert answer.json["error"].count("\n") == 0
+    assert answer.headers["content-type"] == "application/json"
+    assert _files(server) == before
+    assert browser.view() == view
+
+
+def _files(server: Served) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in server.folder.rglob("*.json")}
+
+
+def test_a_legal_move_is_taken_with_the_headers_of_a_browser(server: Served, browser: Browser) -> None:
+    for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "localhost:9000", "[::1]:1"):
+        headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+        assert browser.post("/api/moves", _legal(browser.sit(seat=0)), headers).status == 200
+
+
+def test_after_the_end_nothing_is_played(browser: Browser) -> None:
+    end = browser.to_the_end(browser.sit())
+    answer = browser.post("/api/moves", {"turn": end["turn"], "cards": [1], "number": 1})
+    assert (answer.status, answer.json) == (409, {"error": "The game is over."})
+
+
+def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
+    view = browser.sit(seat=0)
+    for cookie in (None, "", "x", "../../games", '"', "ä" * 300):
+        stranger = Browser(server.port, cookie)
+        for answer in (stranger("GET", "/api/table"), stranger.post("/api/moves", _legal(view))):
+            assert (answer.status, answer.json) == (404, {"error": "You have no game here: choose your bots first."})
+    assert browser.view() == view
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"bots": ["ClaudeBot"]}, "This request cannot be read: bots: "),
+        ({"bots": ["ClaudeBot"] * 8}, "This request cannot be read: bots: "),
+        ({"bots": ["ClaudeBot", "ClaudBot"]}, "No bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
+        ({"bots": ["ClaudeBot", "OpenAIBot"]}, "OpenAIBot asks a model, which needs a run's settings: "),
+        ({"jokers": 3}, "Jokers: 3 is not between 0 and 2."),
+        ({"win_rule": "never"}, "This request cannot be read: win_rule: "),
+        ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
+        ({"seat": -1}, "Seat: -1 is not between 0 and 3."),
+        ({"seed": -1}, "This request cannot be read: seed: "),
+        ({"seed": 2**53}, "This request cannot be read: seed: "),
+        ({"seed": 1.5}, "This request cannot be read: seed: "),
+        ({"hands": []}, "This request cannot be read: hands: "),
+    ],
+)
+def test_a_table_that_cannot_be(server: Served, browser: Browser, asked: dict[str, Any], sentence: str) -> None:
+    answer = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot", "MrDoubt"]} | asked)
+    assert answer.status == 400
+    assert answer.json["error"].startswith(sentence)
+    assert browser.cookie is None
+    assert _files(server) == {}
+
+
+def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bots" / "manual").mkdir(parents=True)
+    source = "import random\nfrom bots.base import BotBase\nclass Dicer(BotBase): ...\n"
+    (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
+    with served(tmp_path) as server:
+        answer = server.browser().post("/api/table", {"bots": ["Dicer", "StefaBot"]})
+        assert (answer.status, answer.json["error"][:46]) == (400, "Dicer draws from randomness that no seed reach")
+        assert "Dicer" not in server.browser()("GET", "/").text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/games/none", 404),
+        ("GET", "/games/..%2Frunning%2Fx", 404),
+        ("GET", "/static/../app.py", 404),
+        ("GET", "/static/%2e%2e/app.py", 404),
+        ("GET", "/api/games/none", 404),
+        ("GET", "/api/moves", 405),
+        ("GET", "/api/table?since=x", 400),
+        ("GET", "/rules?players=9", 400),
+        ("GET", "/rules?jokers=-1", 400),
+        ("GET", "/rules?win_rule=%3Cscript%3E", 400),
+        ("DELETE", "/api/table", 415),
+        ("PUT", "/", 415),
+    ],
+)
+def test_there_is_no_such_page(browser: Browser, method: str, path: str, status: int) -> None:
+    answer = browser(method, path)
+    assert answer.status == status
+    assert "<script>" not in answer.text
+    if path.startswith("/api/"):
+        assert list(answer.json) == ["error"]
+
+
+def test_a_page_may_be_linked_to_but_not_asked_by_another_site(browser: Browser) -> None:
+    browser.sit()
+    away = {"Sec-Fetch-Site": "cross-site"}
+    assert browser("GET", "/table", headers=away).status == 200
+    assert browser("GET", "/api/table", headers=away).status == 403
+
+
+def test_every_answer_is_kept_in_its_place(browser: Browser) -> None:
+    browser.sit()
+    for path in ("/", "/table", "/rules", "/games", "/static/play.js", "/api/table", "/nowhere", "/api/nowhere"):
+        headers = browser("GET", path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'; ")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_the_cookie_is_for_this_site_and_no_script(browser: Browser) -> None:
+    cookie = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot"]}).headers["set-cookie"].casefold()
+    assert "; httponly" in cookie
+    assert "; samesite=strict" in cookie
+    assert len(browser.cookie or "") >= 32
+
+
+def test_a_body_in_pieces_counts_as_a_whole(server: Served, browser: Browser) -> None:
+    browser.sit(seat=0)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {"Content-Type": "application/json", "Cookie": f"dubito={browser.cookie}"}
+    connection.request("POST", "/api/moves", (b" " * 1000 for _ in range(9)), headers, encode_chunked=True)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())) == (413, {"error": "The body is longer than 4,096 bytes."})
+    connection.close()

@@ -1,0 +1,267 @@
+"""Whole games over HTTP: kept, restarted, expired, raced for, and never told too much."""
+
+import os
+import threading
+from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.core_game import Game
+from dubito.game_data import TurnOutput
+from dubito.hand import Hand
+from dubito.human import Sitting, set_up
+from dubito.record import load, replay
+from dubito.registry import find_bots
+from dubito.rules import Rules
+from dubito.web.frames import after, dealt
+from dubito.web.tables import LIFE
+from tests.web.kit import BOTS, Answer, Browser, Served, a_move, served
+
+SECRETS = {"hands", "pile"}
+
+
+@pytest.mark.parametrize("rule", ["immediate", "contested"])
+@pytest.mark.parametrize("players", [3, 4, 8])
+def test_a_whole_game_is_played_and_saved(server: Served, browser: Browser, rule: str, players: int) -> None:
+    bots = (BOTS * 3)[: players - 1]
+    end = browser.to_the_end(browser.sit(bots, seed=5, win_rule=rule, jokers=1))
+    record = load((server.folder / f"{end['record']}.json").read_text())
+    assert list(replay(record)) == record.story
+    assert (record.seed, record.rules.win_rule, record.rules.jokers) == (5, rule, 1)
+    assert record.players.index("Guest") == end["me"]
+    assert len(record.outputs) == end["turn"]
+    assert not end["asked"]
+
+
+def test_its_frames_are_the_game(server: Served, browser: Browser) -> None:
+    end = browser.to_the_end(browser.sit(seed=2, seat=1))
+    frames = browser.view()["frames"]
+    record = load((server.folder / f"{end['record']}.json").read_text())
+    game = Game(record.rules, [Hand(cards) for cards in record.hands])
+    assert len(frames) == len(record.outputs) + 1
+    for frame, output in zip(frames, [*record.outputs, None], strict=True):
+        assert frame["counts"] == [len(hand.cards) for hand in game.hands]
+        assert sorted(frame["hand"]) == sorted(game.hands[1].cards)
+        assert (frame["board"], frame["number"], frame["places"]) == (len(game.board), game.number, game.places)
+        assert frame["to_move"] == (None if game.over else game.seat)
+        if output is not None:
+            game.apply(TurnOutput(output.doubt, output.number, output.cards))
+    sentences = [sentence for frame in frames for sentence in frame["said"]]
+    assert not any("\0" in sentence for sentence in sentences)
+    assert any(sentence.startswith("You put down ") for sentence in sentences)
+
+
+def test_soft_and_hard_wins_are_told(server: Served) -> None:
+    told = {}
+    for seed in range(3):
+        browser = server.browser()
+        end = browser.to_the_end(browser.sit(["RandomBoi"] * 4, seed=seed))
+        me, frames = end["me"], browser.view()["frames"]
+        told[end["result"]] = frames[-1]["places"][me]
+        assert [frame["turn"] for frame in frames if me in frame["won"]] == [
+            frame["turn"] for frame in frames if any(line.startswith("You are out of cards") for line in frame["said"])
+        ]
+    assert told["hard_wins"] == 1
+    assert told["soft_wins"] in (2, 3)
+    assert told["losses"] is None
+
+
+def test_no_answer_of_a_running_game_tells_what_is_hidden(browser: Browser) -> None:
+    for seed in range(3):
+        browser.answers.clear()
+        browser.to_the_end(browser.sit(seed=seed))
+        for answer in browser.answers:
+            for frame in answer["frames"]:
+                assert all(frame[name] is None for name in SECRETS)
+                assert frame["really"] is None or frame["mover"] == answer["me"]
+                assert len(frame["hand"]) == frame["counts"][answer["me"]]
+            assert answer["over"] or (answer["seed"], answer["errors"], answer["record"]) == (None, [], None)
+
+
+def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) -> None:
+    for seed in range(4):
+        sitting = Sitting(set_up(BOTS, Rules(), None, seed), find_bots(tmp_path))
+        while not sitting.game.over:
+            mover = sitting.game.seat
+            seen = asdict(dealt(sitting.game, sitting.label, sitting.me))
+            move = a_move(seen)
+            given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
+            output, events, said = sitting.step(given if sitting.asked else None)
+            frame = after(sitting.game, mover, output, events, said, sitting.me)
+            other = _another_world(sitting.game, sitting.me)
+            unseen = output if mover == sitting.me else TurnOutput(False, None, [13, 13])
+            assert after(other, mover, unseen, events, said, sitting.me) == frame
+
+
+def _another_world(game: Game, me: int) -> Game:
+    """The same game to whoever sits at `me`: the others' cards are dealt anew among them, the board is another."""
+    game = deepcopy(game)
+    others = [hand for seat, hand in enumerate(game.hands) if seat != me]
+    pool = sorted(card for hand in others for card in hand.cards)
+    for hand in others:
+        size = len(hand.cards)
+        hand.remove(list(hand.cards))
+        hand.add(pool[:size])
+        pool = pool[size:]
+    game.board[:] = [card % 13 + 1 for card in game.board]
+    return game
+
+
+def test_a_restart_loses_no_game(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        one = server.browser()
+        whole = one.to_the_end(one.sit(seed=9))
+        other = server.browser()
+        view = other.sit(seed=9)
+        for _ in range(3):
+            view = other.play(a_move(view["frames"][-1]))
+        seen = other.view()
+    with served(tmp_path) as server:
+        again = Browser(server.port, other.cookie, other.turn)
+        assert again.view() == seen
+        end = again.to_the_end(seen)
+        assert (end["turn"], end["frames"][-1]) == (whole["turn"], whole["frames"][-1])
+        assert Browser(server.port, one.cookie).view()["record"] == whole["record"]
+
+
+def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> None:
+    (tmp_path / "bots" / "manual").mkdir(parents=True)
+    bot = tmp_path / "bots" / "manual" / "mine.py"
+    node = "    def {}(self, p): return {}\n"
+    names = ("bluff_first_hand", "maximize_first_hand", "should_doubt", "bluff_regular", "maximize_regular")
+    for answers in ("True", "False"):
+        source = "".join(node.format(name, answers) for name in names)
+        bot.write_text(f"from bots.base import BotBase\nclass Mine(BotBase):\n{source}")
+        with served(tmp_path, find_bots(tmp_path)) as server:
+            browser = server.browser()
+            if answers == "True":
+                browser.sit(["Mine", "Mine"], seat=2)
+                cookie = browser.cookie
+                continue
+            answer = Browser(server.port, cookie)("GET", "/api/table")
+    assert answer.status == 410
+    assert answer.json["error"].startswith("This game cannot go on: Mine 0 does not play as it did: ")
+
+
+def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:
+    browser.sit()
+    (path,) = (server.folder / "running").glob("*.json")
+    for text in (b"", b"{}", b"\xff", path.read_bytes().replace(b'"seat": ', b'"seat": 1')):
+        path.write_bytes(text)
+        answer = browser("GET", "/api/table")
+        assert (answer.status, answer.json["error"][:32]) == (410, "The file of this game is damaged")
+
+
+def test_a_table_is_given_up_after_its_time(server: Served, browser: Browser) -> None:
+    view = browser.sit(seat=0)
+    server.clock.now += LIFE
+    view = browser.play(a_move(view["frames"][-1]))  # in time, and touched by it
+    server.clock.now += LIFE
+    assert browser.view()["turn"] == view["turn"]
+    server.clock.now += 1
+    answer = browser("GET", "/api/table")
+    assert (answer.status, answer.json["error"]) == (
+        404,
+        "Your game was left too long and is gone: choose your bots again.",
+    )
+    assert list((server.folder / "running").iterdir()) == []
+
+
+def test_the_tables_are_bounded(tmp_path: Path) -> None:
+    with served(tmp_path, most=2) as server:
+        one, two, three = (server.browser() for _ in range(3))
+        one.sit()
+        two.sit()
+        full = three.post("/api/table", {"bots": BOTS})
+        assert (full.status, full.json["error"]) == (
+            503,
+            "All 2 tables are taken: finish a game, or come back later.",
+        )
+        two.sit()  # takes the place of his own
+        assert len(list((tmp_path / "running").iterdir())) == 2
+        server.clock.now += LIFE + 1
+        three.sit()  # nobody came back to the others
+        assert len(list((tmp_path / "running").iterdir())) == 1
+
+
+def test_of_many_moves_at_once_one_is_made(server: Served, browser: Browser) -> None:
+    view = browser.sit(seat=0)
+    move = {"turn": 0, **a_move(view["frames"][-1])}
+    start = threading.Barrier(8)
+    answers: list[Answer] = []
+
+    def ask() -> None:
+        other = Browser(server.port, browser.cookie)
+        start.wait()
+        answers.append(other.post("/api/moves", move))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [200] + [409] * 7
+    (made,) = [answer for answer in answers if answer.status == 200]
+    assert browser.view()["frames"][1:] == made.json["frames"]
+
+
+def test_many_people_play_at_once(server: Served) -> None:
+    ends: dict[int, Any] = {}
+
+    def play(seed: int) -> None:
+        browser = server.browser()
+        ends[seed] = browser.to_the_end(browser.sit(seed=seed % 3))
+
+    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ends) == 9
+    for seed in range(9):
+        assert ends[seed]["frames"][-1] == ends[seed % 3]["frames"][-1]
+    assert len(list(server.folder.glob("*.json"))) == 9
+
+
+def _full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_what_cannot_be_kept_is_not_played(server: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = browser.sit(seat=0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", _full)
+        answer = browser.post("/api/moves", {"turn": 0, **a_move(view["frames"][-1])})
+    assert answer.status == 507
+    assert "No space left on device" in answer.json["error"]
+    assert browser.view() == view
+    browser.play(a_move(view["frames"][-1]))
+
+
+def test_a_table_that_cannot_be_kept_does_not_cost_the_old_one(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = browser.sit(seat=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", _full)
+        assert browser.post("/api/table", {"bots": BOTS}).status == 507
+    assert browser.view() == view
+
+
+def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
+    (tmp_path / "bots" / "manual").mkdir(parents=True)
+    source = (
+        "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
+    )
+    (tmp_path / "bots" / "manual" / "bad.py").write_text(source)
+    with served(tmp_path, find_bots(tmp_path)) as server:
+        browser = server.browser()
+        view = browser.sit(["Bad", "StefaBot"], seat=1)
+        assert view["frames"][1]["said"][0] == "Bad has failed: RandomBoi's rules play its turn."
+        assert view["errors"] == []
+        end = browser.to_the_end(view)
+        assert end["errors"][0].startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")

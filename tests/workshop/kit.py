@@ -1,0 +1,34 @@
+"""What these tests share: prompts of the tests' own, positions of a few games."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.workshop.collect import from_config
+from dubito.workshop.recorded import Recorded
+from tests.experiment.kit import REPO, experiment, registry
+
+PLAIN: Final = load_prompt("plain", REPO)
+REASONED: Final = load_prompt("reasoned", REPO)
+FIELD: Final = ["AdaptyBoi", "ClaudeBot", "StefaBot", "SusBoi"]
+
+
+def prompt(
+    root: Path, name: str = "mine", system: str = "Seat {{ seat }}.", user: str = "{{ question }}\n", more: str = ""
+) -> Prompt:
+    """A prompt of these templates, written into a folder under `root`."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "prompt.yaml").write_text("title: A test\nanswer: [answer]\n")
+    (folder / "system.jinja").write_text(system)
+    (folder / "user.jinja").write_text(user)
+    (folder / "more.txt").write_text(more)
+    return Prompt(folder)
+
+
+@cache
+def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[Recorded, ...]:
+    """Positions of a few games of hand-written bots."""
+    games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
+    return tuple(from_config(games, registry(), nodes, count))

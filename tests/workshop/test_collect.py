@@ -1,0 +1,265 @@
+"""Collecting positions: they are what was really asked, beside the truth, spread over games and nodes."""
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.core_game import Game
+from dubito.errors import UsageError
+from dubito.experiment.replay import Kept, opened
+from dubito.game_data import TurnData, TurnOutput
+from dubito.handlers import Entrant, deal_table
+from dubito.llm.budget import Caps
+from dubito.llm.decider import Journal, ModelPlayer
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.prompts import Prompt
+from dubito.llm.settings import ModelSettings, check_settings
+from dubito.llm.wire import Ask, Place, Reply
+from dubito.player import NODES, FiveNodes, PlayerAI
+from dubito.rules import Rules, deal_hands, is_honest
+from dubito.streams import DealStreams
+from dubito.workshop.collect import from_config, from_run, spaced, spread
+from dubito.workshop.recorded import Hidden, Recorded, Source, read_recorded
+from dubito.workshop.recorder import Origin, Watcher, watched
+from tests.cli.kit import Shell
+from tests.experiment.kit import REPO, experiment, played, registry
+from tests.llm.kit import contender, ran, rows, small
+from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
+from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
+
+
+def kept(folder: Path) -> Kept:
+    """The run in this folder."""
+    return opened(folder, registry(), REPO)
+
+
+def sources(found: list[Recorded]) -> list[tuple[int, int, int]]:
+    """Game, seat and decision of each."""
+    told = [one.hidden.source for one in found if one.hidden]
+    return [(source.game, source.seat, source.decision) for source in told]
+
+
+class _Deaf:
+    """A model that is never reached, and a log that keeps nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def ask(self, ask: Ask) -> Reply:
+        self.asked.append(ask.request.digest)
+        raise AttemptFailed("unreachable", "deaf")
+
+    def decision(self, *of: object) -> None:
+        """Forget it."""
+
+
+def request_of(prompt: Prompt, settings: ModelSettings, one: Recorded) -> str:
+    """The digest of what a model player with this prompt would send at this position."""
+    deaf, node = _Deaf(), one.position.node
+    player = ModelPlayer("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)
+    place = Place("x", 0, 0, one.position.seat, 0, 0, node)
+    player.decide(prompt.render(one.position), place, 0, Journal(), lambda: False)
+    return deaf.asked[0]
+
+
+def test_what_a_model_was_sent_is_what_its_recorded_positions_render(tmp_path: Path) -> None:
+    """To the byte: the digests of all its requests, in all protocols, with prompts that were changed since."""
+    own = prompt(tmp_path, user="{{ history | join('|') }} {{ question }} {{ answers }} {{ own_plays }} {{ players }}")
+    models = [
+        contender("a", "house-sharp", prompt="reasoned"),
+        contender("b", "house-random", bot="AnthropicBot", prompt=str(own.folder)),
+        contender("c", "house-random", bot="LLMBot", api="chat"),
+    ]
+    run = ran(small(*models, games=6, turns=40), tmp_path / "run")
+    (own.folder / "user.jinja").write_text("Something else.")
+    found = from_run(kept(tmp_path / "run"), "ABCDE", 10_000)
+    query = "SELECT game, seat, decision, player, request FROM attempts WHERE attempt = 0"
+    sent = {(game, seat, decision): (name, request) for game, seat, decision, name, request in rows(run.folder, query)}
+    settings = {player.name: check_settings("x", player.settings) for player in run.experiment.players if player.prompt}
+    prompts = {"a": REASONED, "b": own, "c": PLAIN}
+    rendered = {}
+    for one, place in zip(found, sources(found), strict=True):
+        if place in sent:
+            name, _ = sent[place]
+            rendered[place] = name, request_of(prompts[name], settings[name], one)
+    assert len(rendered) > 40
+    assert rendered == sent
+    assert len(found) > 2 * len(rendered), "the other seats' questions are taken too"
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("size", [3, 6])
+def test_a_watched_question_is_what_the_player_has_and_the_truth_beside_it_is_the_engines(
+    rules: Rules, size: int
+) -> None:
+    """Against players who note their own questions, and a second engine that is given the same outputs."""
+    streams = DealStreams(3, size)
+    table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
+    watcher, game = Watcher(table, Origin("a run", 3, size, 8)), Game(rules, deal_hands(streams.deck(), size, rules))
+    decisions = Counter[int]()
+    while not game.over:
+        before = len(watcher.recorded)
+        player = table.players[game.seat]
+        move = watcher.step()
+        assert isinstance(player, Asked)
+        assert [one.position for one in watcher.recorded[before:]] == player.asked
+        for one in watcher.recorded[before:]:
+            dishonest = not is_honest(game.board[-game.n_cards_played :], game.number)
+            hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
+            source = Source("a run", 3, size, 8, game.seat, decisions[game.seat])
+            assert one.hidden == Hidden(hands, tuple(game.board), dishonest if game.number else None, source)
+            decisions[game.seat] += 1
+        game.apply(move)
+    assert sum(decisions.values()) > 40
+
+
+class _Doubter(FiveNodes):
+    """Asks itself what it would answer elsewhere, before its turn and within it."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.should_doubt(p)
+        return super().play(p)
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return False
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self.bluff_first_hand(p)
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return p.streak > 3
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self.should_doubt(p)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return not self.bluff_regular(p)
+
+
+class _Silent(PlayerAI):
+    """Answers no nodes."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        return self.play_truthfully(p, maximize=False) if p.board_cards == 0 else self.bluff(p, maximize=False)
+
+
+def test_only_the_questions_of_the_walk_are_taken_and_only_of_who_walks() -> None:
+    rules = Rules(max_turns=60)
+    table = deal_table(
+        [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
+    )
+    found = watched(table, Origin(None, 1, 1, 1))
+    assert {one.position.seat for one in found} == {0, 2}
+    assert all(read_recorded(one.text) == one for one in found), "what is no question of the walk would be refused"
+    assert len(found) > 20
+
+
+def test_positions_are_spread_over_nodes_and_games_and_are_always_the_same() -> None:
+    games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
+    found = list(positions(20))
+    assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 4)
+    assert Counter(game for game, _, _ in sources(found)) == dict.fromkeys(range(10), 2)
+    assert from_config(games, registry(), NODES, 20) == found
+    assert len({decision for _, _, decision in sources(found)}) > 8, "early ones and late ones"
+    of_c = from_config(games, registry(), "C", 20)
+    assert Counter(one.position.node for one in of_c) == {"C": 20}
+    assert set(Counter(game for game, _, _ in sources(of_c)).values()) == {2}
+
+
+def test_where_a_node_has_too_few_the_others_have_more() -> None:
+    found = list(positions(100))
+    few = [one for one in found if one.position.node != "A"] + [one for one in found if one.position.node == "A"][:2]
+    assert Counter(one.position.node for one in spread(few, 30)) == {"A": 2, "B": 7, "C": 7, "D": 7, "E": 7}
+    assert len(spread(few, 1000)) == len(few) == len(set(map(id, spread(few, 1000))))
+
+
+def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
+    assert spaced(7, 7) == list(range(7))
+    assert spaced(100, 5) == [0, 21, 42, 63, 84]
+    for games, contenders in ((400, 2), (300, 3), (1000, 5)):
+        chosen = spaced(games, 100)
+        assert sorted(set(chosen)) == chosen
+        assert chosen[-1] < games
+        assert {game % contenders for game in chosen} == set(range(contenders))
+
+
+def test_a_run_of_hand_written_bots_gives_what_its_config_gives_but_says_which_run(tmp_path: Path) -> None:
+    games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
+    played(games, tmp_path / "run")
+    found = from_run(kept(tmp_path / "run"), NODES, 20)
+    assert [one.position for one in found] == [one.position for one in positions(20)]
+    assert {one.hidden.source.run for one in found if one.hidden} == {games.digest()}
+    assert {one.hidden.source.run for one in positions(20) if one.hidden} == {None}
+
+
+def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None:
+    played(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
+        connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
+    with pytest.raises(
+        UsageError, match=r"game 1 of .*run is now played another way than it was: something was changed"
+    ):
+        from_run(kept(tmp_path / "run"), NODES, 20)
+
+
+def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
+    ran(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
+    with pytest.raises(UsageError, match="run keeps no finished game: there is nothing to record from"):
+        from_run(kept(tmp_path / "run"), NODES, 20)
+
+
+def test_record_writes_files_and_says_what(shell: Shell) -> None:
+    config = {"games": 4, "table_sizes": [4], "bots": FIELD}
+    Path("c.yaml").write_text(yaml.safe_dump(config))
+    said = shell("prompts", "record", "c.yaml", "--count", "10")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == "written: 10 positions of 4 deals in positions: A 2, B 2, C 2, D 2, E 2\n"
+    assert shell("prompts", "record", "c.yaml", "--count", "10", "--output", "more").code == 0
+    files = {file.name: file.read_bytes() for file in Path("positions").iterdir()}
+    assert {file.name: file.read_bytes() for file in Path("more").iterdir()} == files
+    assert len(files) == 10
+    shell("run", "c.yaml", "--quiet", "--output", "run")
+    said = shell("prompts", "record", "run", "--count", "1000", "--node", "A", "--output", "all")
+    count = len(list(Path("all").iterdir()))
+    assert 4 < count < 1000
+    assert said.out == (
+        f"written: {count} positions (there are no more, of 1000 asked for) of 4 deals in all: A {count}\n"
+    )
+    shown = shell("prompts", "show", "plain", "--position", str(next(Path("all").iterdir())))
+    assert "node: A" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("models.yaml",), "dubito: this config has model players, who have to be asked first: `dubito run` it, then"),
+        (("none.yaml",), "dubito: cannot read none.yaml: No such file or directory"),
+        (("empty",), "dubito: empty is no run folder: it has no manifest.yaml"),
+        (("walkers.yaml",), "dubito: walkers.yaml has no such positions: none of its bots answers the nodes"),
+        (("models.yaml", "--count", "0"), "dubito: Invalid value for '--count'"),
+        (("models.yaml", "--node", "F"), "dubito: Invalid value for '--node'"),
+    ],
+)
+def test_bad_input_to_record_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    Path("empty").mkdir()
+    shell.bot("silent.py", _SILENT)
+    Path("models.yaml").write_text(yaml.safe_dump({"games": 2, "bots": [contender("a"), "StefaBot"]}))
+    Path("walkers.yaml").write_text(yaml.safe_dump({"games": 2, "bots": ["Silent"]}))
+    said = shell("prompts", "record", *words)
+    assert said.code == 2
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1
+    assert not Path("positions").exists()
+
+
+_SILENT = """
+from dubito.player import PlayerAI
+
+class Silent(PlayerAI):
+    def play(self, p):
+        return self.play_truthfully(p, maximize=False) if p.board_cards == 0 else self.bluff(p, maximize=False)
+"""

@@ -1,0 +1,96 @@
+"""`dubito prompts diff` and `golden`, `show` at a position."""
+
+from pathlib import Path
+
+import pytest
+
+from dubito.positions import example_position, to_json
+from tests.cli.kit import Shell
+from tests.prompts.golden import renderings
+from tests.workshop.kit import prompt
+
+
+@pytest.fixture
+def two(shell: Shell) -> Shell:
+    """A shell in a folder with the prompts `old` and `new`."""
+    prompt(Path("prompts"), "old", "Be kind.\nSeat {{ seat }}.\n", "{{ question }}\nthe end\n")
+    prompt(Path("prompts"), "new", "Be bold.\nSeat {{ seat }}.\n", "{{ question }}\nthe end\n{{ hand }}")
+    return shell
+
+
+def test_system_and_user_text_are_told_apart(two: Shell) -> None:
+    said = two("prompts", "diff", "old", "./prompts/new", "--node", "C")
+    assert said.code == 1
+    lines = said.out.splitlines()
+    assert lines[:6] == [
+        f"--- system of {two.folder}/prompts/old",
+        f"+++ system of {two.folder}/prompts/new",
+        "@@ -1,3 +1,3 @@",
+        "-Be kind.",
+        "+Be bold.",
+        " Seat 3.",
+    ]
+    assert f"+++ user of {two.folder}/prompts/new" in lines
+    assert [line for line in lines if line.startswith("-") and "of" not in line] == ["-Be kind.", "-"]
+
+
+def test_other_answer_fields_are_a_difference(two: Shell) -> None:
+    Path("prompts/new/prompt.yaml").write_text("title: x\nanswer: [reasoning, answer]\n")
+    lines = two("prompts", "diff", "old", "new").out.splitlines()
+    assert lines[:5] == [
+        f"--- answer fields of {two.folder}/prompts/old",
+        f"+++ answer fields of {two.folder}/prompts/new",
+        "@@ -1 +1 @@",
+        "-answer",
+        "+reasoning, answer",
+    ]
+
+
+def test_the_same_is_said_to_be_the_same(two: Shell) -> None:
+    for words in ((), ("--node", "A")):
+        said = two("prompts", "diff", "old", "./prompts/old", *words)
+        assert (said.code, said.out, said.err) == (0, "the same\n", "")
+
+
+def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
+    Path("prompts/new/system.jinja").write_text("Be kind.\nSeat {{ seat }}.\n")
+    Path("prompts/new/user.jinja").write_text("{{ question }}\nthe end{{ '!' if node in 'AB' }}\n")
+    said = two("prompts", "diff", "old", "new")
+    assert (said.code, said.out) == (1, "the same at node C, but not at A, B: see it with --node\n")
+    assert two("prompts", "diff", "old", "new", "--node", "C").out == "the same\n"
+    Path("a.json").write_text(to_json(example_position("A")))
+    assert "+the end!" in two("prompts", "diff", "old", "new", "--position", "a.json").out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("old", "none"), "dubito: no prompt is named 'none'"),
+        (("old", "new", "--position", "none.json"), "dubito: cannot read none.json: No such file"),
+        (("old", "new", "--position", "x", "--node", "A"), "dubito: --node shows an example and --position a file"),
+    ],
+)
+def test_bad_input_is_one_sentence(two: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = two("prompts", "diff", *words)
+    assert said.code == 2
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1
+
+
+def test_golden_writes_what_the_projects_own_golden_files_hold(shell: Shell) -> None:
+    prompt(Path("prompts"), system='{% include "shared/system.jinja" %}', user='{% include "shared/moment.jinja" %}')
+    said = shell("prompts", "golden", "mine")
+    assert said.code == 0
+    files = [shell.folder / "prompts" / "mine" / "golden" / f"{node}.txt" for node in "ABCDE"]
+    assert said.out.splitlines() == [f"written: {file}" for file in files]
+    own = {file.name: text for file, text in renderings("plain").items()}
+    for file in files:
+        assert file.read_text().split() == own[file.name].split(), "but for the ends of lines"
+
+
+def test_golden_that_cannot_be_written_is_one_sentence(shell: Shell) -> None:
+    prompt(Path("prompts"))
+    Path("prompts/mine/golden").write_text("a file")
+    said = shell("prompts", "golden", "mine")
+    assert said.code == 2
+    assert "cannot write " in said.err

@@ -1,0 +1,154 @@
+"""What lint says of a prompt: facts unused and untold, beginnings that move, sizes."""
+
+from pathlib import Path
+
+import pytest
+
+from dubito.facts import Position, facts
+from dubito.game_data import GameStartEvent
+from dubito.llm.prompts import OWN_PROMPTS, Prompt
+from dubito.player import NODES
+from dubito.positions import example_position
+from dubito.record import card_name
+from dubito.workshop.lint import lint
+from dubito.workshop.prefix import beginning_fault, requests, system_fault
+from dubito.workshop.sample import sample_games
+from dubito.workshop.told import another, missing, unused
+from tests.cli.kit import Shell
+from tests.prompts.test_golden import shared
+from tests.workshop.kit import PLAIN, prompt
+
+SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
+ASKS = "{{ question }} {{ if_true }} {{ if_false }} {{ hand }}"
+KEYS = list(facts(example_position("C")))
+
+
+def of_node(node: str) -> list[Position]:
+    """Some positions at which it is asked."""
+    return [one.position for game in sample_games() for one in game if one.position.node == node][:3]
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")))
+def test_there_is_nothing_to_say_of_our_own_prompts(folder: str) -> None:
+    assert lint(Prompt(OWN_PROMPTS / folder), sample_games()).findings == []
+
+
+def test_the_sample_games_are_of_all_kinds() -> None:
+    """Else what is measured on them would be worth little."""
+    starts = [game[0].position.events[0] for game in sample_games()]
+    sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
+    assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)
+    assert {(game[0].position.rules.win_rule) for game in sample_games()} == {"immediate", "contested"}
+    assert {one.position.node for game in sample_games() for one in game} == set(NODES)
+
+
+def test_facts_that_no_template_names_are_listed_unless_another_says_the_same(tmp_path: Path) -> None:
+    said = unused(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
+    assert {"number_elsewhere", "sure_bluff", "history", "own_plays", "places", "answer_format"} <= set(said)
+    assert not {"hand", "question", "seat", "own_cards", "rules", "answers", "node"} & set(said)
+    included = prompt(tmp_path, "b", SHORT, ASKS + "{% include 'more.txt' %}{{ history }}", more="{{ sure_bluff }}")
+    assert set(said) - set(unused(included, KEYS)) == {"sure_bluff", "history", "own_plays", "places", "sets_gone"}
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_what_a_node_is_not_told_is_named(tmp_path: Path, node: str) -> None:
+    regular = ["board_cards"] if node in "DE" else []
+    expected = {
+        "C": ["number_elsewhere", "prev_cards", "prev_bluff_rate"],
+    }.get(node, [*regular, "next_cards", "next_doubt_rate"])
+    bare = prompt(tmp_path, "bare", SHORT, ASKS)
+    assert missing(bare, node, of_node(node)) == expected
+    told = prompt(tmp_path, "told", SHORT, ASKS + "{% for one in players %}{{ one['cards'] }}{% endfor %}{{ history }}")
+    assert missing(told, node, of_node(node)) == []
+    empty = prompt(tmp_path, "empty", "x", "y")
+    assert missing(empty, node, of_node(node))[:3] == ["rule_text", "objective", "seat"]
+
+
+def test_told_means_that_another_value_makes_another_text(tmp_path: Path) -> None:
+    """To name a fact is not enough; a look at it in a condition is."""
+    asks = ASKS + "{{ history }}{% if next_cards is none %}{% endif %}"
+    never = prompt(tmp_path, "never", SHORT, asks)
+    assert "next_cards" not in unused(never, KEYS)
+    assert missing(never, "A", of_node("A")) == ["next_cards"]
+    seen = prompt(tmp_path, "seen", SHORT, asks + "{{ 'few' if next_cards is odd else 'many' }}")
+    assert missing(seen, "A", of_node("A")) == []
+
+
+def test_a_template_that_cannot_bear_another_value_does_look_at_it(tmp_path: Path) -> None:
+    asks = ASKS + "{{ history }}{{ {next_cards: 'x'}[players[1]['cards']] }}"
+    assert missing(prompt(tmp_path, "mine", SHORT, asks), "A", of_node("A")) == []
+
+
+@pytest.mark.parametrize("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
+def test_another_value_is_another_one(value: object) -> None:
+    assert another(value) != value
+
+
+def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
+    """What the question and its effects are trusted to say, they say."""
+    for game in sample_games():
+        for one in game:
+            values, turn = facts(one.position), one.position.turn
+            if one.position.node in "CDE":
+                assert card_name(turn.current_number, plural=True) in values["question"]
+            if one.position.node == "C":
+                assert f"seat {turn.last_player_id} put down {turn.n_cards_played} card" in values["question"]
+                assert f"takes the {turn.board_cards} card" in values["if_true"]
+            if one.position.node == "D":
+                assert f"hold {values['held_of_number']} of them" in values["question"]
+
+
+def test_beginnings_are_measured_as_the_golden_tests_do() -> None:
+    made = requests(PLAIN, sample_games()[:2])
+    last: dict[tuple[int, int], bytes] = {}
+    decisions: dict[tuple[int, int], int] = {}
+    asked = [(number, one.position) for number, game in enumerate(sample_games()[:2]) for one in game]
+    assert len(made) == len(asked) > 100
+    for one, (number, position) in zip(made, asked, strict=True):
+        rendered = PLAIN.render(position)
+        text, key = (rendered.system + rendered.user).encode(), (number, position.seat)
+        decisions[key] = decisions.get(key, 0) + 1
+        assert (one.decision, one.bytes) == (decisions[key], len(text))
+        assert one.shared == (shared(last[key], text) / len(text) if key in last else 0)
+        last[key] = text
+
+
+def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
+    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), sample_games())
+    said = system_fault(made)
+    assert said is not None
+    assert said.startswith("the system text changes within a game, at ")
+    assert "from line 2 of the system text on: You hold " in said
+    assert system_fault(requests(PLAIN, sample_games())) is None
+
+
+def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
+    user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
+    said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games()))
+    assert said is not None
+    assert "requests share less than 75% with the player's request before, from his decision 5 on" in said
+    assert "from line 3 of the user text on: " in said
+    steady = prompt(tmp_path, "steady", user="{{ 'Same line. ' * 300 }} {{ own_cards }} {{ 'x' * 900 }}")
+    assert beginning_fault(requests(steady, sample_games())) is None
+
+
+def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
+    prompt(Path("prompts"), user="{{ question }} {{ 'x' * own_cards }}")
+    said = shell("prompts", "lint", "mine")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0].startswith("mine: A test. On average over 12 games")
+    assert lines[1].split() == ["node", "requests", "bytes", "tokens,", "about", "as", "the", "request", "before", "%"]
+    made = [one for one in requests(Prompt(Path("prompts/mine")), sample_games()) if one.position.node == "A"]
+    size = sum(one.bytes for one in made) / len(made)
+    assert lines[2].split()[:4] == ["A", f"{len(made)}", f"{size:.0f}", f"{size / 4:.0f}"]
+    assert lines[7].startswith("- facts that no template uses: ")
+    assert "- not told at A, B, C, D, E: rule_text" in lines
+    assert "- not told at C, D, E: board_cards" in lines
+    assert shell("prompts", "lint", "plain").out.endswith("no findings\n")
+
+
+def test_a_prompt_that_does_not_load_is_one_sentence(shell: Shell) -> None:
+    said = shell("prompts", "lint", "mine")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("dubito: no prompt is named 'mine'")

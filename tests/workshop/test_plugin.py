@@ -1,0 +1,138 @@
+"""A user's own prompts under pytest: one line of configuration, in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import DubitoError
+from dubito.llm.prompts import OWN_PROMPTS
+from dubito.positions import example_position
+from dubito.workshop.checks import checks
+from dubito.workshop.golden import golden_files
+from dubito.workshop.recorded import SHIPPED, read_folder, write_files
+from tests.cli.kit import REPO
+from tests.workshop.kit import PLAIN, prompt
+
+PLUGIN = "dubito.workshop.pytest_plugin"
+OWN_TEST = """
+import sys
+
+def test_own():
+    print([name for name in sys.modules if name.startswith("dubito")])
+"""
+
+
+def pytest_says(folder: Path, *words: str) -> tuple[int, str]:
+    """Exit code and output of pytest in this folder, with the plugin as an installation would load it."""
+    environment = os.environ | {"PYTHONPATH": str(REPO), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "--color=no", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of its own, with a test, a prompt and the line."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_own.py").write_text(OWN_TEST)
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntestpaths = ["tests"]\ndubito_prompts = ["prompts/mine"]\n'
+    )
+    prompt(tmp_path / "prompts", system=PLAIN.sources["system.jinja"], user=PLAIN.sources["user.jinja"])
+    return tmp_path
+
+
+def ended(output: str) -> dict[str, str]:
+    """How each test of the prompt ended, by its name."""
+    return dict(re.findall(r"^prompts/mine/prompt\.yaml::(\S+) (PASSED|FAILED)", output, re.MULTILINE))
+
+
+NODES = [f"renders[{node}]" for node in "ABCDE"]
+GOLDEN = [f"golden[{node}]" for node in "ABCDE"]
+REST = ["system_text_stays", "beginning_stays", "tells_nothing_hidden"]
+
+
+def test_one_line_of_configuration_tests_a_prompt_beside_the_projects_own_tests(project: Path) -> None:
+    code, said = pytest_says(project, "-v")
+    assert code == 0, said
+    assert ended(said) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
+    assert "tests/test_own.py::test_own PASSED" in said
+
+
+def test_failures_are_readable(project: Path) -> None:
+    mine = project / "prompts" / "mine"
+    write_files(golden_files(prompt(project / "prompts", "other", user="Old.\n{{ question }}\n")))
+    (project / "prompts" / "other" / "golden").rename(mine / "golden")
+    (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
+    example = example_position("D").turn.my_n_cards
+    shipped = [one.position.turn.my_n_cards for one in read_folder(SHIPPED).values() if one.position.node == "D"]
+    fails = f"node == 'D' and own_cards == {next(n for n in shipped if n != example)}"
+    (mine / "user.jinja").write_text(f"New.\n{{% if {fails} %}}{{{{ 1 // 0 }}}}{{% endif %}}{{{{ question }}}}\n")
+    code, said = pytest_says(project, "-v", "prompts/mine")
+    assert code == 1
+    how = ended(said)
+    assert {name for name, end in how.items() if end == "PASSED"} - set(REST) == {"loads", *NODES} - {"renders[D]"}
+    assert {name for name, end in how.items() if end == "FAILED"} >= {"renders[D]", *GOLDEN, "beginning_stays"}
+    assert "user.jinja, line 2: ZeroDivisionError" in said
+    assert "the position is " in said
+    assert "\n-Old.\n+New.\n" in said
+    assert f"if this was meant: dubito prompts golden {mine}" in said
+    assert "Traceback" not in said
+    assert "checks.py" not in said
+    assert "tests/test_own.py" not in said, "the command line says what to collect"
+
+
+def test_a_prompt_that_does_not_load_is_one_failure(project: Path) -> None:
+    (project / "prompts" / "mine" / "user.jinja").write_text("{{ hands }}")
+    code, said = pytest_says(project, "-v")
+    assert code == 1
+    assert ended(said) == {"loads": "FAILED"}
+    assert "there is no variable 'hands': did you mean 'hand'?" in said
+
+
+def test_without_the_line_the_plugin_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    code, said = pytest_says(project, "-v", "-s")
+    assert (code, ended(said)) == (0, {}), said
+    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "what is imported"
+    (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
+    code, said = pytest_says(project)
+    assert code == 4
+    assert f"dubito_prompts: {project}/prompts/none is no prompt's folder: it has no prompt.yaml" in said
+
+
+def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:
+    registered = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    assert registered == {"dubito_prompts": PLUGIN}
+    assert import_module(PLUGIN)
+    script = f"import pytest, sys; before = set(sys.modules); import {PLUGIN}; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPO, text=True, capture_output=True, check=True)
+    assert done.stdout.strip() == str(["dubito", "dubito.workshop", PLUGIN])
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")))
+def test_our_own_prompts_pass_all_checks(name: str) -> None:
+    names = []
+    for check, run in checks(OWN_PROMPTS / name):
+        run()
+        names.append(check)
+    assert names == ["loads", *NODES, *GOLDEN, *REST]
+
+
+def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
+    """Of the two that look at whole games."""
+    moving = prompt(tmp_path, system="{{ history | length }}", user="{{ question }}")
+    found = dict(checks(moving.folder))
+    with pytest.raises(DubitoError, match="the system text changes within a game"):
+        found["system_text_stays"]()
+    with pytest.raises(DubitoError, match="share less than 75% with the player's request before"):
+        found["beginning_stays"]()
+    silent = prompt(tmp_path, "silent", user="{{ question if node != 'A' }}")
+    with pytest.raises(DubitoError, match="the user text is empty at node A"):
+        dict(checks(silent.folder))["renders[A]"]()

@@ -1,0 +1,73 @@
+"""Position files with their hidden truth: what is written is read, and what contradicts itself is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.positions import example_position, from_json, to_json
+from dubito.workshop.recorded import Recorded, digest_of_folder, read_folder, read_recorded, write_files
+from tests.workshop.kit import positions
+
+Damage = Callable[[dict[str, Any]], object]
+
+
+def test_a_recorded_position_comes_back() -> None:
+    for one in positions():
+        assert read_recorded(one.text) == one
+        assert from_json(one.text) == one.position, "who renders a prompt never sees what is hidden"
+
+
+def test_a_position_without_hidden_truth_is_read_too() -> None:
+    position = example_position("C")
+    assert read_recorded(to_json(position)) == Recorded(position, None)
+
+
+DAMAGES: list[tuple[Damage, str]] = [
+    (lambda hidden: hidden.pop("board"), "hidden.board: Field required"),
+    (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
+    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
+    (lambda hidden: hidden["hands"].append([]), "hidden.hands: there are more or fewer than players"),
+    (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "is not the position's hand"),
+    (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),
+    (lambda hidden: hidden["source"].update(deal=-1), "hidden.source.deal: Input should be greater"),
+    (lambda hidden: hidden["board"].append(1), "hidden.board: it has another number of cards"),
+    (lambda hidden: hidden.update(dishonest=not hidden["dishonest"]), "hidden.dishonest: the cards of the board say"),
+    (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: the cards of the board say"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=range(len(DAMAGES)))
+def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> None:
+    one = next(one for one in positions() if one.position.node == "C")
+    file = json.loads(one.text)
+    damage(file["hidden"])
+    with pytest.raises(UsageError, match="this is no position: hidden") as caught:
+        read_recorded(json.dumps(file))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_read_in_the_order_of_its_names_and_a_bad_file_is_named(tmp_path: Path) -> None:
+    one, two = positions()[:2]
+    write_files({tmp_path / "deep" / "b.json": one.text, tmp_path / "deep" / "a.json": two.text})
+    (tmp_path / "deep" / "notes.txt").write_text("nothing")
+    found = read_folder(tmp_path / "deep")
+    assert list(found.items()) == [("a.json", two), ("b.json", one)]
+    assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), "a trial numbers them so"
+    (tmp_path / "deep" / "c.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"deep/c\.json: this is no position"):
+        read_folder(tmp_path / "deep")
+
+
+def test_folders_that_hold_no_positions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no positions: `dubito prompts record` makes some"):
+        read_folder(tmp_path)
+    with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file or directory"):
+        read_folder(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"cannot write .*a\.json: File exists"):
+        write_files({tmp_path / "file" / "a.json": ""})

@@ -1,0 +1,102 @@
+"""The figures of a trial: rates, agreement, calibration, tokens and cost, reckoned a second time."""
+
+import pytest
+
+from dubito.experiment.calibration import calibrations
+from dubito.experiment.statistics import clustered_rate
+from dubito.llm.decider import Stated
+from dubito.llm.prices import Price
+from dubito.llm.wire import Usage
+from dubito.workshop.recorded import Recorded
+from dubito.workshop.scores import ALL, agreements, rows, stated
+from dubito.workshop.trial import Taken
+from tests.workshop.kit import positions
+
+OF_C = positions(40, "C")  # four of each of ten deals
+NONE = Usage(0, 0, 0, 0, 0)
+
+
+def taken(one: Recorded, answer: bool | None = True, cause: str | None = None, p: float | None = None) -> Taken:
+    """An answer at a position, by one reply of a hundred tokens."""
+    said = Stated(one.position.seat, 0, p, False) if p is not None else None
+    return Taken(one, answer, cause, said, (Usage(100, 60, 0, 7, 0),))
+
+
+def truth(one: Recorded) -> bool:
+    """Whether the last play was dishonest."""
+    assert one.hidden is not None
+    return bool(one.hidden.dishonest)
+
+
+def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
+    assert len({one.deal for one in OF_C}) == 10
+    deals = sorted({one.deal for one in OF_C}, key=str)
+    right_in = deals[:7]  # everything right in seven deals, everything wrong in three
+    judged = [taken(one, truth(one) is (one.deal in right_in)) for one in OF_C]
+    (node, everything) = rows(judged, None)
+    assert (node.node, everything.node) == ("C", ALL)
+    assert node.right == everything.right == clustered_rate(10, 40, 160, 28, 7 * 16, 7 * 16)
+    assert node.right.value == 0.7
+    assert node.right.low < clustered_rate(40, 40, 40, 28, 28, 28).low - 0.1, "as of forty deals it would be narrower"
+    yes = sum(one.answer is True for one in judged)
+    assert (node.positions, node.yes.value) == (40, yes / 40)
+    assert (node.invalid.value, node.causes) == (0.0, {})
+
+
+def test_what_never_came_is_in_no_rate_of_answers() -> None:
+    failed = [taken(one, None, "refused" if n % 2 else "malformed") for n, one in enumerate(OF_C[:10])]
+    came = [taken(one, truth(one)) for one in OF_C[10:]]
+    (node, _) = rows(failed + came, None)
+    assert node.invalid.value == 10 / 40
+    assert node.causes == {"refused": 5, "malformed": 5}
+    assert node.right.value == 1.0
+    assert node.yes.value == sum(one.answer is True for one in came) / 30
+
+
+def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
+    others = [taken(one) for one in positions() if one.position.node != "C"]
+    bare = [taken(Recorded(one.position, None)) for one in OF_C]
+    assert [row.right.value for row in rows(others, None)] == [None] * 5
+    assert [row.right.value for row in rows(bare, None)] == [None] * 2
+
+
+def test_tokens_and_cost_are_those_of_a_decision_with_all_that_was_asked_again() -> None:
+    one, two, three = OF_C[:3]
+    twice = Taken(one, True, None, None, (Usage(100, 60, 0, 7, 0), Usage(130, 100, 0, 3, 0)))
+    unsaid = Taken(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))
+    never = Taken(three, None, "unreachable", None, ())
+    price = Price(10, 1, 12, 50)
+    (row, _) = rows([twice, unsaid, never, taken(OF_C[3])], price)
+    assert row.tokens == ((230 + 100) / 2, (160 + 60) / 2, (10 + 7) / 2)
+    of_one = 40 * 10 + 60 * 1 + 7 * 50
+    of_two = of_one + 30 * 10 + 100 * 1 + 3 * 50
+    assert row.picodollars == pytest.approx(1000 * (of_one + of_two) / 2)
+    assert rows([unsaid], price)[0].tokens is None
+    assert rows([taken(one)], None)[0].picodollars is None
+
+
+def test_agreement_is_of_positions_that_both_answered() -> None:
+    found = [*OF_C[:10], *(one for one in positions() if one.position.node == "A")]
+    first = [taken(one, n != 0 if n else None, None if n else "refused") for n, one in enumerate(found)]
+    second = [taken(one, n not in (1, 2, 3)) for n, one in enumerate(found)]
+    second[4] = taken(found[4], None, "malformed")
+    third = [
+        taken(one, one_.answer if n != 5 else False) for n, (one, one_) in enumerate(zip(found, first, strict=True))
+    ]
+    of_a, of_c, everything = agreements(first, second)
+    assert (of_a.node, of_a.positions, of_a.same.value) == ("A", 4, 1.0)
+    assert (of_c.node, of_c.positions, of_c.same.value) == ("C", 8, 5 / 8)
+    assert (of_c.to_yes, of_c.to_no) == (3, 0)
+    assert (everything.node, everything.positions, everything.to_yes) == (ALL, 12, 3)
+    assert (agreements(third, first)[1].to_yes, agreements(third, first)[1].to_no) == (0, 1)
+
+
+def test_stated_probabilities_are_held_against_the_truth() -> None:
+    said = [taken(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
+    silent = [taken(one) for one in OF_C]
+    bare = [taken(Recorded(one.position, None), p=0.5) for one in OF_C]
+    (own,) = calibrations(stated([silent, said, bare]), ["silent", "own", "bare"])
+    honest = sum(not truth(one) for one in OF_C)
+    assert (own.name, own.statements) == ("own", 40)
+    assert own.brier.value == pytest.approx(((40 - honest) * 0.1**2 + honest * 0.2**2) / 40)
+    assert own.base_rate == (40 - honest) / 40

@@ -1,0 +1,43 @@
+"""The positions that come with the project: what `dubito prompts record` makes, and worth trying a prompt on."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from dubito.game_data import GameStartEvent
+from dubito.player import NODES
+from dubito.workshop.recorded import SHIPPED, read_folder
+from tests.cli.kit import Shell
+from tests.experiment.kit import REPO
+from tests.workshop.kit import PLAIN
+
+
+def test_the_shipped_positions_are_what_the_documented_command_makes(shell: Shell) -> None:
+    """After a change of bots or engine: the line in docs/prompts.md makes them anew; delete the old ones first."""
+    for rule in ("immediate", "contested"):
+        assert (
+            f"dubito prompts record prompts/positions/{rule}.yaml --count 20 --output prompts/positions"
+            in (REPO / "docs" / "prompts.md").read_text()
+        )
+        config = shutil.copy(SHIPPED / f"{rule}.yaml", shell.folder)
+        assert shell("prompts", "record", str(config), "--count", "20", "--output", "made").code == 0
+    made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
+    assert {file.name: file.read_bytes() for file in SHIPPED.glob("*.json")} == made
+    assert len(made) == 40
+
+
+def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
+    found = [one for one in read_folder(SHIPPED).values() if one.hidden]
+    starts = [one.position.events[0] for one in found]
+    sizes = Counter(len(start.player_ids) for start in starts if isinstance(start, GameStartEvent))
+    assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 8)
+    assert set(sizes) == {3, 4, 5, 6}
+    assert {one.position.rules.win_rule for one in found} == {"immediate", "contested"}
+    assert len({one.deal for one in found}) == 40
+    truths = [one.hidden.dishonest for one in found if one.hidden and one.position.node == "C"]
+    assert 2 <= sum(map(bool, truths)) <= 6, "both answers are right now and then"
+
+
+def test_no_shipped_prompt_fails_on_them() -> None:
+    for one in read_folder(SHIPPED).values():
+        assert f"node: {one.position.node}" in PLAIN.render(one.position).user

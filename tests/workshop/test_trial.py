@@ -1,0 +1,203 @@
+"""Prompts put to a model at recorded positions: the answers, their causes where none came, what was called."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.models import CallOptions, Watch
+from dubito.experiment.replay import opened
+from dubito.house.policy import opinion
+from dubito.llm.budget import Caps
+from dubito.llm.failures import AccountFault
+from dubito.llm.settings import check_settings
+from dubito.player import NODES
+from dubito.positions import example_position
+from dubito.workshop.collect import from_run
+from dubito.workshop.recorded import SHIPPED, Recorded, read_folder
+from dubito.workshop.trial import Entry, Means, Taken, Trial, ask, default_folder
+from tests.experiment.kit import REPO, registry
+from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
+from tests.workshop.kit import PLAIN, REASONED, prompt
+
+FOUND = read_folder(SHIPPED)
+
+
+def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> Entry:
+    """A prompt put to a model of the house, or to another server's."""
+    base = {"model": "house-sharp", "api": "responses", "base_url": "house"}
+    return Entry(name, prompt, check_settings(name, base | settings))
+
+
+def tried(
+    root: Path, *entries: Entry, found: dict[str, Recorded] = FOUND, name: str = "trial", watch: Watch | None = None,
+    **calls: Any,
+) -> Trial:  # fmt: skip
+    """A trial in a folder of this name, its cache beside it."""
+    options: dict[str, Any] = {"in_flight": 8, "cache": root / "cache", "offline": False, "working_directory": root}
+    means = Means(CallOptions(**options | calls), watch or Unhurried(), lambda done: None)
+    return ask(entries, found, root / name, means)
+
+
+def answers(taken: list[Taken]) -> list[bool | None]:
+    """What was answered, position by position."""
+    return [one.answer for one in taken]
+
+
+@pytest.mark.parametrize("api", ["responses", "chat", "messages"])
+def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path, api: str) -> None:
+    """Against the house's policy, asked directly."""
+    trial = tried(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
+    for number, sent in enumerate((PLAIN, REASONED)):
+        said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
+        assert answers(trial.taken[number]) == [one.answer for one in said]
+        stated = {one.recorded.digest: one.stated.p_bluff for one in trial.taken[number] if one.stated}
+        of_c = [
+            (one.digest, o.p_bluff) for one, o in zip(FOUND.values(), said, strict=True) if one.position.node == "C"
+        ]
+        assert stated == (dict(of_c) if sent is REASONED else {})
+    assert [one.recorded for one in trial.taken[1]] == list(FOUND.values())
+    assert trial.spent.calls == 2 * len(FOUND)
+
+
+def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
+    """Again in its folder from what is kept there, elsewhere from the cache, with no call allowed."""
+    entries = entry(PLAIN, model="house-random"), entry(REASONED, "b")
+    first = tried(tmp_path, *entries)
+    for name in ("trial", "another"):
+        again = tried(tmp_path, *entries, name=name, offline=True)
+        assert again.taken == first.taken
+        assert again.spent.calls == 0
+    with pytest.raises(AccountFault, match="the cache has no reply for p, "):
+        tried(tmp_path, entry(PLAIN, model="house-honest"), name="third", offline=True)
+    assert any(usage and usage.input for one in first.taken[0] for usage in one.usages)
+
+
+def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path) -> None:
+    """With its cache and its prompt; the same question in the same game has the same draw."""
+    player = contender("a", "house-random", prompt="reasoned")
+    ran(small(player, games=2, turns=20), tmp_path / "run")
+    found = from_run(opened(tmp_path / "run", registry(), REPO), NODES, 10_000)
+    query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
+    taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
+    places = [(s.game, s.seat, s.decision) for one in found if one.hidden for s in [one.hidden.source]]
+    asked = {str(place): one for one, place in zip(found, places, strict=True) if place in taken}
+    trial = tried(tmp_path, entry(REASONED, model="house-random"), found=asked, offline=True)
+    assert dict(zip(asked, answers(trial.taken[0]), strict=True)) == {str(key): value for key, value in taken.items()}
+    assert len(set(taken.values())) == 2
+
+
+def by_node(heard: Heard) -> Said:
+    """A different way to fail at each node; at E a bad reply first, at C cut off for good."""
+    text = json.dumps(heard.body)
+    (node,) = re.findall(r"\\nnode: (.)\\n", text)
+    match node:
+        case "A":
+            return says("responses", "Yes, I do.")
+        case "B":
+            return says("responses", "I would rather not.", "refusal")
+        case "C":
+            return says("responses", '{"answer": tr', "length")
+        case "D":
+            return Said(400, error_body("responses", "context_length_exceeded", "prompt is too long"))
+        case _:
+            return says("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
+
+
+def test_what_never_came_is_counted_by_its_cause_and_nobody_answers_instead(tmp_path: Path) -> None:
+    with Server(by_node) as server:
+        asker = entry(model="m", base_url=server.base_url("responses"), reasks=2)
+        trial = tried(tmp_path, asker)
+        again = tried(tmp_path, asker)
+    ended = Counter((one.recorded.position.node, one.answer, one.cause, len(one.usages)) for one in trial.taken[0])
+    assert ended == {
+        ("A", None, "malformed", 3): 8,
+        ("B", None, "refused", 3): 8,
+        ("C", None, "truncated", 3): 8,
+        ("D", None, "too_long", 0): 8,
+        ("E", True, None, 2): 8,
+    }
+    assert (again.taken, again.spent.calls) == (trial.taken, 0)
+    assert rows(tmp_path / "trial", "SELECT DISTINCT node, answer, outcome FROM decisions") == [
+        ("E", 1, "model_after_reask")
+    ]
+    assert trial.spent.calls == 8 * (3 + 3 + 3 + 1 + 2)
+
+
+def test_who_cannot_be_reached_is_no_answer_either(tmp_path: Path) -> None:
+    """A server that fails now and then: no outage, no answer where all tries failed."""
+
+    def answer(heard: Heard) -> Said:
+        return Said(500, "{}") if "\\nnode: A\\n" in json.dumps(heard.body) else says("responses")
+
+    with Server(answer) as server:
+        asker = entry(model="m", base_url=server.base_url("responses"), tries=1)
+        trial = tried(tmp_path, asker)
+    assert Counter(one.cause for one in trial.taken[0]) == {"unreachable": 8, None: 32}
+
+
+def test_the_same_prompt_twice_is_a_twin_with_answers_of_its_own(tmp_path: Path) -> None:
+    twin = entry(PLAIN, "again", model="house-random", sample=1)
+    trial = tried(tmp_path, entry(PLAIN, model="house-random"), twin)
+    assert answers(trial.taken[0]) != answers(trial.taken[1])
+    alone = tried(tmp_path, twin, name="alone")
+    assert answers(alone.taken[0]) == answers(trial.taken[1])
+
+
+def test_a_trial_that_was_stopped_goes_on_and_a_cap_counts_from_its_start(tmp_path: Path) -> None:
+    with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
+        tried(tmp_path, entry(), caps=Caps(calls=7))
+    assert len(rows(tmp_path / "trial", "SELECT 1 FROM decisions")) == 7
+    with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
+        tried(tmp_path, entry(), caps=Caps(calls=7))
+    trial = tried(tmp_path, entry(), caps=Caps(calls=len(FOUND)))
+    assert trial.spent.calls == len(FOUND) - 7
+    assert trial.taken == tried(tmp_path, entry(), name="undisturbed").taken
+
+
+def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    tried(tmp_path, entry())
+    for other, found in (
+        (entry(REASONED), FOUND),
+        (entry(max_output=99), FOUND),
+        (entry(), dict(list(FOUND.items())[1:])),
+    ):
+        with pytest.raises(UsageError, match="trial belongs to another run: "):
+            tried(tmp_path, other, found=found)
+        assert default_folder([other], found) != default_folder([entry()], FOUND)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("")
+    with pytest.raises(UsageError, match="mine is there and is no run folder"):
+        tried(tmp_path, entry(), name="mine")
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
+
+
+def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path) -> None:
+    known = {example_position(node).turn.my_n_cards for node in NODES}
+    other = next(n for one in FOUND.values() if (n := one.position.turn.my_n_cards) not in known)
+    bad = prompt(tmp_path, user=f"{{{{ 1 / (own_cards - {other}) }}}}")
+    with pytest.raises(UsageError, match=r"user\.jinja, line 1: ZeroDivisionError"):
+        tried(tmp_path, entry(), entry(bad, "bad"))
+    assert not (tmp_path / "trial").exists()
+
+
+def test_positions_without_truth_are_asked_too_and_each_has_its_own_draw(tmp_path: Path) -> None:
+    bare = {name: replace(one, hidden=None) for name, one in FOUND.items()}
+    trial = tried(tmp_path, entry(model="house-random"), found=bare)
+    assert len(set(answers(trial.taken[0]))) == 2
+    draws = rows(tmp_path / "trial", "SELECT count(DISTINCT draw) FROM attempts")
+    assert draws == [(len(FOUND),)]
+
+
+def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -> None:
+    """Two files of the same position are one question to the cache."""
+    name, one = next(iter(FOUND.items()))
+    trial = tried(tmp_path, entry(), found={name: one, f"copy-{name}": one})
+    assert trial.spent.calls == 1
+    assert answers(trial.taken[0])[0] is answers(trial.taken[0])[1]

@@ -1,0 +1,128 @@
+"""`dubito prompts test`: what it prints, what it costs, and what it says of bad input."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.workshop.recorded import SHIPPED
+from tests.cli.kit import Shell
+from tests.llm.kit import Server, says
+from tests.workshop.kit import prompt
+
+HOUSE = ("--model", "house:house-sharp", "--quiet")
+
+
+def test_a_trial_in_print(shell: Shell) -> None:
+    said = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE)
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].startswith(
+        "house-sharp at 40 positions of 40 deals; 95 % intervals, clustered by deal; right: at C, "
+    )
+    assert lines[1].split()[:5] == ["prompt", "node", "positions", "yes", "%"]
+    assert [line.split()[:3] for line in lines[2:14]] == [
+        *(["reasoned", node, "8"] for node in "ABCDE"),
+        ["reasoned", "all", "40"],
+        *(["plain", node, "8"] for node in "ABCDE"),
+        ["plain", "all", "40"],
+    ]
+    assert lines[4].split()[3:5] == ["62.5", "[24.2,"]
+    assert lines[14] == "reasoned and plain at the positions that both answered"
+    assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
+    assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
+    assert lines[-2] == "calls: 80, cost $0.0000"
+    assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
+    again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
+    assert again.out.splitlines()[:-2] == lines[:-2]
+    assert again.out.splitlines()[-2] == "calls: 0; every reply was there already, in the run folder or the cache"
+    assert again.out.splitlines()[-1] == lines[-1]
+
+
+def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) -> None:
+    said = shell("prompts", "test", "plain", "--against", "plain", "--model", "house:house-random", "--quiet")
+    lines = said.out.splitlines()
+    (everything,) = (line.split() for line in lines if line.split()[:2] == ["all", "40"])
+    flips = [line for line in lines if line.startswith("flipped: ")]
+    assert len(flips) == int(everything[-1]) + int(everything[-2]) > 8
+    assert float(everything[2]) == 100 - 2.5 * len(flips)
+    to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
+    assert to_yes == int(everything[-2]) != int(everything[-1])
+    name, said_first = flips[0].removeprefix("flipped: ").split(": ")
+    assert (SHIPPED / name).exists()
+    assert said_first in ("yes by plain, no by plain again", "no by plain, yes by plain again")
+    assert lines[8].split()[:3] == ["plain", "again", "A"]
+
+
+def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> None:
+    Path("own").mkdir()
+    for file in sorted(SHIPPED.glob("C-*.json"))[:3]:
+        shutil.copy(file, "own")
+    price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
+    Path("prices.yaml").write_text(yaml.safe_dump(price))
+    with Server(lambda heard: says(heard.protocol)) as server:
+        flags = ("--api", "chat", "--base-url", server.base_url("chat"), "--parameters", "{temperature: 0.5}")
+        more = ("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77")
+        said = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r", "--reasks", "0")
+        bodies = [heard.body for heard in server.heard]
+    assert said.code == 0
+    assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
+    of_c = said.out.splitlines()[2].split()
+    assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "3 dollars a thousand, by 100 tokens in and 20 out"
+    assert said.out.splitlines()[-2:] == ["calls: 3, cost $0.0090", "run folder: r"]
+    assert said.err.splitlines() == ["1 of 3 questions", "2 of 3 questions", "3 of 3 questions"]
+
+
+def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
+    said = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", "--output", "r")
+    assert said.code == 3
+    assert said.err == (
+        "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
+        "what was answered is kept in r, and the same command goes on\n"
+    )
+    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").out.splitlines()[-2].startswith("calls: 37")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", *HOUSE), "no prompt is named 'plan': did you mean 'plain'?"),
+        (("plain", "--model", "gpt"), "--model 'gpt' names no provider: say it as in openai:MODEL; choose from "),
+        (
+            ("plain", "--model", "opnai:gpt"),
+            "--model 'opnai:gpt' names no provider: say it as in openai:MODEL; did you",
+        ),
+        (("plain", "--model", "openai:"), "--model: model: "),
+        (
+            ("plain", "--model", "openai:gpt"),
+            "openai:gpt needs a key for https://api.openai.com/v1: set the environment",
+        ),
+        (("plain", *HOUSE, "--api", "fax"), "--model: api: must be 'responses', 'chat' or 'messages'"),
+        (("plain", *HOUSE, "--base-url", "http://a:b@127.0.0.1/"), "--model: base_url must hold no credentials"),
+        (("plain", *HOUSE, "--parameters", "{x"), "--model: parameters: must be a valid dictionary"),
+        (("plain", *HOUSE, "--reasks", "-1"), "--model: reasks: must be greater than or equal to 0"),
+        (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
+        (("plain", *HOUSE, "--positions", "."), ". holds no positions: `dubito prompts record` makes some"),
+        (("plain", *HOUSE, "--budget", "usd"), "--budget: must be a valid number, not ''"),
+        (("plain", *HOUSE, "--budget", "euro=1"), "--budget: unknown key 'euro': choose from calls, tokens, usd"),
+        (("plain", *HOUSE, "--in-flight", "0"), "--in-flight: must be at least 1, not 0"),
+        (("plain", *HOUSE, "--prices", "none.yaml"), "cannot read "),
+        (("plain", *HOUSE, "--output", "here"), "here is there and is no run folder: choose another --output"),
+        (("plain", *HOUSE, "--cache", "here"), "here is there and is no cache of replies: choose another --cache"),
+        (
+            ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
+            "--budget usd needs a price of 'm', and there is none: see --prices",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_is_asked(
+    shell: Shell, words: tuple[str, ...], sentence: str
+) -> None:
+    prompt(Path("here"))
+    said = shell("prompts", "test", *words)
+    assert said.code == 2
+    assert said.err.startswith(f"dubito: {sentence}")
+    assert said.err.count("\n") == 1
+    assert sorted(path.name for path in Path().iterdir()) in (["here"], ["cache", "here"])
+    assert [path.name for path in Path("here").iterdir()] == ["mine"]
