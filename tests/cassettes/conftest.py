@@ -1,0 +1,49 @@
+"""How cassettes are recorded and replayed: through the real SDKs, and replayed with no network, not even loopback."""
+
+import os
+from typing import Any
+
+import pytest
+
+from tests.cassettes.kit import CASSETTES, Readable, kept_request, kept_response, same_request
+
+
+def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
+    """A hook of pytest-recording's."""
+    vcr.register_serializer("yaml", Readable)
+    vcr.register_matcher("request", same_request)
+
+
+@pytest.fixture
+def vcr_config() -> dict[str, Any]:
+    """What pytest-recording tells vcrpy."""
+    return {
+        "match_on": ["request"],
+        "before_record_request": kept_request,
+        "before_record_response": kept_response,
+        "decode_compressed_response": True,
+    }
+
+
+@pytest.fixture(scope="module")
+def vcr_cassette_dir() -> str:
+    """Where the cassettes lie."""
+    return str(CASSETTES)
+
+
+@pytest.fixture
+def default_cassette_name(request: pytest.FixtureRequest) -> str:
+    """The one that a test names, else that of its parameters."""
+    named = request.node.get_closest_marker("default_cassette")
+    return str(named.args[0] if named else request.node.callspec.id)
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, record_mode: str) -> None:
+    """No key of whoever replays, and none needed: who records against the providers gives theirs."""
+    for name in os.environ:
+        if name.lower().endswith("_proxy") or (record_mode == "none" and name.startswith(("OPENAI_", "ANTHROPIC_"))):
+            monkeypatch.delenv(name)
+    if record_mode == "none":
+        monkeypatch.setenv("OPENAI_API_KEY", "no-key-needed")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "no-key-needed")

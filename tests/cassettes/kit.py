@@ -1,0 +1,175 @@
+"""Cassettes: what is kept of an interaction, how a request finds its own, and what is said if it does not."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from dubito.llm.explain import parts
+from dubito.llm.settings import is_loopback
+from dubito.llm.wire import canonical
+
+HERE: Final = Path(__file__).parent
+CASSETTES: Final = HERE / "recorded"
+INDEX: Final = CASSETTES / "index.yaml"  # whom they were recorded against, and what came of it
+KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_KEPT_HEADERS: Final = ("content-type", "retry-after")  # all others are dropped, on both sides
+_IDS: Final = {
+    *("id", "request_id", "user", "safety_identifier", "system_fingerprint", "organization", "project"),
+    *("signature", "encrypted_content", "prompt_cache_retention"),
+}
+_ID: Final = re.compile(r"(?:org-|proj_|req_)[A-Za-z0-9]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+GONE: Final = "(scrubbed)"
+
+
+class Block(str):
+    """A text of several lines, written as such."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|"))
+
+
+class Readable:
+    """A serializer of vcrpy's: bodies stand as YAML and texts in lines, so that a change of a prompt can be read."""
+
+    @staticmethod
+    def serialize(cassette: dict[str, Any]) -> str:
+        """A cassette as text."""
+        for interaction in cassette["interactions"]:
+            interaction["request"]["body"] = _opened(interaction["request"]["body"])
+            interaction["response"]["body"] = _opened(interaction["response"]["body"]["string"])
+        return yaml.dump(cassette, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=140)
+
+    @staticmethod
+    def deserialize(text: str) -> dict[str, Any]:
+        """A cassette out of its text."""
+        cassette: dict[str, Any] = yaml.safe_load(text)
+        for interaction in cassette["interactions"]:
+            interaction["request"]["body"] = _closed(interaction["request"]["body"])
+            interaction["response"]["body"] = {"string": _closed(interaction["response"]["body"])}
+        return cassette
+
+
+def _opened(body: str) -> Any:
+    try:
+        return _lines(json.loads(body))
+    except ValueError:
+        return {"text": body}
+
+
+def _closed(body: Any) -> str:
+    """The bytes need not be those that were sent, but they are the same JSON."""
+    return body["text"] if set(body) == {"text"} else json.dumps(body)
+
+
+def _lines(value: Any) -> Any:
+    """The value with its texts of several lines as blocks."""
+    if isinstance(value, dict):
+        return {key: _lines(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_lines(inner) for inner in value]
+    return Block(value) if isinstance(value, str) and "\n" in value else value
+
+
+def kept_request(request: Any) -> Any:
+    """A request of vcrpy's without who asked: headers, port, key."""
+    url = urlsplit(request.uri)
+    host = "http://house" if is_loopback(request.uri) else f"{url.scheme}://{url.hostname}"
+    request.uri = f"{host}{url.path}"
+    request.headers = _kept(request.headers)
+    request.body = _without_keys((request.body or b"").decode()).encode()
+    return request
+
+
+def kept_response(response: dict[str, Any]) -> dict[str, Any]:
+    """A response of vcrpy's without cookies and ids of requests, answers and organisations."""
+    text = _without_keys(response["body"]["string"].decode("utf-8", "replace"))
+    try:
+        text = json.dumps(_without_ids(json.loads(text)))
+    except ValueError:
+        text = _ID.sub(GONE, text)
+    return {**response, "headers": _kept(response["headers"]), "body": {"string": text.encode()}}
+
+
+def _kept(headers: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.lower(): value for name, value in headers.items() if name.lower() in _KEPT_HEADERS}
+
+
+def _without_keys(text: str) -> str:
+    for key in filter(None, map(os.environ.get, KEYS)):
+        text = text.replace(key, GONE)
+    return text
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: GONE if key in _IDS and isinstance(inner, str) else _without_ids(inner) for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_ids(inner) for inner in value]
+    return _ID.sub(GONE, value) if isinstance(value, str) else value
+
+
+def text_of(request: Any) -> str:
+    """What a request is known by: path and body, as canonical JSON."""
+    return canonical({"path": urlsplit(request.uri).path, "body": json.loads(request.body)})
+
+
+def same_request(one: Any, other: Any) -> None:
+    """A matcher of vcrpy's: neither host nor port, nor how the JSON was written."""
+    assert (one.method, text_of(one)) == (other.method, text_of(other))
+
+
+@contextmanager
+def played_whole(cassette: Any) -> Iterator[None]:
+    """In here each request has to find its recording, and at the end each recording to have been used."""
+    finds: Callable[[Any], bool] = cassette.can_play_response_for
+    if not cassette.write_protected:  # it is being recorded
+        yield
+        return
+
+    missed: list[str] = []
+
+    def find(request: Any) -> bool:
+        if not finds(request):
+            missed.append(_missing(cassette, request))
+            pytest.fail(missed[0])  # no Exception, which an SDK would take for a lost connection; it ends the game
+        return True
+
+    cassette.can_play_response_for = find
+    yield
+    if missed:
+        pytest.fail(missed[0])
+    if unused := _unused(cassette):
+        pytest.fail(f"{len(unused)} of {len(cassette)} recorded interactions were not used, the first: {unused[0].uri}")
+
+
+def _unused(cassette: Any) -> list[Any]:
+    return [request for place, request in enumerate(cassette.requests) if not cassette.play_counts[place]]
+
+
+def _missing(cassette: Any, request: Any) -> str:
+    unused = _unused(cassette)
+    if not unused:
+        return f"one request more than the {len(cassette)} that were recorded: {request.uri}"
+    lines = [f"a request is not as it was recorded; `{RECORD}` records anew. It differs from the next one in:"]
+    for difference in parts(text_of(request), text_of(unused[0])):
+        lines += [f"- {difference.part}", f"  now:      {difference.wanted}", f"  recorded: {difference.stored}"]
+    return "\n".join(lines)
+
+
+RECORD: Final = "python -m tests.cassettes.record"

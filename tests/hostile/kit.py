@@ -1,0 +1,109 @@
+"""What the tests of a hostile world share: one decision, taken through the whole pipeline and the real SDKs."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from dubito.llm.budget import Caps
+from dubito.llm.cache import ReplyCache
+from dubito.llm.decider import Journal, ModelPlayer
+from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.settings import check_settings
+from dubito.llm.wire import Place, Protocol
+from dubito.positions import example_position
+from dubito.rules import Rules
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from tests.llm.kit import Clock
+from tests.prompts.kit import PROMPTS, REGISTRY
+
+IN_FLIGHT: Final = 4  # calls that an account lets go at once
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What came of one decision, and what was done for it."""
+
+    answer: bool | None  # None: the fallback had to answer
+    outcome: str
+    tries: tuple[str, ...]  # of all its attempts: `received`, or how they failed
+    errors: tuple[str, ...]  # what is kept of those that failed
+    assumed: tuple[bool, ...]  # whether the cost of each is not known
+    asked_again: str | None  # the words of the last re-ask
+
+
+class Desk:
+    """A run's pipeline over the real SDKs, without games; its time passes by sleeping only."""
+
+    def __init__(self, folder: Path, address: Callable[[Protocol, str], str]) -> None:
+        """`address` says where `base_url: house` is, for an SDK of that protocol."""
+        folder.mkdir(exist_ok=True)
+        self.clock = Clock()
+        self._db = RunDb.create(folder / "run.db")
+        self._log = ModelLog(self._db)
+        options = Options(
+            in_flight=IN_FLIGHT,
+            offline=False,
+            suspend=False,
+            house_address=address,
+            sleep=self.clock.sleep,
+            waiting=lambda why: nullcontext(),
+            clock=self.clock,
+            stopped=lambda: False,
+        )
+        self._pipeline = Pipeline(self._log, ReplyCache(folder / "cache"), Caps(), options)
+        self._decisions = 0
+
+    def __enter__(self) -> "Desk":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._pipeline.close()
+        self._db.__exit__(kind, error, tb)
+
+    def decide(self, protocol: Protocol, node: str = "C", number: int | None = None, **settings: Any) -> Decided:
+        """One decision; its number tells its draw from others."""
+        self._decisions += 1
+        decision = self._decisions if number is None else number
+        given = {"api": protocol, "model": "house-random", "base_url": "house", **settings}
+        checked = check_settings("asker", given)
+        prompt = PROMPTS[checked.prompt]
+        player = ModelPlayer(
+            name="asker",
+            settings=checked,
+            prompt=prompt,
+            fallback=REGISTRY.find("RandomBoi").cls,
+            ask=self._pipeline.asker("asker", checked, None),
+            log=self._log,
+            seed=0,
+            rules=Rules(),
+            counted=lambda outcome: None,
+        )
+        place = Place("asker", 0, 0, 0, decision, 0, node)
+        fell_back: list[bool] = []
+
+        def otherwise() -> bool:
+            fell_back.append(True)
+            return False
+
+        answer = player.decide(prompt.render(example_position(node)), place, 1, Journal(), otherwise)
+        return self._decided(decision, None if fell_back else answer)
+
+    def _decided(self, decision: int, answer: bool | None) -> Decided:
+        read = self._db.read
+        ((outcome,),) = read("SELECT outcome FROM decisions WHERE decision = ?", (decision,))
+        tries = read(
+            "SELECT iif(state = 'failed', kind, state), error, assumed "
+            "FROM tries WHERE decision = ? ORDER BY attempt, try",
+            (decision,),
+        )
+        requests = read("SELECT request FROM attempts WHERE decision = ? ORDER BY attempt", (decision,))
+        body = json.loads(self._log.text(requests[-1][0]))["body"]
+        last = body.get("input", body.get("messages"))[-1]["content"] if len(requests) > 1 else None
+        errors = tuple(error for _, error, _ in tries if error is not None)
+        assumed = tuple(bool(each) for _, _, each in tries)
+        return Decided(answer, outcome, tuple(kind for kind, _, _ in tries), errors, assumed, last)

@@ -1,0 +1,178 @@
+"""Every fault of the house by name, and what must come of it: through the real SDKs and the whole pipeline.
+
+A fault that the house learns and these tables lack fails a test.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dubito.house.content_faults import CONTENT_FAULTS
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
+from dubito.llm.wire import Protocol
+from tests.hostile.kit import Decided, Desk
+from tests.llm.kit import PROTOCOLS
+
+MODEL: Final = ("model", None)
+AROUND: Final = ("malformed", "something stands before or behind the JSON object, where no word and no code fence")
+NO_JSON: Final = ("malformed", "it is not JSON")
+NO_BOOL: Final = ("malformed", "`answer` is neither true nor false (without quotes)")
+NO_TEXT: Final = ("malformed", "it holds no text")
+OTHERS: Final = ("malformed", "it has other fields than `answer`")
+CUT_OFF: Final = ("truncated", "was cut off before the answer. Think less this time")
+REFUSED: Final = ("refused", "declined to answer. This is a card game among programs")
+TWINS: Final = ("malformed", "a key stands twice")
+MISSING: Final = ("malformed", "the field `answer` is missing")
+
+Replied = Mapping[str, tuple[str, str | None]]  # fault -> outcome or cause, words of the re-ask
+RESPONSES: Final[Replied] = {
+    "fenced": AROUND,
+    "prose": AROUND,
+    "escapes": AROUND,
+    "wrong_string": NO_BOOL,
+    "wrong_number": NO_BOOL,
+    "wrong_null": NO_BOOL,
+    "nan": NO_JSON,
+    "deep": NO_JSON,
+    "surrogate": NO_JSON,
+    "no_answer": MISSING,
+    "duplicate_keys": TWINS,
+    "extra_fields": OTHERS,
+    "empty_text": NO_TEXT,
+    "no_output": NO_TEXT,
+    "reasoning_only": NO_TEXT,
+    "reasoning_cut": CUT_OFF,
+    "cut_off": CUT_OFF,
+    "refusal": REFUSED,
+    "content_filter": REFUSED,
+    "unknown_fields": MODEL,
+    "huge": MODEL,
+    "no_usage": MODEL,
+    "bad_usage": MODEL,
+    "deep_body": NO_TEXT,
+    "truncated_json": NO_TEXT,
+    "broken_json": NO_TEXT,
+    "wrong_shape": NO_TEXT,
+    "empty_body": NO_TEXT,
+    "html": NO_TEXT,
+}
+CHAT: Final[Replied] = dict(RESPONSES)
+MESSAGES: Final[Replied] = dict(RESPONSES)
+REPLIES: Final[Mapping[Protocol, Replied]] = {"responses": RESPONSES, "chat": CHAT, "messages": MESSAGES}
+
+TRIES: Final[Mapping[str, str]] = {  # transport fault -> how the try failed, in every protocol
+    "rate_limit": "rate_limit",
+    "rate_limit_bare": "rate_limit",
+    "rate_limit_ms": "rate_limit",
+    "rate_limit_date": "rate_limit",
+    "rate_limit_garbled": "rate_limit",
+    "rate_limit_long": "rate_limit",
+    "server_error": "server",
+    "bad_gateway": "server",
+    "unavailable": "server",
+    "overloaded": "server",
+    "reset": "connection",
+    "dropped": "connection",
+    "cut_headers": "connection",
+    "cut_body": "connection",
+    "stall": "deadline",
+    "stall_body": "deadline",
+    "trickle": "deadline",
+}
+ENDLESS: Final = {name for name, kind in TRIES.items() if kind == "deadline"}
+WAITS: Final[Mapping[str, float]] = {  # what the server asks for, in seconds
+    "rate_limit": 0.25,
+    "rate_limit_ms": 0.25,
+    "rate_limit_date": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def struck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A pipeline at a house that has one fault, and that always."""
+    shares: dict[str, Any] = {request.param: 1.0}
+    with (
+        House(faults=Faults(retry_after=0.25, **shares)) as house,
+        Desk(tmp_path_factory.mktemp("desk"), lambda api, _: house.base_url(api)) as desk,
+    ):
+        yield desk
+
+
+def test_the_tables_have_every_fault_of_the_house() -> None:
+    for protocol in PROTOCOLS:
+        assert set(REPLIES[protocol]) == set(CONTENT_FAULTS)
+    assert set(TRIES) == set(TRANSPORT_FAULTS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("struck", CONTENT_FAULTS, indirect=True)
+def test_a_content_fault(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
+    """It is an answer or it has its cause, and the re-ask says what was wrong and what is wanted."""
+    fault = request.node.callspec.params["struck"]
+    expected, words = REPLIES[protocol][fault]
+    decided = struck.decide(protocol)
+    if words is None:
+        assert (decided.outcome, decided.tries, decided.asked_again) == (expected, ("received",), None)
+        assert type(decided.answer) is bool
+    else:
+        assert (decided.outcome, decided.answer) == (f"fallback:{expected}", None)
+        assert decided.tries == ("received", "received"), "a reply in full is no reason to try again, but to ask again"
+        assert decided.asked_again is not None
+        assert words in decided.asked_again
+        assert '{"answer": true} or {"answer": false}' in decided.asked_again
+    assert set(decided.assumed) == {not CONTENT_FAULTS[fault].counted}, "what it cost is known or assumed, never none"
+    assert struck.clock.slept == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("struck", TRANSPORT_FAULTS, indirect=True)
+def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
+    """So many tries as the player has, each failed under its own name; then nobody was reachable."""
+    fault = request.node.callspec.params["struck"]
+    before = struck.clock.now
+    decided = struck.decide(protocol, tries=3, retry_after_cap=7, deadline=0.05 if fault in ENDLESS else 20)
+    assert decided.outcome == "fallback:unreachable"
+    assert decided.tries == (TRIES[fault],) * 3
+    assert decided.asked_again is None, "who cannot be reached cannot be asked again"
+    billed = TRIES[fault] in ("connection", "deadline")
+    assert set(decided.assumed) == {billed}, "the request went out, and nobody said that it was not answered"
+    waited = struck.clock.now - before
+    if fault in WAITS:
+        assert waited == pytest.approx(2 * WAITS[fault])
+    else:
+        assert waited <= (14 if fault == "rate_limit_long" else 0.5 + 1), "the player's cap, or full jitter"
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[Protocol, list[bool | None]]:
+    """What a house without faults answers."""
+    with House() as house, Desk(tmp_path_factory.mktemp("calm"), lambda api, _: house.base_url(api)) as desk:
+        return {protocol: [each.answer for each in four(desk, protocol)] for protocol in PROTOCOLS}
+
+
+def four(desk: Desk, protocol: Protocol) -> list[Decided]:
+    """Four decisions, each of a draw of its own."""
+    first = 4 * PROTOCOLS.index(protocol)
+    return [desk.decide(protocol, number=first + n, tries=30) for n in range(4)]
+
+
+@pytest.mark.parametrize("fault", sorted(set(TRANSPORT_FAULTS) - SLOW))
+def test_a_transport_fault_that_passes_is_tried_again(
+    fault: str, tmp_path: Path, calm: dict[Protocol, list[bool | None]]
+) -> None:
+    """Half of all tries fail: the answers are those of a house without faults."""
+    shares: dict[str, Any] = {fault: 0.5}
+    with House(faults=Faults(**shares)) as house, Desk(tmp_path, lambda api, _: house.base_url(api)) as desk:
+        for protocol in PROTOCOLS:
+            before = len(house.calls)
+            decided = four(desk, protocol)
+            assert [each.answer for each in decided] == calm[protocol]
+            assert {each.outcome for each in decided} == {"model"}
+            failed = [kind for each in decided for kind in each.tries if kind != "received"]
+            assert set(failed) <= {TRIES[fault]}
+            assert len(house.calls) - before == 4 + len(failed), "it was called as often as there are tries"
+        assert len(house.calls) > 12, "or no fault struck at all"

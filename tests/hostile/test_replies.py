@@ -1,0 +1,176 @@
+"""Ten thousand hostile replies, each in every protocol: no crash, and no answer but what is one to the letter.
+
+What is one is said here again, on its own, by `json.loads` and a few checks.
+"""
+
+import json
+from typing import Any, Final, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dubito.llm.answers import Form, form_of, read_answer
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.protocols import read_reply
+from dubito.llm.wire import Protocol, Received
+from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
+from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
+
+PLAIN: Final = form_of(("answer",), "C")
+REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), "C")
+CORPUS: Final = tuple(dict.fromkeys(texts()))
+GENERATED: Final = 600
+REPEATS: Final = settings(
+    derandomize=True, database=None, deadline=None, max_examples=GENERATED, suppress_health_check=list(HealthCheck)
+)
+CAUSES: Final = {"length": "truncated", "refusal": "refused", "filter": "refused"}
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("twins")
+    return dict(pairs)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def oracle(text: str | None, form: Form) -> bool | None:
+    """The answer in a text, None if it holds none."""
+    try:
+        said = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
+        json.dumps(said, ensure_ascii=False).encode()  # half a character is none
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or set(said) != set(form.fields):
+        return None
+    if type(said["answer"]) is not bool or not isinstance(said.get("reasoning", ""), str):
+        return None
+    answer: bool = said["answer"]
+    return answer
+
+
+def read(protocol: Protocol, raw: str, form: Form) -> bool | str:
+    """The answer in a body, or the cause why there is none; anything else that is raised is a crash."""
+    reply = read_reply(protocol, Received(200, raw))
+    assert reply.usage is None or min(reply.usage.input, reply.usage.output) >= 0
+    try:
+        answered = read_answer(reply, form)
+    except AttemptFailed as error:
+        return error.cause
+    assert type(answered.answer) is bool
+    assert answered.p_bluff is None or 0 <= answered.p_bluff <= 1
+    return answered.answer
+
+
+def check_text(text: str, finish: str = "stop") -> None:
+    """A text in each protocol and under each form: an answer exactly where the oracle has one, else its cause."""
+    for form in (PLAIN, REASONED):
+        wanted = oracle(text, form)
+        for protocol in PROTOCOLS:
+            found = read(protocol, json.dumps(reply_body(protocol, text, finish)), form)
+            if finish != "stop":
+                assert found == CAUSES[finish], (protocol, text)
+            elif wanted is None or deep(text):
+                assert found == "malformed", (protocol, text)
+            else:
+                assert found is wanted, (protocol, text)
+
+
+def deep(text: str) -> bool:
+    """Whether it is nested as no answer is; Pydantic's reader gives up before Python's does."""
+    return "[" * 200 in text
+
+
+def test_the_replies_are_ten_thousand() -> None:
+    assert len(CORPUS) + 2 * GENERATED >= 10_000
+    assert sum(oracle(text, PLAIN) is not None or oracle(text, REASONED) is not None for text in CORPUS) > 50
+
+
+def test_every_text_of_the_corpus() -> None:
+    for text in CORPUS:
+        check_text(text)
+
+
+@pytest.mark.parametrize("finish", CAUSES)
+def test_a_text_that_did_not_end_well_is_no_answer(finish: str) -> None:
+    for text in CORPUS[::7]:
+        check_text(text or "no", finish)
+
+
+@REPEATS
+@given(near_answers())
+@example('{"answer": true, "answer": true}')
+def test_generated_texts(text: str) -> None:
+    check_text(text)
+
+
+def said_in(protocol: Protocol, body: Any) -> str | None:
+    """The text of a body that ended as it should, found on a way of the test's own; None if there is none."""
+
+    def among(items: Any, kind: str) -> list[dict[str, Any]]:
+        items = items if isinstance(items, list) else []
+        return [item for item in items if isinstance(item, dict) and item.get("type") == kind]
+
+    if not isinstance(body, dict):
+        return None
+    if protocol == "responses":
+        good = body.get("status") == "completed"
+        parts = [p for m in among(body.get("output"), "message") for p in among(m.get("content"), "output_text")]
+        refused = any(among(m.get("content"), "refusal") for m in among(body.get("output"), "message"))
+        why = body.get("incomplete_details")
+        good = good and not refused and not (isinstance(why, dict) and why.get("reason") == "content_filter")
+    elif protocol == "messages":
+        good = body.get("stop_reason") in ("end_turn", "stop_sequence")
+        parts = among(body.get("content"), "text")
+    else:
+        choices = (
+            [c for c in body.get("choices", ()) if isinstance(c, dict)] if isinstance(body.get("choices"), list) else []
+        )
+        choice = choices[0] if choices else {}
+        message: Any = choice.get("message") if isinstance(choice.get("message"), dict) else {}
+        good = choice.get("finish_reason") == "stop" and not message.get("refusal")
+        content = message.get("content")
+        parts = [{"text": content}] if isinstance(content, str) else among(content, "text")
+    return "".join(part["text"] for part in parts if isinstance(part.get("text"), str)) if good else None
+
+
+def check_body(protocol: Protocol, raw: str) -> None:
+    """A body of any shape: an answer exactly where its text is one; else a cause."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        body = None
+    for form in (PLAIN, REASONED):
+        found, wanted = read(protocol, raw, form), oracle(said_in(protocol, body), form)
+        assert found is wanted if wanted is not None else isinstance(found, str), raw
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_body_of_the_corpus(protocol: Protocol) -> None:
+    count = 0
+    for raw in dict.fromkeys(bodies(protocol)):
+        check_body(protocol, raw)
+        count += 1
+    assert count > 2500
+
+
+@REPEATS
+@given(st.sampled_from(PROTOCOLS), near_bodies)
+def test_generated_bodies(protocol: Protocol, body: Any) -> None:
+    check_body(protocol, json.dumps(body))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_real_sdk_hands_each_body_on_as_it_came(protocol: Protocol) -> None:
+    """A sample of both: what is read is what was sent, byte for byte, whatever the SDK thinks of it."""
+    sample = [json.dumps(reply_body(protocol, text)) for text in CORPUS[:: len(CORPUS) // 70] if len(text) < 20_000]
+    sample += list(mutations(json.dumps(reply_body(protocol)), ("\x00",)))[::16]
+    with Line(KEY) as line:
+        for raw in sample:
+            received = line(Said(body=raw.encode()), ask(protocol=protocol))
+            assert (received.status, received.raw) == (200, raw)
+            check_body(protocol, received.raw)
+    assert len(sample) >= 100

@@ -1,0 +1,155 @@
+"""Keys, cookies and ids of organisations that a hostile server says in every way it can: none is kept or told."""
+
+import json
+import zipfile
+import zlib
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import diskcache
+import pytest
+
+from dubito.llm.wire import Protocol
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from tests.cli.kit import Shell
+from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, error_body, played, rows, says
+
+KEY: Final = "sk-proj-0a1b/2c3d4e5f-Zz"
+COOKIE: Final = "__cf_bm=planted-cookie-7d6e5f"
+ORGANISATION: Final = "org-Pl4ntedPl4ntedPl4nted99"
+PROJECT: Final = "proj_Pl4ntedPl4ntedPl4nted98"
+UUID: Final = "5ec2e7a0-1111-4222-8333-0123456789ab"
+SECRETS: Final = (KEY, COOKIE, ORGANISATION, PROJECT, UUID)
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, ORGANISATION)
+
+
+def escaped(text: str) -> str:
+    """A JSON string of it with every character escaped."""
+    return '"' + "".join(f"\\u{ord(char):04X}" for char in text) + '"'
+
+
+def headers() -> dict[str, str]:
+    """All that a server could put beside an answer."""
+    said = f"{KEY} {ORGANISATION} {PROJECT}"
+    return {
+        "content-type": "application/json",
+        "set-cookie": f"{COOKIE}; Path=/",
+        "openai-organization": ORGANISATION,
+        "openai-project": PROJECT,
+        "anthropic-organization-id": UUID,
+        "x-request-id": f"req-{said}",
+        "anthropic-ratelimit-x": said,
+        "retry-after": "0",
+        "www-authenticate": f"Bearer {KEY}",
+    }
+
+
+def plain(heard: Heard) -> Said:
+    """A reply whose text is the key."""
+    body = says(heard.protocol, f"I doubt it, {KEY} of {ORGANISATION}", metadata={"key": KEY, "project": PROJECT}).body
+    return Said(body=body, headers=headers())
+
+
+def hidden(heard: Heard) -> Said:
+    """The same, its characters escaped: what is read from it would be quoted by the re-ask."""
+    body = str(says(heard.protocol, "@").body).replace('"@"', escaped(f"I say {KEY}"))
+    return Said(body=body, headers=headers())
+
+
+def slashed(heard: Heard) -> Said:
+    """The same, as PHP writes a slash."""
+    body = str(says(heard.protocol, f"I say {KEY}").body).replace("/", "\\/")
+    return Said(body=body, headers=headers())
+
+
+def limited(heard: Heard) -> Said:
+    """Errors that name everybody, as providers' own do."""
+    message = f"Rate limit reached in organization {ORGANISATION} ({UUID}) for key {KEY}, project {PROJECT}"
+    body = error_body(heard.protocol, "rate_limit_error", message)
+    return Said(429, body.replace(KEY, escaped(KEY)[1:-1]) if len(heard.raw) % 2 else body, headers())
+
+
+def broken(heard: Heard) -> Said:
+    """No JSON at all, and the connection lost in the middle of it."""
+    return Said(200, f"<html>{KEY} {COOKIE[:3]}{ORGANISATION}", headers(), lost=10)
+
+
+def elsewhere(heard: Heard) -> Said:
+    """A redirect to an address with the key in it, where nothing is to be found."""
+    if "?" in heard.path:
+        return Said(404, error_body(heard.protocol, "not_found", f"no {heard.path}"), headers())
+    return Said(307, "", {**headers(), "location": f"{heard.path}?key={KEY}&org={ORGANISATION}"})
+
+
+def refusing(heard: Heard) -> Said:
+    """The key is not known."""
+    return Said(401, error_body(heard.protocol, "auth", f"Incorrect key {KEY} of {ORGANISATION} {UUID}"), headers())
+
+
+SERVERS: Final[Mapping[str, Callable[[Heard], Said]]] = {
+    answer.__name__: answer for answer in (plain, hidden, slashed, limited, broken, elsewhere, refusing)
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("server", SERVERS)
+def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Protocol, server: str) -> None:
+    with Server(SERVERS[server]) as hostile:
+        player = asker(hostile, protocol, api_key_env="MY_KEY", tries=2)
+        ended = played(shell, player, flags=["--no-preflight"], games=1)
+    assert KEY in str(hostile.heard[0].headers), "it was really sent"
+    exported = shell("export", "r", "run.zip")
+    told = shell("replay", "r", "--game", "0")
+    texts = list(kept(shell.folder))
+    if server in ("plain", "hidden", "slashed"):
+        assert exported.code == told.code == 0
+        assert "***" in "".join(texts), "or there was nothing to hide"
+    for output in (ended, exported, told):
+        texts += [output.out, output.err]
+    for text in texts:
+        assert [secret for secret in SECRETS if secret in text] == []
+    for path in shell.folder.rglob("*"):
+        assert not path.is_file() or [secret for secret in SECRETS if secret.encode() in path.read_bytes()] == []
+
+
+def kept(folder: Path) -> Iterator[str]:
+    """All texts of a run, its cache and its export, unpacked; JSON also as it reads."""
+    for text in (*_of_run(folder / "r"), *_of_cache(folder / "cache"), *_of_export(folder / "run.zip", folder)):
+        yield text
+        try:
+            yield json.dumps(json.loads(text), ensure_ascii=False).replace("\\", "")
+        except ValueError:
+            yield text.encode().decode("unicode_escape", "replace")
+
+
+def _of_run(folder: Path) -> Iterator[str]:
+    with RunDb.open(folder / "run.db") as db:
+        for (digest,) in db.read("SELECT digest FROM texts"):
+            yield ModelLog(db).text(digest)
+    for table in ("tries", "attempts", "decisions"):
+        yield str(rows(folder, f"SELECT * FROM {table}"))  # noqa: S608
+    yield from (path.read_text() for path in folder.iterdir() if path.suffix in (".log", ".yaml"))
+
+
+def _of_cache(folder: Path) -> Iterator[str]:
+    with diskcache.Cache(str(folder)) as cache:
+        for key in cache:
+            yield (text := str(cache[key]))
+            if "\n" in text:
+                yield zlib.decompress(b64decode(json.loads(text.partition("\n")[2])["sent"])).decode()
+
+
+def _of_export(file: Path, folder: Path) -> Iterator[str]:
+    if file.exists():
+        with zipfile.ZipFile(file) as archive:
+            archive.extractall(folder / "unpacked")
+        yield from _of_run(folder / "unpacked")

@@ -1,0 +1,172 @@
+"""A storm: 256 games in flight over three protocols, two of five calls go wrong. It repeats, and the sums agree."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dubito.experiment.runner import Run
+from dubito.house import server
+from dubito.house.calls import Call
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from dubito.llm.budget import Caps
+from tests.hostile.kit import IN_FLIGHT, Desk
+from tests.llm.kit import BOT_OF, PROTOCOLS, Unhurried, contender, ran, rows, small
+
+GAMES: Final = 258  # 256 of them at once, a third with each contender
+CAPS: Final = Caps(calls=10**9, tokens=10**12)
+
+
+class Counted:
+    """A desk of the house that counts the calls under way: from their arrival until before their answer leaves."""
+
+    def __init__(self, desk: Any) -> None:
+        self._desk = desk
+        self.models, self.astray, self.left = desk.models, desk.astray, desk.left
+        self._now = self.most = 0
+
+    async def create(self, request: Request) -> Response:
+        self._now += 1
+        self.most = max(self.most, self._now)
+        try:
+            answer: Response = await self._desk.create(request)
+            return answer
+        finally:
+            self._now -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """What a storm left behind."""
+
+    run: Run
+    calls: list[Call]  # the house's log
+    most: int  # calls under way at once, counted at the server
+    used: str  # the budget in its own words
+    threads: int  # more than before
+
+
+@contextmanager
+def counting() -> Iterator[list[Counted]]:
+    """The desks of the houses that are opened in here, counted."""
+    desks: list[Counted] = []
+    make_app = server.make_app
+
+    def counted(desk: Any) -> Any:
+        desks.append(Counted(desk))
+        return make_app(desks[-1])  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "make_app", counted)
+        yield desks
+
+
+def storm(folder: Path, in_flight: int, latency: float) -> Storm:
+    """A run through a storm; its cache is a new one. The house takes its time, so that calls come to be under way."""
+    before = threading.active_count()
+    watch = Unhurried()
+    with counting() as desks, House(faults=Faults(storm=0.4, size=10_000), latency=latency) as house:
+        players = [
+            contender(protocol, "house-sharp", BOT_OF[protocol], api=protocol, base_url=house.base_url(protocol))
+            for protocol in PROTOCOLS
+        ]
+        run = ran(small(*players, games=GAMES, turns=4), folder, watch, in_flight=in_flight, caps=CAPS)
+    return Storm(run, house.calls, desks[0].most, watch.used(), threading.active_count() - before)
+
+
+@pytest.fixture(scope="module")
+def storms(tmp_path_factory: pytest.TempPathFactory) -> tuple[Storm, Storm]:
+    """The same storm with many games in flight and with few."""
+    folder = tmp_path_factory.mktemp("storm")
+    return storm(folder / "many" / "run", 256, latency=0.3), storm(folder / "few" / "run", 8, latency=0.002)
+
+
+@pytest.fixture(params=["many", "few"])
+def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
+    """One of them."""
+    return storms[request.param == "few"]
+
+
+def test_it_was_a_storm(each: Storm) -> None:
+    struck = Counter(call.fault for call in each.calls)
+    assert len(struck) > 30, "nearly every fault of it"
+    assert 0.3 < 1 - struck[None] / len(each.calls) < 0.5
+    outcomes = {outcome for log in each.run.models.values() for outcome in log.outcomes}
+    assert outcomes >= {"model", "model_after_reask", "fallback:malformed"}
+
+
+def test_every_game_ends_and_no_deadline_fires(each: Storm) -> None:
+    assert (each.run.failure, each.run.interrupted) == (None, False)
+    assert each.run.tally.games == GAMES
+    assert [log.deadlines for log in each.run.models.values()] == [0, 0, 0]
+    assert rows(each.run.folder, "SELECT count(*) FROM attempts WHERE reply IS NULL AND cause IS NULL") == [(0,)]
+    assert rows(each.run.folder, "SELECT count(*) FROM tries WHERE state = 'open'") == [(0,)]
+
+
+def test_no_thread_is_left_over(each: Storm) -> None:
+    assert each.threads == 0
+
+
+def test_the_calls_under_way_are_never_more_than_the_games_in_flight(storms: tuple[Storm, Storm]) -> None:
+    many, few = storms
+    assert few.most <= 8 < many.most <= 256
+
+
+def test_the_gate_holds_where_more_want_through(tmp_path: Path) -> None:
+    """Many threads, and an account that lets four calls go at once."""
+    faults = Faults(storm=0.4, size=10_000)
+    with (
+        counting() as desks,
+        House(faults=faults, latency=0.02) as house,
+        Desk(tmp_path / "desk", lambda api, _: house.base_url(api)) as desk,
+        ThreadPoolExecutor(24) as pool,
+    ):
+        list(pool.map(lambda number: desk.decide("chat", number=number), range(72)))
+    assert desks[0].most == IN_FLIGHT
+
+
+def test_the_sums_of_tries_of_the_budget_and_of_the_house_agree(each: Storm) -> None:
+    folder = each.run.folder
+    ((tries, tokens),) = rows(folder, "SELECT count(*), sum(tokens) FROM tries")
+    assert tries == len(each.calls) == sum(log.calls for log in each.run.models.values())
+    assert each.used.startswith(f"{tries:,} calls, calls: {tries:,} spent, 0 reserved, ")
+    assert f", tokens: {tokens:,} spent, 0 reserved, " in each.used
+    for protocol, log in each.run.models.items():
+        answered = [call for call in each.calls if call.protocol == protocol]
+        assert log.calls == len(answered)
+        assert log.tokens["input"] == sum(call.input_tokens for call in answered)
+        assert log.tokens["output"] == sum(call.output_tokens for call in answered)
+        assert log.tokens["cached"] == sum(call.cached_tokens for call in answered)
+    known = "SELECT sum(tokens) FROM tries WHERE assumed = 0"
+    assert rows(folder, known) == [(sum(call.input_tokens + call.output_tokens for call in each.calls),)]
+
+
+def test_each_try_failed_as_the_house_meant_it(each: Storm) -> None:
+    """By the log of the house: as many errors and broken answers as tries that failed so."""
+    sent = Counter(
+        "received" if call.status == 200 else "connection" if call.status == 0 else "error" for call in each.calls
+    )
+    kept = dict(rows(each.run.folder, "SELECT iif(state = 'failed', kind, state), count(*) FROM tries GROUP BY 1"))
+    errors = kept["rate_limit"] + kept["server"]
+    assert (kept["received"], kept["connection"], errors) == (sent["received"], sent["connection"], sent["error"])
+
+
+def test_it_repeats_whatever_the_number_in_flight(storms: tuple[Storm, Storm]) -> None:
+    many, few = storms
+    assert many.run.results_digest == few.run.results_digest
+    assert (many.run.folder / "all_games.yaml").read_bytes() == (few.run.folder / "all_games.yaml").read_bytes()
+
+
+def test_it_repeats_call_by_call(storms: tuple[Storm, Storm]) -> None:
+    """The same tries of the same requests were struck by the same faults."""
+    many, few = ({(c.request, c.draw, c.try_number, c.fault, c.status) for c in each.calls} for each in storms)
+    assert many == few
