@@ -20,7 +20,7 @@ from dubito.game_data import (
     TurnData,
 )
 from dubito.player import NODES
-from dubito.record import card_name, cards_in_words, sentence
+from dubito.record import card_name, cards_in_words, in_order, sentence
 from dubito.rule_text import ANSWER_FORMAT, NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
 from dubito.rules import Rules, is_honest
 from dubito.witness import Witness
@@ -161,7 +161,7 @@ def _own_cards(play: OwnPlay) -> str:
 def _own_play(play: OwnPlay) -> dict[str, Any]:
     return {
         "number": card_name(play.number),
-        "cards": _words(play.cards),
+        "cards": _words(in_order(play.cards)),
         "honest": is_honest(play.cards, play.number),
     }
 

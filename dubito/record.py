@@ -71,9 +71,14 @@ def card_name(card: int, plural: bool = False) -> str:
     return "sixes" if name == "6" else f"{name}s"
 
 
+def in_order(cards: Iterable[int]) -> list[int]:
+    """The cards, sorted, jokers last."""
+    return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
+
+
 def cards_in_words(cards: Iterable[int]) -> str:
-    """The cards, sorted, jokers last: "7 7 king joker"."""
-    return " ".join(card_name(card) for card in sorted(cards, key=lambda card: card or NUMBERS[-1] + 1))
+    """The cards in their order: "7 7 king joker"."""
+    return " ".join(map(card_name, in_order(cards)))
 
 
 def seat_label(seat: int) -> str:

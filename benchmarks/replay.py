@@ -1,0 +1,76 @@
+"""What a replay costs, and how soon a stopped run goes on: `python benchmarks/replay.py`; about a minute.
+
+A run of 200 games with two model players is played against the house, then replayed from its tape. A run of
+hand-written bots is stopped after most of a million games (or --games), and gone on with.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from dubito.experiment import replay, runner
+from dubito.experiment.config import Config, resolve
+from dubito.experiment.models import CallOptions, checked_models
+from dubito.experiment.workers import new_stop
+from dubito.registry import Registry, find_bots
+
+HERE = Path(__file__).resolve().parent.parent
+MODELS = [
+    {"bot": "OpenAIBot", "name": "one", "model": "house-sharp", "base_url": "house"},
+    {"bot": "AnthropicBot", "name": "two", "model": "house-sharp", "base_url": "house", "prompt": "reasoned"},
+]
+
+
+def replayed(registry: Registry, folder: Path) -> None:
+    """Milliseconds a decision."""
+    config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
+    calls = CallOptions(32, folder / "cache", False, HERE, preflight=False)
+    experiment = checked_models(resolve(config, registry), registry, calls)
+    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(), lambda games: None))
+    start = time.perf_counter()
+    found = replay.replay(replay.opened(folder / "run", registry, HERE), 1, lambda games: None)
+    seconds = time.perf_counter() - start
+    assert found.difference is None, found.difference
+    assert found.results_digest == run.results_digest
+    each = seconds / found.decisions
+    print(f"replay: {found.games} games, {found.decisions:,} decisions, {each * 1e3:.2f} ms a decision (target 2)")
+
+
+def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
+    """Seconds from the command to the first new games."""
+    experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
+    calls = CallOptions(1, folder / "cache", True, HERE)
+    stop = new_stop()
+
+    def until(done: int) -> None:
+        if done >= games * 9 // 10:
+            stop.set()
+
+    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, stop, until))
+    start, first = time.perf_counter(), 0.0
+    before: int | None = None
+
+    def watch(done: int) -> None:
+        nonlocal before, first
+        before = done if before is None else before
+        if done > before and not first:
+            first = time.perf_counter() - start
+
+    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, new_stop(), watch))
+    print(f"going on with {before or 0:,} of {games:,} games there: the next ones after {first:.1f} s")
+
+
+def main() -> None:
+    """Print every figure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--games", type=int, default=1_000_000)
+    games: int = parser.parse_args().games
+    registry = find_bots(HERE)
+    with tempfile.TemporaryDirectory() as scratch:
+        replayed(registry, Path(scratch))
+        gone_on_with(registry, Path(scratch), games)
+
+
+if __name__ == "__main__":
+    main()
