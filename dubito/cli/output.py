@@ -16,7 +16,7 @@ from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 
 _WIDE: Final = 140  # columns that a ranking with both ends of its intervals takes
-_NUMERIC: Final = ("", *"0123456789-+")  # how a cell of a column of numbers may begin
+_NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
 
 
 def say(text: str = "") -> None:

@@ -205,6 +205,7 @@ _WORDS: Final = {
     "a valid list": "a list",
     "a valid string": "a text",
     "a valid dictionary or instance of RulesConfig": "a mapping of rules",
+    "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
