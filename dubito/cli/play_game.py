@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import say
-from dubito.cli.telling import labels, tell
+from dubito.cli.telling import tell
 from dubito.errors import RunStopped, UsageError
 from dubito.handlers import Entrant, deal_table
+from dubito.human import labels
 from dubito.record import Recorder, dump
 from dubito.registry import FALLBACK, find_bots
 from dubito.rules import Rules, WinRule
@@ -47,7 +48,7 @@ def play_game(
     fallback = registry.find(FALLBACK).cls if on_bot_error == "fallback" else None
     table = deal_table(entrants, rules, DealStreams(seed, deal), deal=deal, fallback=fallback)
     recorder = Recorder(table.game)
-    tell(table, labels(names), recorder, show_hands)
+    tell(table, labels(names, None), recorder, show_hands)
     if save is not None:
         _save(save, dump(recorder.record(table.game, names, seed, deal)))
 

@@ -10,9 +10,10 @@ import click
 
 from dubito.cli.output import note, say
 from dubito.cli.run import cores
-from dubito.cli.telling import labels, tell
+from dubito.cli.telling import tell
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
+from dubito.human import labels
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
 from dubito.llm.wire import Place, Reply
@@ -83,7 +84,7 @@ def _tell(kept: run_replay.Kept, game: int, show_hands: bool) -> int:
 
     table, names = run_replay.table_of(kept, game, hear)
     try:
-        tell(table, labels(names), Recorder(table.game), show_hands, said)
+        tell(table, labels(names, None), Recorder(table.game), show_hands, said)
     except Differs as error:
         say(f"differs: {error}")
         return 1

@@ -4,17 +4,11 @@ from collections.abc import Callable, Sequence
 
 from dubito.cli.output import note, say
 from dubito.core_game import Game
-from dubito.errors import one_line
 from dubito.game_data import Event, GameStartEvent, TurnOutput
 from dubito.handlers import Table, step
 from dubito.record import Label, Recorder, cards_in_words, ending, sentence
 from dubito.registry import FALLBACK
 from dubito.rules import is_honest
-
-
-def labels(names: Sequence[str]) -> Label:
-    """The bot's name; where several share one, with the seat."""
-    return lambda seat: one_line(names[seat]) if names.count(names[seat]) == 1 else f"{one_line(names[seat])} {seat}"
 
 
 def tell(

@@ -195,16 +195,34 @@ def serving(
     stopped: Callable[[], bool],
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts."""
-    house = _Houses()
+    log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
+    with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend) as pipeline:
+        watch.used = lambda: _in_words(pipeline.budget, options.caps)
+        players = {
+            spec.name: _player(spec, experiment, registry, pipeline, log, options, watch.count)
+            for spec in model_specs(experiment, registry)
+        }
+        if options.preflight and not options.offline:
+            for number, player in enumerate(players.values()):
+                preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
+        yield Models(players, lambda: pipeline.put_back)
+
+
+@contextmanager
+def asking(
+    log: ModelLog, cache: ReplyCache, options: CallOptions, watch: Watch, stopped: Callable[[], bool], suspend: bool
+) -> Iterator[Pipeline]:
+    """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
+    houses = _Houses()
     pipeline = Pipeline(
-        ModelLog(db),
-        ReplyCache(options.cache),
+        log,
+        cache,
         options.caps,
         Options(
             options.in_flight,
             options.offline,
-            suspend=experiment.provider_errors == "suspend",
-            house_address=house.address,
+            suspend=suspend,
+            house_address=houses.address,
             sleep=watch.sleep,
             waiting=watch.waits,
             clock=watch.clock,
@@ -212,19 +230,11 @@ def serving(
             counted=watch.replied,
         ),
     )
-    watch.used = lambda: _in_words(pipeline.budget, options.caps)
     try:
-        players = {
-            spec.name: _player(spec, experiment, registry, pipeline, ModelLog(db), options, watch.count)
-            for spec in model_specs(experiment, registry)
-        }
-        if options.preflight and not options.offline:
-            for number, player in enumerate(players.values()):
-                preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
-        yield Models(players, lambda: pipeline.put_back)
+        yield pipeline
     finally:
         pipeline.close()
-        house.close()
+        houses.close()
 
 
 def _in_words(budget: Budget, caps: Caps) -> str:

@@ -36,12 +36,6 @@ def opinion(model: str, prompt_text: str, chance: Random) -> Opinion:
         return Opinion(coin, understood=False)
 
 
-def answer(model: str, prompt_text: str, chance: Random) -> tuple[bool, bool]:
-    """The yes or no alone, and whether the prompt was understood."""
-    said = opinion(model, prompt_text, chance)
-    return said.answer, said.understood
-
-
 def read_facts(prompt_text: str) -> dict[str, str]:
     """The last block of facts in the text, name to value; empty if there is none."""
     begin = prompt_text.rfind(f"{_BEGIN}\n")

@@ -23,7 +23,7 @@ from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, is_house, key_of
-from dubito.llm.wire import Ask, Place, Protocol, Received, Reply
+from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import Kept, ModelLog, Spend
 
 
@@ -91,7 +91,7 @@ class Pipeline:
             return self._providers[account]
 
     def _refused_offline(self, ask: Ask) -> Reply:
-        place, run, cache = ".".join(map(str, _key(ask.place))), str(self._log.folder), str(self._cache.folder)
+        place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
         raise AccountFault(
             f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "
             f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
@@ -101,7 +101,7 @@ class Pipeline:
         """log_try: the row before the call, the body before anything reads it."""
 
         def logged(ask: Ask, number: int) -> Reply:
-            key, worst = (*_key(ask.place), number), tariff.worst(ask.request)
+            key, worst = (*ask.place.key, number), tariff.worst(ask.request)
             start = self._options.clock()
             self._log.try_opens(key, ask.place.player, str(account), worst, priced=tariff.price is not None)
             try:
@@ -141,7 +141,7 @@ class Pipeline:
         def taped(ask: Ask) -> Reply:
             if self._options.stopped():
                 raise Interrupted("stopped by Ctrl-C")
-            if self._goes_on and (kept := self._log.kept(_key(ask.place))) is not None:
+            if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
             else:
                 reply = self._recorded(inner, account, ask)
@@ -161,7 +161,7 @@ class Pipeline:
             raise
         finally:
             self._log.attempt(
-                _key(ask.place),
+                ask.place.key,
                 player=ask.place.player,
                 server=account.server,
                 request=ask.request.text,
@@ -189,8 +189,4 @@ class Pipeline:
         return replace(reply, origin="tape")
 
     def _tries(self, ask: Ask) -> int:
-        return self._log.tries(_key(ask.place)) if self._goes_on else 0
-
-
-def _key(place: Place) -> tuple[int, ...]:
-    return (place.game, place.seat, place.decision, place.attempt)
+        return self._log.tries(ask.place.key) if self._goes_on else 0

@@ -37,7 +37,7 @@ class Tape:
 
     def ask(self, ask: Ask) -> Reply:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
-        kept = self._log.kept(_key(ask.place))
+        kept = self._log.kept(ask.place.key)
         if kept is None:
             raise Differs(str(ask.place), "the run never asked anything here", [])
         if kept.request != ask.request.digest:
@@ -99,7 +99,3 @@ def _in_words(taken: tuple[str, bool, str] | None) -> str:
         return "no decision"
     node, answer, outcome = taken
     return f"node {node}: {'yes' if answer else 'no'} ({outcome})"
-
-
-def _key(place: Place) -> tuple[int, ...]:
-    return (place.game, place.seat, place.decision, place.attempt)

@@ -92,6 +92,11 @@ class Place:
     attempt: int  # 0, then a re-ask each
     node: str
 
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Under which the run's log keeps the attempt."""
+        return (self.game, self.seat, self.decision, self.attempt)
+
     def __str__(self) -> str:
         return f"{self.player}, game {self.game}, node {self.node} (decision {self.decision})"
 

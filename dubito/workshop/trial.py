@@ -15,14 +15,13 @@ from threading import Event
 from typing import Any
 
 from dubito import __version__
-from dubito.experiment.models import CallOptions, Watch, price_of_model
+from dubito.experiment.models import CallOptions, Watch, asking, price_of_model
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Journal, ModelPlayer, Stated
-from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.retry import Attempt
-from dubito.llm.settings import ModelSettings, faults_of
-from dubito.llm.wire import Ask, Place, Protocol, Reply, Usage, canonical
+from dubito.llm.settings import ModelSettings
+from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
 from dubito.player import PlayerAI
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
@@ -156,8 +155,7 @@ def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, m
         run_folder.check(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()
-        houses = stack.enter_context(ExitStack())  # closed after its clients
-        pipeline = stack.enter_context(closing(_pipeline(log, cache, means, stop, houses)))
+        pipeline = stack.enter_context(asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False))
         questions = []
         for number, entry in enumerate(entries):
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
@@ -167,33 +165,6 @@ def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, m
         taken = _all(questions, means, stop)
         each = len(found)
         return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
-
-
-def _pipeline(log: ModelLog, cache: ReplyCache, means: Means, stop: Event, houses: ExitStack) -> Pipeline:
-    def house(api: Protocol, server: str) -> str:
-        from dubito.house.faults import Faults  # late: most trials need no server
-        from dubito.house.server import House
-
-        faults = faults_of(server)
-        return houses.enter_context(House(faults=Faults.parse(faults) if faults else None)).base_url(api)
-
-    calls, watch = means.calls, means.watch
-    return Pipeline(
-        log,
-        cache,
-        calls.caps,
-        Options(
-            calls.in_flight,
-            calls.offline,
-            suspend=False,
-            house_address=house,
-            sleep=watch.sleep,
-            waiting=watch.waits,
-            clock=watch.clock,
-            stopped=stop.is_set,
-            counted=watch.replied,
-        ),
-    )
 
 
 def _all(questions: Sequence[_Question], means: Means, stop: Event) -> list[Taken]:

@@ -12,7 +12,7 @@ from dubito.core_game import Result
 from dubito.facts import Position, facts
 from dubito.handlers import Entrant, deal_table, play_game
 from dubito.house.opinion import Opinion
-from dubito.house.policy import MODELS, answer, opinion, read_facts, sharp, stated_chance
+from dubito.house.policy import MODELS, opinion, read_facts, sharp, stated_chance
 from dubito.llm.prompts import plain
 from dubito.player import NODES
 from dubito.positions import example_position
@@ -91,7 +91,8 @@ def test_the_last_block_counts() -> None:
 
 def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     """What the model answers, with a chance of that seed."""
-    return answer(model, text, Random(seed))
+    voiced = opinion(model, text, Random(seed))
+    return voiced.answer, voiced.understood
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -172,9 +173,9 @@ def test_house_sharp_bluffs_past_those_who_never_doubt() -> None:
 
 def by_the_prompt(position: Position, chance: Random) -> bool:
     """What house-sharp answers to prompt `plain`."""
-    yes, understood = answer("house-sharp", str(PLAIN.render(position)), chance)
-    assert understood
-    return yes
+    voiced = opinion("house-sharp", str(PLAIN.render(position)), chance)
+    assert voiced.understood
+    return voiced.answer
 
 
 @pytest.mark.parametrize("rules", RULES[:2], ids=str)
