@@ -7,7 +7,7 @@ import click
 from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_yaml, resolve
+from dubito.experiment.config import check, read_config, resolve
 from dubito.experiment.estimate import Range, duration, estimate
 from dubito.experiment.models import checked_models, model_specs
 from dubito.llm.prices import dollars
@@ -27,7 +27,7 @@ def estimate_command(config: Path, games: int | None, runs: tuple[Path, ...], th
     No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
     """
     here = Path.cwd()
-    checked = check(read_yaml(config), str(config), {} if games is None else {"games": games})
+    checked = check(read_config(config), str(config), {} if games is None else {"games": games})
     registry = find_bots(here)
     options = call_options(checked.model_copy(update={"offline": True}), here)
     experiment = checked_models(resolve(checked, registry), registry, options)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +16,8 @@ from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 
 _WIDE: Final = 140  # columns that a ranking with both ends of its intervals takes
+_ANY: Final = 10_000  # columns that are enough for any table
+_NAME: Final = 12  # columns that a name has at least
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
 
 
@@ -44,13 +46,35 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
-    say(title)
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for header, right in zip(headers, numeric, strict=True):
-        drawn.add_column(Text(header), justify="right" if right else "left", overflow="fold")
-    for row in cells:
-        drawn.add_row(*map(Text, row))
-    Console().print(drawn)
+    """The table; where the terminal is too narrow for it, some columns after the other, each time beside the first."""
+    console, keys = Console(), _keys(cells)
+
+    def part(columns: Sequence[int]) -> Table:
+        drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        for column in columns:
+            most = max(_NAME, console.width // (2 * keys)) if column < keys else None
+            justify: JustifyMethod = "right" if numeric[column] else "left"
+            drawn.add_column(Text(headers[column]), justify=justify, overflow="fold", max_width=most)
+        for row in cells:
+            drawn.add_row(*(Text(row[column]) for column in columns))
+        return drawn
+
+    def fits(columns: Sequence[int]) -> bool:
+        return Console(width=_ANY).measure(part(columns)).maximum <= console.width
+
+    console.print(Text(title))
+    rest = list(range(keys, len(headers)))
+    while rest:
+        columns = [*range(keys), rest.pop(0)]
+        while rest and fits([*columns, rest[0]]):
+            columns.append(rest.pop(0))
+        console.print(part(columns))
+
+
+def _keys(cells: Sequence[Sequence[str]]) -> int:
+    """How many of the first columns it takes to tell the rows apart."""
+    most = len(cells[0]) - 1 if cells else 1
+    return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
 
 
 def percent(value: float | None) -> str:

@@ -1,10 +1,7 @@
 """`dubito replay`: play a saved game, a run or an exported run again, and prove it the same."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -20,7 +17,7 @@ from dubito.llm.wire import Place, Reply
 from dubito.record import Recorder, load
 from dubito.record import replay as told_again
 from dubito.registry import find_bots
-from dubito.store.export import is_export, unpack
+from dubito.store.export import is_export, unpacked
 
 
 @click.command()
@@ -36,18 +33,11 @@ def replay(what: Path, game: int | None, show_hands: bool, workers: int | None) 
     if what.is_dir():
         return _run(what, game, show_hands, workers)
     if what.is_file() and is_export(what):
-        with _unpacked(what) as folder:
+        with unpacked(what) as folder:
             return _run(folder, game, show_hands, workers)
     if game is not None:
         raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
     return _record(what)
-
-
-@contextmanager
-def _unpacked(file: Path) -> Iterator[Path]:
-    with TemporaryDirectory(prefix="dubito-") as folder:
-        unpack(file, Path(folder))
-        yield Path(folder)
 
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None) -> int:

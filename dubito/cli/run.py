@@ -16,7 +16,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.config import Config, Experiment, check, read_yaml, resolve
+from dubito.experiment.config import Config, Experiment, check, read_config, resolve
 from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
@@ -55,7 +55,7 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **flags: str | bool | None) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
-    content = {} if config is None else read_yaml(config)
+    content = {} if config is None else read_config(config)
     checked = check(content, str(config or "the config"), _values(flags))
     registry = find_bots(here)
     calls = call_options(checked, here)

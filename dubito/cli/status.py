@@ -15,22 +15,30 @@ from dubito.store.run_db import RunDb
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 def status(run: Path) -> None:
-    """Say how far the run in folder RUN is, and what its models were asked and did cost."""
-    manifest = run_folder.read_manifest(run)
+    """Say how far the run in folder RUN is, and what its models were asked and did cost.
+
+    Of a trial of prompts: what was asked, and what it did cost.
+    """
+    manifest = run_folder.manifest_of(run)
+    trial = run_folder.is_trial(manifest)
     if not (run / run_folder.DATABASE).exists():
-        raise UsageError(f"{run} has no {run_folder.DATABASE}")
+        raise UsageError(f"{one_line(str(run))} has no {run_folder.DATABASE}")
     with RunDb.open(run / run_folder.DATABASE) as db:
-        kept, games = db.games(), manifest.get("games")
-        say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-        say(f"state: {'finished' if kept == games else 'not finished'}")
-        _models(ModelLog(db))
-        say(f"results digest: {db.results_digest()}")
+        if trial:
+            say("a trial of prompts: no game was played")
+        else:
+            kept, games = db.games(), manifest.get("games")
+            say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
+            say(f"state: {'finished' if kept == games else 'not finished'}")
+        _models(ModelLog(db), "positions" if trial else "games")
+        if not trial:
+            say(f"results digest: {db.results_digest()}")
 
 
-def _models(log: ModelLog) -> None:
+def _models(log: ModelLog, places: str) -> None:
     for name in log.players():
         own = log.player(name)
-        say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} games, {own.calls:,} calls, "
+        say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
             f"cache {percent(own.cached / own.attempts if own.attempts else None)} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):
             say(f"  {outcome}: {count:,}")
@@ -38,5 +46,7 @@ def _models(log: ModelLog) -> None:
         say(f"  tokens: {tokens}")
         spent = "no price is known" if own.picodollars is None else dollars(own.picodollars)
         say(f"  cost: {spent}; calls counted at their worst case: {own.assumed:,}")
+        if own.beyond:
+            say(f"  calls that used more than was reserved: {own.beyond:,}; of the first {own.first_beyond}")
     for kind, count in sorted(log.failures().items()):
         say(f"failed calls, {kind}: {count:,}")

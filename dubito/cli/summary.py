@@ -95,6 +95,11 @@ def _print_models(run: Run) -> None:
     for name, log in run.models.items():
         if log.assumed:
             say(f"assumed: {log.assumed} calls of {one_line(name)} did not say their cost: counted at the worst")
+        if log.beyond:
+            say(
+                f"more than was reserved: {log.beyond} calls of {one_line(name)} used it, which no budget can prevent; "
+                f"of the first {log.first_beyond}"
+            )
         if log.deadlines:
             say(f"not repeatable: {log.deadlines} calls of {one_line(name)} were cut off by their deadline")
 

@@ -11,12 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.registry import Bot, Registry
 from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.yaml_file import read_yaml
 
 OnBotError = Literal["stop", "fallback"]
 ProviderErrors = Literal["fallback", "suspend"]
@@ -53,7 +53,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    games: int = Field(default=10_000, ge=1)
+    games: int = Field(default=10_000, ge=1, le=10**9)
     table_sizes: list[TableSize] = Field(default=list(range(MIN_PLAYERS, MAX_PLAYERS + 1)), min_length=1)
     seed: int = 0
     bots: list[Entry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
@@ -134,39 +134,14 @@ def _plain(player: PlayerSpec) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if value or key not in ("prompt", "fallback")}
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; raises UsageError naming the file and, where known, the line."""
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _NoTwins)  # noqa: S506, a SafeLoader
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text in UTF-8") from None
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{path}{line}: not readable as YAML: {one_line(error.problem or str(error))}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not readable as YAML: {one_line(str(error))}") from None
+def read_config(path: Path) -> dict[str, Any]:
+    """The mapping in a config file; raises UsageError naming the file and, where known, the line."""
+    content = read_yaml(path)
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise UsageError(f"{path}: a config is a list of `key: value` lines, such as `games: 1000`")
     return content
-
-
-class _NoTwins(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, which YAML would settle in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (list, dict)):
-                raise yaml.MarkedYAMLError(problem="a key is a list or a mapping", problem_mark=key_node.start_mark)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
@@ -176,6 +151,9 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     sentence that says which key is wrong, where, and what it should be.
     """
     flags = {} if flags is None else flags
+    for key in content:
+        if not isinstance(key, str):
+            raise UsageError(f"{source}: unknown key {one_line(repr(str(key)), 60)}: a key is a text")
     merged = dict(content) | {key: value for key, value in flags.items() if key in Config.model_fields}
     rules = {key: value for key, value in flags.items() if key in RulesConfig.model_fields}
     if rules:
@@ -213,7 +191,7 @@ _WORDS: Final = {
 
 def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> str:
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
-    if error["type"] == "too_short":
+    if error["type"] in ("too_short", "string_too_short"):
         return f"{_where(loc, source, flags)}: must not be empty"
     if error["type"] == "extra_forbidden":
         nested: dict[str, type[BaseModel]] = {"rules": RulesConfig, "budget": BudgetConfig}
@@ -236,7 +214,7 @@ def _where(loc: Sequence[str | int], source: str, flags: Mapping[str, Any]) -> s
 def resolve(config: Config, registry: Registry) -> Experiment:
     """Find the bots of a config and check their settings; raises UsageError."""
     if config.bots is None:
-        field = [_spec(bot, bot.name, {}) for bot in registry.hand_written()]
+        field = [unsettled(bot) for bot in registry.hand_written()]
     else:
         field = [_player(entry, registry) for entry in config.bots]
     contenders = [_player(entry, registry) for entry in config.contenders]
@@ -253,10 +231,10 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     )
     m = experiment.games_per_deal
     if config.games % m:
-        near = max(m, config.games // m * m)
+        below = config.games // m * m
+        near = f"{below} or {below + m}" if below else f"{m}"
         raise UsageError(
-            f"games: {config.games} is no multiple of the {m} contenders, who all play every deal: "
-            f"say {near} or {config.games // m * m + m}"
+            f"games: {config.games} is no multiple of the {m} contenders, who all play every deal: say {near}"
         )
     return experiment
 
@@ -306,6 +284,11 @@ def _spelled_out(entry: str, registry: Registry) -> dict[str, Any]:
 
 def _spec(bot: Bot, name: str, settings: Mapping[str, Any]) -> PlayerSpec:
     return PlayerSpec(name, bot.name, settings, bot.digest)
+
+
+def unsettled(bot: Bot) -> PlayerSpec:
+    """A bot under its own name, with no settings."""
+    return _spec(bot, bot.name, {})
 
 
 def _parameters(bot: Bot) -> list[inspect.Parameter]:

@@ -193,8 +193,12 @@ def serving(
     options: CallOptions,
     watch: Watch,
     stopped: Callable[[], bool],
+    first: int = 0,
 ) -> Iterator["Models"]:
-    """The model players, ready to be asked, while the run lasts."""
+    """The model players, ready to be asked, while the run lasts.
+
+    `first` is the number of the first one's preflight, for a store that serves more than one run.
+    """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend) as pipeline:
         watch.used = lambda: _in_words(pipeline.budget, options.caps)
@@ -203,9 +207,9 @@ def serving(
             for spec in model_specs(experiment, registry)
         }
         if options.preflight and not options.offline:
-            for number, player in enumerate(players.values()):
+            for number, player in enumerate(players.values(), first):
                 preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
-        yield Models(players, lambda: pipeline.put_back)
+        yield Models(players, lambda: pipeline.put_back, pipeline.try_again)
 
 
 @contextmanager
@@ -300,6 +304,7 @@ class Models:
 
     players: Mapping[str, ModelPlayer]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
+    try_again: Callable[[], None] = lambda: None  # ask again after an outage
 
     def journal(self) -> Journal:
         """A new game's."""

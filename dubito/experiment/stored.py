@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import FALLBACK_OUTCOME, fallback_share
 from dubito.experiment.outcome import unpack
-from dubito.store.folder import DATABASE, MANIFEST
+from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
@@ -115,17 +114,9 @@ def opened(folder: Path) -> Iterator[StoredRun]:
 
 
 def _manifest(folder: Path) -> Manifest:
-    path = folder / MANIFEST
-    shown = one_line(str(path))
     try:
-        return Manifest.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{one_line(str(folder))} is no run folder: it has no {MANIFEST}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror}") from None
+        return Manifest.model_validate(read_manifest(folder))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"{shown} is damaged: {one_line(where)}: {one_line(first['msg'])}") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise UsageError(f"{shown} is damaged: it is not readable as YAML") from None
+        where = one_line(".".join(map(str, first["loc"])))
+        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {where}: {one_line(first['msg'])}") from None

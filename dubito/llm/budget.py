@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from dubito.llm.failures import AccountFault, TryFailed
+from dubito.llm.failures import AccountFault, NotSent, TryFailed
 from dubito.llm.gate import Try
 from dubito.llm.prices import Tariff, dollars
 from dubito.llm.wire import Ask, Reply
@@ -60,6 +60,9 @@ class Budget:
                 raise
             except AccountFault:
                 used = Spend(calls=1)
+                raise
+            except NotSent:
+                used = Spend()
                 raise
             finally:
                 self._settle(worst, used)

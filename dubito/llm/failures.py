@@ -2,6 +2,7 @@
 
 DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
+├── NotSent        a try that was not made after all, and cost nothing
 ├── AttemptFailed  an attempt ended without an answer: one of five causes, counted, never silent
 └── RunStopped
     ├── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
@@ -29,6 +30,10 @@ class TryFailed(DubitoError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class NotSent(DubitoError):
+    """A try that was not made after all: the gate closed while it waited for the budget. It goes back to the gate."""
 
 
 class AttemptFailed(DubitoError):

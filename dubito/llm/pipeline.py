@@ -1,6 +1,6 @@
 """The pipeline: each stage a function around the next, composed here and nowhere else.
 
-    tape( cache( retry( gate( budget( log_try( provider ))))))
+    tape( cache( retry( gate( budget( gate( log_try( provider )))))))
 
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
 `attempts`) with its reply or its cause; nothing is ever used that is not on disk.
@@ -18,7 +18,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
 from dubito.llm.gate import Gate, Try
-from dubito.llm.prices import Price, Tariff
+from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import Attempt, retried
@@ -48,7 +48,7 @@ class Pipeline:
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
         self._log, self._cache, self._options = log, cache, options
         self.budget = Budget(caps, options.waiting, log.spent())
-        self._goes_on = options.suspend or log.any_kept()  # there may be something on the tape
+        self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[Account, Gate] = {}
         self._providers: dict[Account, Provider] = {}
         self._lock = Lock()
@@ -62,7 +62,8 @@ class Pipeline:
             live: Attempt = self._refused_offline
         else:
             logged = self._logged(self._provider(account, name), account, settings, tariff)
-            tried = gate.around(self.budget.around(logged, tariff))
+            sent = gate.behind(logged, settings.retry_after_cap)
+            tried = gate.around(self.budget.around(sent, tariff))
             live = retried(tried, settings, gate, options.sleep, self._tries, options.suspend)
         return self._taped(self._cached(live, account), account)
 
@@ -70,6 +71,11 @@ class Pipeline:
     def put_back(self) -> set[int]:
         """Games that gave a decision up within an outage: they are put back."""
         return set().union(*(gate.put_back for gate in self._gates.values()))
+
+    def try_again(self) -> None:
+        """Ask again where an outage had ended all asking."""
+        for gate in self._gates.values():
+            gate.try_again()
 
     def close(self) -> None:
         """Put back what an outage took, close clients and cache."""
@@ -115,15 +121,17 @@ class Pipeline:
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, tariff.price
+            used = tariff.of(usage) if usage else worst
             self._log.try_received(
                 key,
                 received.status,
                 received.raw,
                 received.headers,
                 usage=astuple(usage) if usage else None,
-                spent=tariff.of(usage) if usage else worst,
+                spent=used,
                 saved=price.saved(usage) if usage and price else 0,
                 seconds=self._options.clock() - start,
+                beyond=beyond(used, worst),
             )
             return reply
 

@@ -11,13 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.settings import HOUSE, is_house
 from dubito.llm.wire import Request, Usage
 from dubito.store.model_log import Spend
+from dubito.yaml_file import read_yaml
 
 PICO: Final = 10**12  # picodollars in a dollar
 _FILE: Final = Path(__file__).with_name("prices.yaml")
@@ -82,7 +82,13 @@ def read_prices(given: str | Mapping[str, Any], source: str, home: Path) -> dict
     if isinstance(given, str):
         source = str(home / given)
         given = _loaded(home / given)
-    return {str(model): price_of(entry, f"{source}: {one_line(str(model))}") for model, entry in given.items()}
+    prices: dict[str, Price] = {}
+    for model, entry in given.items():
+        name = one_line(str(model))
+        if str(model) in prices:  # as a number and as a text
+            raise UsageError(f"{source}: {name} stands twice")
+        prices[str(model)] = price_of(entry, f"{source}: {name}")
+    return prices
 
 
 def price_of(entry: Any, where: str) -> Price:
@@ -114,12 +120,7 @@ def _pico(usd_per_million: float, where: str) -> int:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not readable as YAML: {one_line(str(error))}") from None
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: a file of prices is a list of `MODEL: {{{', '.join(_Listed.model_fields)}}}` lines")
     return content
@@ -143,3 +144,11 @@ def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | Non
 def dollars(pico: int) -> str:
     """An amount in words, exact to a hundredth of a cent: `$1.2345`."""
     return f"{'-' if pico < 0 else ''}${abs(pico) / PICO:,.4f}"
+
+
+def beyond(used: Spend, worst: Spend) -> str | None:
+    """How a try used more than the worst that was reserved for it, in words; None if it did not."""
+    if used.tokens <= worst.tokens and used.usd <= worst.usd:
+        return None
+    money = f" ({dollars(used.usd)} and {dollars(worst.usd)})" if used.usd > worst.usd else ""
+    return f"the server reported {used.tokens:,} tokens, where {worst.tokens:,} were reserved{money}"

@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from jinja2 import (
     Environment,
     FunctionLoader,
@@ -31,6 +30,7 @@ from dubito.facts import Position, facts
 from dubito.llm import answers
 from dubito.player import NODES
 from dubito.positions import example_position
+from dubito.yaml_file import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 DESCRIPTION: Final = "prompt.yaml"
@@ -246,9 +246,7 @@ def _check_names(files: _Files, trees: Mapping[str, nodes.Template], known: set[
 
 def _description(path: Path, text: str) -> Description:
     try:
-        return Description.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not readable as YAML: {one_line(str(error))}") from None
+        return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"

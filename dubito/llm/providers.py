@@ -119,9 +119,10 @@ class Provider:
         )
         sdk, messages = self._errors, self._account.api == "messages"
         if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
-            client = httpx2.Client(limits=limits, trust_env=False, follow_redirects=True)
+            client = httpx2.Client(limits=limits, trust_env=False)
         else:
-            client = (sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client)(limits=limits)
+            default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
+            client = default(limits=limits, follow_redirects=False)
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
             if messages:
@@ -144,6 +145,9 @@ class Provider:
         status, text = response.status_code, response.text
         said = self._scrubbed(text)
         folded = text.lower()
+        if status < 400:  # the question is for this server alone, and so is the key
+            to = self._scrubbed(response.headers.get("location", "nowhere"))
+            return self._fault(ask, "base_url", f"sends us elsewhere (status {status}): {to}")
         if status in (400, 413) and any(words in folded for words in _TOO_LONG):
             return TryFailed("too_long", f"status {status}: {said}")
         if status == 402 or (status in (400, 403, 429) and any(words in folded for words in _NO_MONEY)):

@@ -13,6 +13,8 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.wire import Protocol
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
+MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
+_DAY: Final = 24 * 60 * 60  # seconds
 _FAULTS: Final = f"{HOUSE}?faults="
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
 _TOKEN_COUNTS: Final = ("max_tokens", "max_output_tokens", "max_completion_tokens", "budget_tokens")
@@ -40,12 +42,12 @@ class ModelSettings(BaseModel):
     fallback: str = "RandomBoi"  # deliberately the weakest, so that failing never pays
     reasks: int = Field(default=1, ge=0, le=10)
     tries: int = Field(default=5, ge=1, le=100)
-    deadline: float = Field(default=300, gt=0)  # seconds, of one try
-    retry_after_cap: float = Field(default=60, gt=0)  # seconds
-    max_output: int = Field(default=8192, ge=16)  # tokens, reasoning included
+    deadline: float = Field(default=300, gt=0, le=_DAY)  # seconds, of one try
+    retry_after_cap: float = Field(default=60, gt=0, le=_DAY)  # seconds
+    max_output: int = Field(default=8192, ge=16, le=MOST_TOKENS)  # tokens, reasoning included
     sample: int = Field(default=0, ge=0)  # a twin with another sample gets independent answers
     base_url: str | None = None  # None: the provider's own
-    api_key_env: str | None = None  # None: the provider's usual variable
+    api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
 
@@ -72,7 +74,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         if first["type"] == "extra_forbidden":
             hint = suggestion(where, ["bot", "name", *ModelSettings.model_fields])
             raise UsageError(f"{one_line(name)}: unknown setting '{one_line(where)}': {hint}") from None
-        message = "is needed" if first["type"] == "missing" else str(first["msg"]).replace("Input should be", "must be")
+        messages = {"missing": "is needed", "string_too_short": "must not be empty"}
+        message = messages.get(first["type"], str(first["msg"]).replace("Input should be", "must be"))
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
     _check_parameters(name, checked.parameters)
     if checked.api != "chat" and checked.response_format != "json_schema":
@@ -116,7 +119,7 @@ def _check_url(name: str, url: str) -> None:
         raise UsageError(f"{one_line(name)}: base_url is no address such as http://127.0.0.1:8000/v1") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(f"{one_line(name)}: base_url must hold no credentials: put the key in api_key_env's variable")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
         raise UsageError(
             f"{one_line(name)}: base_url {one_line(url, 80)!r} is no address such as http://127.0.0.1:8000/v1"
         )

@@ -2,36 +2,53 @@
 
 import sqlite3
 import zipfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.store.folder import DATABASE, MANIFEST, RESULTS
-from dubito.store.run_db import RunDb
+from dubito.store.run_db import RunDb, reading
 
 _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
 _DATE: Final = (2000, 1, 1, 0, 0, 0)  # the same run, the same bytes
 
 
 def pack(folder: Path, file: Path) -> None:
-    """Write the run in this folder into a file; raises UsageError if there is none, or the file is there already."""
+    """Write the run in this folder into a file; raises UsageError if there is none, or the file cannot be made.
+
+    Raises RunStopped where it cannot be written to its end; then no part of it is left.
+    """
     with RunDb.open(folder / DATABASE) as db:
         db.check()
     try:
-        with TemporaryDirectory(prefix="dubito-") as scratch, zipfile.ZipFile(file, "x") as archive:
-            copy = Path(scratch) / DATABASE
-            with closing(sqlite3.connect(f"{(folder / DATABASE).resolve().as_uri()}?mode=ro", uri=True)) as db_file:
-                db_file.execute("VACUUM INTO ?", (str(copy),))  # in one piece, whatever is still in its journal
-            for name in _PARTS:
-                part = copy if name == DATABASE else folder / name
-                if part.exists():
-                    archive.writestr(zipfile.ZipInfo(name, _DATE), part.read_bytes(), zipfile.ZIP_DEFLATED)
+        archive = zipfile.ZipFile(file, "x")
     except FileExistsError:
         raise UsageError(f"{file} is there already: choose another name") from None
-    except (OSError, sqlite3.Error) as error:
-        raise RunStopped(f"cannot write {file}: {one_line(str(error))}") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}; choose another name") from None
+    try:
+        with archive:
+            _fill(archive, folder)
+    except BaseException as error:
+        with suppress(OSError):
+            file.unlink()
+        if isinstance(error, OSError | sqlite3.Error):
+            raise RunStopped(f"cannot write {file}: {one_line(str(error))}") from None
+        raise
+
+
+def _fill(archive: zipfile.ZipFile, folder: Path) -> None:
+    with TemporaryDirectory(prefix="dubito-") as scratch:
+        copy = Path(scratch) / DATABASE
+        with closing(reading(folder / DATABASE)) as db_file:
+            db_file.execute("VACUUM INTO ?", (str(copy),))  # in one piece, whatever is still in its journal
+        for name in _PARTS:
+            part = copy if name == DATABASE else folder / name
+            if part.exists():
+                archive.writestr(zipfile.ZipInfo(name, _DATE), part.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def is_export(file: Path) -> bool:
@@ -39,8 +56,21 @@ def is_export(file: Path) -> bool:
     return zipfile.is_zipfile(file)
 
 
-def unpack(file: Path, folder: Path) -> None:
-    """Write the parts of an exported run into a folder; raises UsageError if the file holds anything else."""
+@contextmanager
+def unpacked(file: Path) -> Iterator[Path]:
+    """An exported run as a folder, for a while; raises UsageError if the file holds anything else.
+
+    What is wrong with the folder is said of the file.
+    """
+    with TemporaryDirectory(prefix="dubito-") as folder:
+        _unpack(file, Path(folder))
+        try:
+            yield Path(folder)
+        except UsageError as error:
+            raise UsageError(str(error).replace(folder, str(file))) from None
+
+
+def _unpack(file: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()

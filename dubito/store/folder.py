@@ -15,6 +15,7 @@ from dubito.store.run_db import RunDb
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
 DATABASE: Final = "run.db"
+_UNSAID: Final = "not said"
 
 
 def to_yaml(content: Mapping[Any, Any]) -> str:
@@ -50,7 +51,10 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
         raise UsageError(f"cannot read {folder}: {one_line(str(error))}; choose another --output") from None
     if not known:
         raise UsageError(f"{folder} is there and is no run folder: choose another --output")
-    there = read_manifest(folder)
+    try:
+        there = manifest_of(folder)
+    except UsageError as error:
+        raise UsageError(f"{error}; choose another --output") from None
     _compare(folder, there, manifest)
     if not (folder / DATABASE).exists() or (folder / DATABASE).stat().st_size == 0:
         if (folder / RESULTS).exists():
@@ -73,7 +77,7 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     """
     new = not (folder / MANIFEST).exists()
     try:
-        if new or read_manifest(folder).get("games") != manifest["games"]:
+        if new or manifest_of(folder).get("games") != manifest["games"]:
             write_whole(folder / MANIFEST, to_yaml(manifest))
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
@@ -86,19 +90,34 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What the run in this folder is; raises UsageError if it holds none."""
+    """What the run in this folder is; raises UsageError if it holds none, or a trial of prompts."""
+    content = manifest_of(folder)
+    if is_trial(content):
+        raise UsageError(
+            f"{one_line(str(folder))} holds a trial of prompts, in which no game was played: `dubito status` reads it, "
+            "and the same `dubito prompts test` goes on with it or prints it again"
+        )
+    return content
+
+
+def is_trial(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is the manifest of a trial of prompts (`dubito/workshop/trial.py`), not that of a run."""
+    return "positions" in manifest["identity"]
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """What this folder holds, a run or a trial; raises UsageError if neither."""
+    shown = one_line(str(folder / MANIFEST))
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{folder} is no run folder: it has no {MANIFEST}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {folder / MANIFEST}: {one_line(str(error))}") from None
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError:
-        content = None
+        content = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{one_line(str(folder))} is no run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror}") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise UsageError(f"{shown} is damaged: it is not readable as YAML") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
-        raise UsageError(f"{folder / MANIFEST} is damaged: delete the folder or choose another --output")
+        raise UsageError(f"{shown} is damaged: it does not say what was run")
     return content
 
 
@@ -107,11 +126,25 @@ def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) ->
     for key, value in ours["identity"].items():
         kept = there["identity"].get(key)
         if kept != value:
-            raise UsageError(
-                f"{folder} belongs to another run: {key} is {_brief(kept)} there and {_brief(value)} here; "
-                "choose another --output"
-            )
+            said = _difference(key, kept, value)
+            raise UsageError(f"{folder} belongs to another run: {said}; choose another --output")
 
 
-def _brief(value: Any) -> str:
-    return one_line(str(value), 120)
+def _difference(where: str, there: Any, ours: Any) -> str:
+    """The first part in which two values differ: all of them would be too long to see it."""
+    if isinstance(there, dict) and isinstance(ours, dict):
+        pairs = {key: (there.get(key, _UNSAID), ours.get(key, _UNSAID)) for key in [*ours, *there]}
+        key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
+        return _difference(f"{where}.{key}", *pairs[key])
+    if _mappings(there) and _mappings(ours):
+        if len(there) != len(ours):
+            return f"the number of {where} is {len(there)} there and {len(ours)} here"
+        number = next(number for number, pair in enumerate(zip(there, ours, strict=True)) if pair[0] != pair[1])
+        names = there[number].get("name"), ours[number].get("name")
+        label = number if names[0] != names[1] else one_line(str(names[0]), 60)
+        return _difference(f"{where}.{label}", there[number], ours[number])
+    return f"{where} is {one_line(str(there), 120)} there and {one_line(str(ours), 120)} here"
+
+
+def _mappings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

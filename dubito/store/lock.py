@@ -12,22 +12,22 @@ LOCK: Final = "lock"
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
+def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
     """The folder is ours within; it is made if it is missing. Raises UsageError if another process has it.
 
-    The file stays, empty: whoever removed it could let two processes in.
+    `flag` says which folder it is, for the error. The file stays, empty: whoever removed it could let two processes in.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("a")
     except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}; choose another --output") from None
+        raise UsageError(f"cannot write {folder}: {error.strerror}; choose another {flag}") from None
     with file:
         try:
             _lock(file)
         except OSError:
             raise UsageError(
-                f"another process is playing into {folder}: wait for its end, or choose another --output"
+                f"another process is playing into {folder}: wait for its end, or choose another {flag}"
             ) from None
         yield
         with suppress(OSError):

@@ -19,6 +19,7 @@ from dubito.store.run_db import RunDb
 TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _DIGITS: Final = 15  # of a number that SQLite can hold
+_BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
 Key = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
 
@@ -53,6 +54,8 @@ class PlayerLog:
     saved: int  # picodollars that the provider's own cache saved
     assumed: int  # tries whose cost is not known, and counted at its worst
     deadlines: int  # tries cut off by the deadline: such a run is not repeatable
+    beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
+    first_beyond: str | None  # how the first of them did
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +124,21 @@ class ModelLog:
         spent: Spend,
         saved: int,
         seconds: float,
+        beyond: str | None = None,
     ) -> None:
         """A complete 2xx body came in; `usage` is what it says it cost, None if it does not, then `spent` is assumed.
 
-        `seconds`: how long it took; `saved`: picodollars that the provider's own cache saved.
+        `seconds`: how long it took; `saved`: picodollars that the provider's own cache saved; `beyond`: how it used
+        more than was reserved for it.
         """
         with self._db.writing(paid=True) as connection:
             digest = _keep_text(connection, raw)
             row = (status, digest, json.dumps(dict(headers)), usage and json.dumps(usage))
             connection.execute(
                 "UPDATE tries SET state = 'received', status = ?, raw = ?, headers = ?, usage = ?, "
-                "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ? "
-                "WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (*row, spent.tokens, spent.usd, usage is None, saved, seconds, *key),
+                "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
+                "kind = ?, error = ? WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
+                (*row, spent.tokens, spent.usd, usage is None, saved, seconds, beyond and _BEYOND, beyond, *key),
             )
 
     def try_failed(self, key: Key, kind: str, error: str, spent: Spend, seconds: float) -> None:
@@ -173,9 +178,9 @@ class ModelLog:
         """The files of a prompt that was kept, by name; none if it was not."""
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
-    def any_kept(self) -> bool:
-        """Whether any attempt was ever made in this run."""
-        return bool(self._db.read("SELECT 1 FROM attempts LIMIT 1"))
+    def begun(self) -> bool:
+        """Whether anything was ever asked in this run, be it a try whose attempt never ended."""
+        return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
     def tries(self, key: Key) -> int:
         """How many tries of an attempt there were: the number of the last."""
@@ -311,6 +316,10 @@ class ModelLog:
             "coalesce(sum(assumed), 0), coalesce(sum(kind = 'deadline'), 0) FROM tries WHERE player = ?",
             (name,),
         )
+        beyond = read(
+            "SELECT error FROM tries WHERE player = ? AND kind = ? ORDER BY game, seat, decision, attempt, try",
+            (name, _BEYOND),
+        )
         usages = read("SELECT usage FROM tries WHERE player = ? AND usage IS NOT NULL", (name,))
         sums = [sum(counts) for counts in zip(*(json.loads(usage) for (usage,) in usages), strict=True)]
         return PlayerLog(
@@ -326,6 +335,8 @@ class ModelLog:
             saved=saved,
             assumed=assumed,
             deadlines=deadlines,
+            beyond=len(beyond),
+            first_beyond=beyond[0][0] if beyond else None,
         )
 
 

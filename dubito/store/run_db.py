@@ -6,6 +6,7 @@ them are there, and the sums over all chunks before it are kept for that. What m
 written beside it as it happens (`model_log.py`): threads share the one connection under a lock.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -98,10 +99,13 @@ class RunDb:
     def open(path: Path) -> "RunDb":
         """An existing file, to read; raises UsageError if it is none of this format."""
         try:
-            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            connection = reading(path)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.execute("SELECT count(*) FROM chunks").fetchone()
         except sqlite3.Error as error:
+            if _cannot_have_a_journal(path) and _journal(path).exists():
+                hint = "copy its folder to where it can be written"
+                raise UsageError(f"{path} has a journal that cannot be read where it lies: {hint}") from None
             raise UsageError(f"{path} is damaged or no run store: {error}") from None
         if version != _FORMAT:
             connection.close()
@@ -207,6 +211,32 @@ class RunDb:
         """The results digest of the games kept."""
         rows = self._connection.execute("SELECT digest FROM chunks ORDER BY chunk")
         return results_digest(row[0] for row in rows)
+
+
+def reading(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing; raises sqlite3.Error.
+
+    In a folder that cannot be written SQLite can make no journal, which it wants even to read; without one nobody is
+    writing, and the file is read as it stands.
+    """
+    uri = path.resolve().as_uri()
+    connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError:
+        if not _cannot_have_a_journal(path) or _journal(path).exists():
+            raise
+        connection.close()
+        connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, check_same_thread=False)
+    return connection
+
+
+def _journal(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _cannot_have_a_journal(path: Path) -> bool:
+    return path.exists() and not os.access(path.parent, os.W_OK)
 
 
 def _digest(outcomes: Sequence[bytes], decisions: Sequence[bytes]) -> bytes:

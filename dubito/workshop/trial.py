@@ -18,6 +18,7 @@ from dubito import __version__
 from dubito.experiment.models import CallOptions, Watch, asking, price_of_model
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Journal, ModelPlayer, Stated
+from dubito.llm.preflight import preflight
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.retry import Attempt
 from dubito.llm.settings import ModelSettings
@@ -160,6 +161,8 @@ def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, m
         for number, entry in enumerate(entries):
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
             way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
+            if means.calls.preflight and not means.calls.offline:
+                preflight(entry.name, number, entry.settings, entry.prompt.fields, way)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
         taken = _all(questions, means, stop)

@@ -194,7 +194,7 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
         (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),
         (lambda: Path("b/manifest.yaml").write_text("[" * 1000), "b/manifest.yaml is damaged: it is not readable"),
-        (lambda: Path("b/manifest.yaml").write_text("- 1"), "b/manifest.yaml is damaged: the file: "),
+        (lambda: Path("b/manifest.yaml").write_text("- 1"), "b/manifest.yaml is damaged: it does not say what was run"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
         (
             lambda: change("b", contenders=[{}]),

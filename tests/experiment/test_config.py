@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_yaml, resolve
+from dubito.experiment.config import check, read_config, resolve
 from dubito.registry import find_bots
 from tests.experiment.kit import experiment, registry
 
@@ -19,6 +19,10 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
         ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': did you mean 'jokers'?"),
         ({"games": -1}, "test.yaml: games: must be at least 1, not -1"),
+        ({"games": 10**30}, "test.yaml: games: must be at most 1000000000, not 1000000000000000000000000000000"),
+        ({"output": ""}, "test.yaml: output: must not be empty"),
+        ({False: 5}, "test.yaml: unknown key 'False': a key is a text"),
+        ({5: 5}, "test.yaml: unknown key '5': a key is a text"),
         ({"games": "9"}, "test.yaml: games: must be a whole number, not '9'"),
         ({"games": True}, "test.yaml: games: must be a whole number, not True"),
         ({"games": 1.5}, "test.yaml: games: must be a whole number, not 1.5"),
@@ -51,7 +55,8 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
         ({"bots": [{"name": "x"}]}, "needs the key `bot`"),
         ({"bots": [{"bot": "StefaBot", "name": ""}]}, "the name of a player is a text"),
         ({"bots": [{"bot": "StefaBot", "risk": 1}]}, "StefaBot has no setting 'risk': it has no settings"),
-        ({"games": 7, "contenders": THREE}, "games: 7 is no multiple of the 3 contenders"),
+        ({"games": 7, "contenders": THREE}, "games: 7 is no multiple of the 3 contenders.*: say 6 or 9$"),
+        ({"games": 2, "contenders": THREE}, "games: 2 is no multiple of the 3 contenders.*: say 3$"),
         ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of another player"),
     ],
 )
@@ -72,6 +77,10 @@ def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
     [
         (b"games: [1", r"x\.yaml, line 1: not readable as YAML"),
         (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not readable as YAML: the key 'seed' stands twice"),
+        (
+            b'bots: ["half a \\ud83d character"]',
+            r"x\.yaml, line 1: not readable as YAML: a text holds half a character",
+        ),
         (b"- games\n", "a config is a list of `key: value` lines"),
         (b"\xff\xfe\x00", "no text in UTF-8|not readable"),
         (b"a: !!python/object:os.system {}\n", "could not determine a constructor"),
@@ -81,8 +90,17 @@ def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
 def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "x.yaml").write_bytes(text)
     with pytest.raises(UsageError, match=words) as caught:
-        read_yaml(tmp_path / "x.yaml")
+        read_config(tmp_path / "x.yaml")
     assert "\n" not in str(caught.value)
+
+
+def test_a_config_that_was_written_as_json_or_merges_mappings(tmp_path: Path) -> None:
+    """JSON escapes an emoji as two halves; a merged key is no twin of the one that goes over it."""
+    (tmp_path / "x.yaml").write_text('{"bots": [{"bot": "StefaBot", "name": "\\ud83c\\udccf"}]}')
+    assert read_config(tmp_path / "x.yaml") == {"bots": [{"bot": "StefaBot", "name": "\U0001f0cf"}]}
+    (tmp_path / "x.yaml").write_text("bots: [&a {bot: StefaBot, name: one}, {<<: *a, name: two}]")
+    bots = [{"bot": "StefaBot", "name": "one"}, {"bot": "StefaBot", "name": "two"}]
+    assert read_config(tmp_path / "x.yaml") == {"bots": bots}
 
 
 def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:

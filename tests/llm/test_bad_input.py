@@ -194,7 +194,14 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"tries": 0}, "Asker: tries: must be greater than or equal to 1"),
         ({"deadline": 0}, "Asker: deadline: must be greater than 0"),
         ({"max_output": 1}, "Asker: max_output: must be greater than or equal to 16"),
-        ({"model": ""}, "Asker: model: "),
+        ({"max_output": 2**24 + 1}, "Asker: max_output: must be less than or equal to 16777216"),
+        ({"deadline": 1e9}, "Asker: deadline: must be less than or equal to 86400"),
+        ({"retry_after_cap": 1e9}, "Asker: retry_after_cap: must be less than or equal to 86400"),
+        ({"api_key_env": ""}, "Asker: api_key_env: must not be empty"),
+        ({"base_url": "http://127.0.0.1:1/v1\n"}, "Asker: base_url 'http://127.0.0.1:1/v1' is no address such as "),
+        ({"base_url": "http://127.0.0.1:1/\0"}, "Asker: base_url 'http://127.0.0.1:1/"),
+        ({"base_url": "http://127.0.0.1:1/a b"}, "Asker: base_url 'http://127.0.0.1:1/a b' is no address such as "),
+        ({"model": ""}, "Asker: model: must not be empty"),
         ({"model": 4}, "Asker: model: must be a valid string"),
         ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat' or 'messages'"),
         ({"response_format": "json"}, "Asker: response_format: must be 'json_schema', 'json_object' or 'text'"),
@@ -274,4 +281,4 @@ def test_a_short_form_of_nobody(shell: Shell, short: str) -> None:
 
 def test_two_short_forms_of_one_player(shell: Shell) -> None:
     assert "two players are named 'openai:m'" in sentence(played(shell, "openai:m", "openai:m"), 2)
-    assert "model: String should have at least 1 character" in sentence(played(shell, "openai:"), 2)
+    assert "model: must not be empty" in sentence(played(shell, "openai:"), 2)

@@ -147,7 +147,7 @@ def test_a_price_with_a_gap(shell: Shell, entry: Any, words: str) -> None:
         (None, "cannot read {}: No such file or directory"),
         ("- m", "{}: a file of prices is a list of `MODEL: {{input, cached_input, cache_write, output}}` lines"),
         ("", "{}: a file of prices is a list of "),
-        ("m: {", "{}: not readable as YAML: "),
+        ("m: {", "{}, line 1: not readable as YAML: "),
     ],
 )
 def test_a_file_that_holds_no_prices(shell: Shell, text: str | None, words: str) -> None:

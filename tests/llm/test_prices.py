@@ -150,13 +150,19 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (b"m: {}\nn: {}\nm: {}", "p.yaml, line 3: not readable as YAML: the key 'm' stands twice"),
+        (b"m: {input: 1, input: 2}", "p.yaml, line 1: not readable as YAML: the key 'input' stands twice"),
+        (
+            b"4: %(good)s\n'4': %(good)s" % {b"good": b"{input: 1, cached_input: 1, cache_write: 1, output: 1}"},
+            "p.yaml: 4 stands twice",
+        ),
         (b"m: {input: 1, cached_input: 1, cache_write: 1}", "p.yaml: m: output is missing"),
         (b"m: 7", "p.yaml: m: a price is {input, "),
         (b"- m", "p.yaml: a file of prices is a list of `MODEL: {"),
         (b"", "p.yaml: a file of prices is a list of `MODEL: {"),
-        (b"m: {", "p.yaml: not readable as YAML: "),
-        (b"m: \xff\xfe", "p.yaml: not readable as YAML: "),
-        (b"m: !!python/object/apply:os.getcwd []", "p.yaml: not readable as YAML: "),
+        (b"m: {", "p.yaml, line 1: not readable as YAML: "),
+        (b"m: \xff\xfe", "p.yaml is no text in UTF-8"),
+        (b"m: !!python/object/apply:os.getcwd []", "p.yaml, line 1: not readable as YAML: "),
         (None, "p.yaml: No such file or directory"),
     ],
 )

@@ -14,7 +14,7 @@ from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.providers import Provider, _retry_after
 from dubito.llm.settings import Account
 from dubito.llm.wire import Protocol
-from tests.llm.kit import KEY, PROTOCOLS, Line, Said, Server, error_body, says
+from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
 
@@ -289,3 +289,24 @@ def test_after_a_failed_try_the_next_may_succeed(protocol: Protocol) -> None:
             with pytest.raises(TryFailed):
                 call(asked(protocol), number, 20.0)
         assert call(asked(protocol), 3, 20.0).status == 200
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(line: Line, protocol: Protocol, status: int) -> None:
+    """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
+    with Server(lambda heard: says(heard.protocol)) as other:
+        moved = Said(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})
+        error = failure(line, protocol, moved)
+        assert other.heard == []
+        assert isinstance(error, AccountFault)
+        assert f"sends us elsewhere (status {status}): {other.address}" in str(error)
+        assert str(error).endswith("change `base_url` in the entry of 'Somebody'")
+
+
+def test_a_redirect_of_a_server_far_away_is_not_followed() -> None:
+    """Whose client is another one: the SDK's own."""
+    for protocol in PROTOCOLS:
+        provider = Provider(Account(protocol, "https://far.example/v1", "SOME_KEY"), "https://far.example/v1", KEY, 1)
+        assert provider._client[0]._client.follow_redirects is False
+        provider.close()

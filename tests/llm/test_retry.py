@@ -19,7 +19,8 @@ def attempt(script: Try, clock: Clock | None = None, **changes: Any) -> Reply:
     """One attempt of a player with these settings."""
     clock = clock or Clock()
     gate = Gate(ACCOUNT, 1, clock.sleep, clock)
-    return retried(gate.around(script), settings(**changes), gate, clock.sleep)(ask())
+    how = settings(**changes)
+    return retried(gate.around(gate.behind(script, how.retry_after_cap)), how, gate, clock.sleep)(ask())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -105,7 +105,7 @@ def test_a_player_whose_name_steers_the_terminal(shell: Shell) -> None:
     [
         (lambda folder: None, "r is no run folder: it has no manifest.yaml"),
         (lambda folder: folder.mkdir(), "r is no run folder: it has no manifest.yaml"),
-        (lambda folder: folder.write_text("a file"), "cannot read r/manifest.yaml: "),
+        (lambda folder: folder.write_text("a file"), "r is no run folder: it has no manifest.yaml"),
     ],
 )
 def test_no_run_folder(shell: Shell, make: Any, words: str) -> None:

@@ -174,3 +174,32 @@ def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
         again = played(shell, asker(server))
     assert models(again) == models(first)
     assert "finished: nothing was played" in again.err
+
+
+def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
+    """No cap can hold against a server that reports what cannot be; that it was passed is no secret."""
+
+    def answer(heard: Heard) -> Said:
+        tokens = 2**24 if len(server.heard) == 5 else 9
+        return says(heard.protocol, usage={"input_tokens": tokens, "output_tokens": 2})
+
+    with Server(answer) as server:
+        ended = played(shell, asker(server, max_output=100), prices={"some-model": PRICE})
+        stopped = shell("run", "c.yaml", "--output", "r", "--games", "40", "--budget", "tokens=1000000", "--quiet")
+    pattern = (
+        r"of the first the server reported 16,777,218 tokens, where (\d,\d{3}) were reserved "
+        r"\(\$33\.5545 and \$0\.\d{4}\)"
+    )
+    begins = "more than was reserved: 1 calls of asker used it, which no budget can prevent; "
+    (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
+    assert re.fullmatch(pattern, line.removeprefix(begins))
+    assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
+    assert "of 1,000,000 tokens spent, and the next call may take up to" in stopped.err
+    begins = "  calls that used more than was reserved: 1; "
+    (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
+    assert re.fullmatch(pattern, line.removeprefix(begins))
+
+
+def test_what_was_reserved_is_no_news(shell: Shell) -> None:
+    with Server(billing()) as server:
+        assert "reserved" not in played(shell, asker(server)).out + shell("status", "r").out

@@ -191,6 +191,28 @@ def test_an_export_is_never_written_over_anything_and_holds_no_code(run: Shell) 
     assert (said.code, "is no exported run" in said.err) == (2, True)
 
 
+def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:
+    said = run("export", "r", "nowhere/run.zip")
+    assert (said.code, said.err) == (
+        2, "dubito: cannot write nowhere/run.zip: No such file or directory; choose another name\n"
+    )  # fmt: skip
+    Path("r/all_games.yaml").unlink()
+    Path("r/all_games.yaml").mkdir()
+    said = run("export", "r", "run.zip")
+    assert (said.code, said.err.startswith("dubito: cannot write run.zip: ")) == (3, True)
+    assert not Path("run.zip").exists()
+
+
+def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
+    """Not of the folder that it is unpacked into, which nobody has seen."""
+    assert run("export", "r", "run.zip").code == 0
+    said = run("replay", "run.zip", "--game", "8")
+    assert (said.code, said.err) == (2, "dubito: run.zip keeps the games 0 to 7: there is no game 8\n")
+    with zipfile.ZipFile("odd.zip", "w") as archive:
+        archive.writestr("manifest.yaml", "x: [")
+    assert run("replay", "odd.zip").err == "dubito: odd.zip/manifest.yaml is damaged: it is not readable as YAML\n"
+
+
 def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:
     words = ("--bots", "StefaBot,RandomBoi", "--games", "1200", "--table-sizes", "3", "--quiet", "--output", "h")
     first = shell("run", *words)

@@ -134,3 +134,30 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RunStopped, match=r"cannot write .*a\.yaml"):
         write_whole(tmp_path / "a.yaml", "new")
     assert (tmp_path / "a.yaml").read_text() == "old"
+
+
+def player(name: str, **settings: object) -> dict[str, object]:
+    """A player in a manifest, with more to say of him than fits into a sentence."""
+    return {"name": name, "bot": "B" * 100, "settings": {"model": "m" * 100, **settings}, "source": "aa"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"bots": [player("one"), player("t\nwo", tries=4)]}, r"bots\.t wo\.settings\.tries is 5 there and 4 here"),
+        ({"bots": [player("one"), player("t\nwo")]}, r"bots\.t wo\.settings\.tries is 5 there and not said here"),
+        ({"bots": [player("one"), player("two", tries=5)]}, r"bots\.1\.name is t wo there and two here"),
+        ({"rules": {"jokers": 1, "max_turns": 9, "new": None}}, r"rules\.new is not said there and None here"),
+        ({"bots": [player("one")]}, r"the number of bots is 2 there and 1 here"),
+        ({"table_sizes": [3, 5]}, r"table_sizes is \[3, 4\] there and \[3, 5\] here"),
+        ({"rules": {"jokers": 2, "max_turns": 9}}, r"rules\.jokers is 1 there and 2 here"),
+    ],
+)
+def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    bots = [player("one"), player("t\nwo", tries=5)]
+    identity = {"seed": 1, "table_sizes": [3, 4], "rules": {"jokers": 1, "max_turns": 9}, "bots": bots}
+    folder = tmp_path / "run"
+    folder.mkdir()
+    begin(folder, {"games": 2, "identity": identity}).__exit__()
+    with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
+        check(folder, {"games": 2, "identity": identity | change})

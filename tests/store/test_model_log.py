@@ -138,6 +138,8 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
         saved=110,
         assumed=1,
         deadlines=1,
+        beyond=0,
+        first_beyond=None,
     )
     assert log.players() == ["one", "other"]
     assert log.spent() == Spend(4, 3 * 120 + 9000, 3 * 1_234 + 77_000)

@@ -1,12 +1,14 @@
 """`run.db`: what is committed together, what is refused, what stands after a failure."""
 
 import sqlite3
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from dubito.errors import RunStopped, UsageError
+from dubito.store.export import is_export, pack
 from dubito.store.run_db import Chunk, RunDb, results_digest
 
 FIRST = Chunk(0, 2, 0, [b"\x01a", b"\x01b"])
@@ -97,3 +99,39 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 2"):
         RunDb.open(tmp_path / "run.db")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A store with games in a folder that cannot be written; skipped for who writes everywhere, as root does."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with RunDb.create(folder / "run.db") as db:
+        db.add_chunk(FIRST, "first", complete=True)
+    folder.chmod(0o555)
+    try:
+        (folder / "probe").touch()
+    except PermissionError:
+        yield folder
+        return
+    finally:
+        folder.chmod(0o755)
+    pytest.skip("whoever runs this writes everywhere")
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(locked: Path) -> None:
+    """From a disk that is mounted to be read, say."""
+    locked.chmod(0o555)
+    with RunDb.open(locked / "run.db") as db:
+        db.check()
+        assert (db.games(), list(db.outcomes())) == (2, list(FIRST.outcomes))
+    pack(locked, locked.parent / "run.zip")
+    assert is_export(locked.parent / "run.zip")
+
+
+def test_a_journal_that_cannot_be_read_is_no_damage(locked: Path) -> None:
+    locked.chmod(0o755)
+    (locked / "run.db-wal").write_bytes(b"something that was not yet in the file")
+    locked.chmod(0o555)
+    with pytest.raises(UsageError, match=r"run\.db has a journal that cannot be read where it lies: copy its folder"):
+        RunDb.open(locked / "run.db")

@@ -229,6 +229,10 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
     assert said.out == (
         f"written: {count} positions (there are no more, of 1000 asked for) of 4 deals in all: A {count}\n"
     )
+    shell("export", "run", "run.zip")
+    packed = shell("prompts", "record", "run.zip", "--count", "1000", "--node", "A", "--output", "packed")
+    assert packed.out == said.out.replace(" in all: ", " in packed: ")
+    assert sorted(file.name for file in Path("packed").iterdir()) == sorted(file.name for file in Path("all").iterdir())
     shown = shell("prompts", "show", "plain", "--position", str(next(Path("all").iterdir())))
     assert "node: A" in shown.out
 

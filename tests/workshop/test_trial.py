@@ -39,9 +39,9 @@ def tried(
     root: Path, *entries: Entry, found: dict[str, Recorded] = FOUND, name: str = "trial", watch: Watch | None = None,
     **calls: Any,
 ) -> Trial:  # fmt: skip
-    """A trial in a folder of this name, its cache beside it."""
-    options: dict[str, Any] = {"in_flight": 8, "cache": root / "cache", "offline": False, "working_directory": root}
-    means = Means(CallOptions(**options | calls), watch or Unhurried(), lambda done: None)
+    """A trial in a folder of this name, its cache beside it; no preflight unless asked for."""
+    options = {"in_flight": 8, "cache": root / "cache", "offline": False, "working_directory": root, "preflight": False}
+    means = Means(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
     return ask(entries, found, root / name, means)
 
 
@@ -201,3 +201,20 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
     trial = tried(tmp_path, entry(), found={name: one, f"copy-{name}": one})
     assert trial.spent.calls == 1
     assert answers(trial.taken[0])[0] is answers(trial.taken[0])[1]
+
+
+def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
+    """One call for each form of answers; none where the cache has it, none offline."""
+    prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
+    with Server(lambda heard: Said(404, error_body("responses", "model_not_found", "there is no m"))) as server:
+        lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))
+                for one in prompts]  # fmt: skip
+        with pytest.raises(AccountFault, match=r"has no model 'm'.*`model` in the entry of 'a'"):
+            tried(tmp_path, *lost, preflight=True)
+        assert len(server.heard) == 1
+    house = entry(PLAIN, "a"), entry(PLAIN, "b", sample=1), entry(REASONED, "c")
+    trial = tried(tmp_path, *house, preflight=True, name="here")
+    assert trial.spent.calls == 3 * len(FOUND) + 2
+    again = tried(tmp_path, *house, preflight=True, name="there")
+    assert (again.taken, again.spent.calls) == (trial.taken, 0)
+    assert tried(tmp_path, *house, preflight=True, offline=True, name="offline").spent.calls == 0

@@ -8,7 +8,7 @@ import yaml
 
 from dubito.workshop.recorded import SHIPPED
 from tests.cli.kit import Shell
-from tests.llm.kit import Server, says
+from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt
 
 HOUSE = ("--model", "house:house-sharp", "--quiet")
@@ -32,7 +32,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[14] == "reasoned and plain at the positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
-    assert lines[-2] == "calls: 80, cost $0.0000"
+    assert lines[-2] == "calls: 82, cost $0.0000", "two of them the preflight's"
     assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
     assert again.out.splitlines()[:-2] == lines[:-2]
@@ -63,8 +63,11 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
     Path("prices.yaml").write_text(yaml.safe_dump(price))
     with Server(lambda heard: says(heard.protocol)) as server:
         flags = ("--api", "chat", "--base-url", server.base_url("chat"), "--parameters", "{temperature: 0.5}")
-        more = ("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77")
-        said = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r", "--reasks", "0")
+        more = (
+            *("--positions", "own", "--prices", "prices.yaml", "--budget", "usd=1,calls=10", "--max-output", "77"),
+            *("--reasks", "0", "--no-preflight"),
+        )
+        said = shell("prompts", "test", "plain", "--model", "openai:m", *flags, *more, "--output", "r")
         bodies = [heard.body for heard in server.heard]
     assert said.code == 0
     assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
@@ -81,7 +84,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
         "what was answered is kept in r, and the same command goes on\n"
     )
-    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").out.splitlines()[-2].startswith("calls: 37")
+    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").out.splitlines()[-2].startswith("calls: 38")
 
 
 @pytest.mark.parametrize(
@@ -126,3 +129,46 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
     assert said.err.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) in (["here"], ["cache", "here"])
     assert [path.name for path in Path("here").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "r"),
+        ("replay", "r", "--game", "0"),
+        ("report", "r"),
+        ("compare", "r"),
+        ("compare", "r", "r"),
+        ("export", "r", "r.zip"),
+        ("prompts", "record", "r"),
+        ("estimate", "models.yaml", "--from", "r"),
+    ],
+    ids=" ".join,
+)
+def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> None:
+    said = trial(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the same "
+        "`dubito prompts test` goes on with it or prints it again\n"
+    )
+
+
+def test_the_status_of_a_trial(trial: Shell) -> None:
+    said = trial("status", "r")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[:3] == [
+        "a trial of prompts: no game was played",
+        "plain: 40 decisions in 40 positions, 41 calls, cache 0.0 %",
+        "  model: 40",
+    ]
+    assert "digest" not in said.out
+    assert trial("run", "models.yaml", "--output", "r").err.startswith("dubito: r belongs to another run: ")
+
+
+@pytest.fixture
+def trial(shell: Shell) -> Shell:
+    """A shell beside a trial in the folder `r`."""
+    config_file(contender("a"), name="models.yaml")
+    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").code == 0
+    return shell

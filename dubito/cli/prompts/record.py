@@ -8,24 +8,26 @@ import click
 
 from dubito.cli.output import note, say
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_yaml, resolve
+from dubito.experiment.config import check, read_config, resolve
 from dubito.experiment.replay import opened
 from dubito.player import NODES
-from dubito.registry import find_bots
+from dubito.registry import Registry, find_bots
+from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
 from dubito.workshop.recorded import Recorded, write_files
 
 
 @click.command()
-@click.argument("what", metavar="RUN|CONFIG", type=click.Path(path_type=Path))
+@click.argument("what", metavar="RUN|FILE|CONFIG", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
               help="Where the files go, beside those that are there.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
 @click.option("--node", type=click.Choice([*NODES]), help="Of this node only. [default: all alike]")
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
-    """Take positions from the games of a run, or of a config of hand-written bots, spread over games and nodes.
+    """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
 
-    A run is played again, its models from what is kept; a config's games are played.
+    They are spread over games and nodes. A run is played again, its models from what is kept; a config's games are
+    played.
     """
     found = _found(what, node or "ABCDE", count)
     if not found:
@@ -38,12 +40,18 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
 
 
 def _found(what: Path, nodes: Sequence[str], count: int) -> list[Recorded]:
-    here = Path.cwd()
-    registry = find_bots(here)
-    if not what.is_dir():
-        experiment = resolve(check(read_yaml(what), str(what)), registry)
-        return from_config(experiment, registry, nodes, count)
-    kept = opened(what, registry, here)
+    registry = find_bots(Path.cwd())
+    if what.is_dir():
+        return _of_run(what, registry, nodes, count)
+    if what.is_file() and is_export(what):
+        with unpacked(what) as folder:
+            return _of_run(folder, registry, nodes, count)
+    experiment = resolve(check(read_config(what), str(what)), registry)
+    return from_config(experiment, registry, nodes, count)
+
+
+def _of_run(folder: Path, registry: Registry, nodes: Sequence[str], count: int) -> list[Recorded]:
+    kept = opened(folder, registry, registry.working_directory)
     with kept.db:
         found = from_run(kept, nodes, count)
     for mismatch in dict.fromkeys(kept.mismatches):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import yaml
 
 from dubito.cli.output import note
 from dubito.cli.prompts.trial_report import print_trial
@@ -17,6 +16,7 @@ from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import HOUSE, ModelSettings, account_of, check_settings, key_of
 from dubito.workshop.recorded import SHIPPED, read_folder
 from dubito.workshop.trial import Entry, Means, ask, default_folder
+from dubito.yaml_file import from_yaml
 
 _APIS: Final = {"openai": "responses", "anthropic": "messages", HOUSE: "responses"}
 
@@ -36,6 +36,7 @@ _APIS: Final = {"openai": "responses", "anthropic": "messages", HOUSE: "response
 @click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]")
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]")
 @click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
+@click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]")
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -74,7 +75,7 @@ def test(
 
 def _calls(given: dict[str, Any]) -> CallOptions:
     """What the flags say of calls, checked as a config's keys are."""
-    keys = ("in_flight", "prices", "cache", "offline")
+    keys = ("in_flight", "prices", "preflight", "cache", "offline")
     said = {key: given[key] for key in keys if key in given}
     if "budget" in given:
         pairs = (part.partition("=") for part in given["budget"].split(",") if part.strip())
@@ -85,8 +86,8 @@ def _calls(given: dict[str, Any]) -> CallOptions:
 def _value(text: str) -> object:
     """What a flag's text is in YAML: a number, a mapping; the text itself where it is nothing else."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = from_yaml(text, "the flag")
+    except UsageError:
         return text
     return text if value is None else value
 

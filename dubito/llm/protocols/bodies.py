@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dubito.llm.answers import Schema
+from dubito.llm.settings import MOST_TOKENS
 from dubito.llm.wire import Usage
-
-_MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,6 @@ def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
 
 def usage_of(*counts: Any) -> Usage | None:
     """The counts, or None, which is missing usage, if one of them counts nothing."""
-    if any(type(count) is not int or not 0 <= count <= _MOST_TOKENS for count in counts):
+    if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
         return None
     return Usage(*counts)

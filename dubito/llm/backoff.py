@@ -1,0 +1,16 @@
+"""How long to wait before another try: as long as the server says, else by chance, so that nobody comes in step."""
+
+import random
+from typing import Final
+
+from dubito.llm.failures import TryFailed
+
+_FIRST, _MOST = 0.5, 30.0  # seconds: the ceiling doubles from the one to the other
+_JITTER: Final = random.Random()  # how long a wait is changes no result: it needs no stream of its own
+
+
+def pause(error: TryFailed, number: int, cap: float) -> float:
+    """The seconds to wait after a failed try, which was the `number`th: the server's, up to `cap`, else full jitter."""
+    if error.retry_after is not None:
+        return min(error.retry_after, cap)
+    return _JITTER.uniform(0, min(_MOST, _FIRST * 2 ** (number - 1)))
