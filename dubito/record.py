@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from hashlib import sha256
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
@@ -60,6 +61,7 @@ class GameRecord:
     rules: Rules = field(default_factory=Rules)
     seed: int | None = None
     deal: int | None = None
+    number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # see `Recorder.record`
     format: Literal["dubito game 1"] = "dubito game 1"
 
 
@@ -136,8 +138,11 @@ def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
 def dump(record: GameRecord) -> str:
     """The record as JSON, an output a line."""
     lists = {"hands", "outputs", "story"}
+    content = asdict(record)
+    if record.number is None:
+        del content["number"]  # a game without models looks as it always did
     lines = []
-    for key, value in sorted(asdict(record).items(), key=lambda item: (item[0] in lists, item[0])):
+    for key, value in sorted(content.items(), key=lambda item: (item[0] in lists, item[0])):
         if key in lists:
             items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
             lines.append(f'"{key}": [\n  {items}\n ]')
@@ -153,10 +158,16 @@ def first_fault(error: ValidationError) -> str:
     return f"{one_line(where)}: {one_line(first['msg'])}"
 
 
+@cache
+def _format() -> TypeAdapter[GameRecord]:
+    """Made when it is first needed: it takes longer than to read a record."""
+    return TypeAdapter(GameRecord)
+
+
 def load(text: str) -> GameRecord:
     """The inverse of `dump`; raises UsageError that names what is wrong."""
     try:
-        record = TypeAdapter(GameRecord).validate_json(text)
+        record = _format().validate_json(text)
     except ValidationError as error:
         raise UsageError(f"this is no game record: {first_fault(error)}") from None
     check_players(len(record.hands))
@@ -184,10 +195,10 @@ class Recorder:
         self.outputs.append(RecordedOutput(output.doubt, output.number, cards))
         self.story.extend(_lines(turn, events))
 
-    def record(self, game: Game, players: Sequence[str], seed: int, deal: int) -> GameRecord:
-        """The finished game."""
+    def record(self, game: Game, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> GameRecord:
+        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
         story = [*self.story, ending(game), _seal(self.hands, self.outputs)]
-        return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal)
+        return GameRecord(list(players), self.hands, self.outputs, story, game.rules, seed, deal, number)
 
 
 def replay(record: GameRecord) -> Iterator[str]:

@@ -1,8 +1,17 @@
-"""The whole suite needs no network: a connection or a look-up beyond loopback is refused, in whatever library."""
+"""The whole suite needs no network: a connection or a look-up beyond loopback is refused, in whatever library.
+
+One browser serves all tests that open pages.
+"""
 
 import os
 import sys
+from collections.abc import Iterator
 from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.chromium import CHROMIUM, Chrome, started
 
 _REAL = "DUBITO_TESTS_MAY_CONNECT" in os.environ  # set by `python -m tests.cassettes.record --real` only
 
@@ -30,3 +39,24 @@ def _refuse(event: str, arguments: tuple[object, ...]) -> None:
 
 if not _REAL:
     sys.addaudithook(_refuse)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chrome]:
+    """One browser for all tests."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here, so no page was opened: install the package `chromium`")
+    with started() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def chrome(chromium: Chrome) -> Iterator[Chrome]:
+    """The browser, with a wide window; what its console complains of fails the test, and what it asks others for."""
+    chromium.open("about:blank")  # what the last page does no longer counts
+    chromium.forget()
+    chromium.screen(1440)
+    yield chromium
+    assert chromium.errors == []
+    beyond = [address for address in chromium.asked if _beyond(urlsplit(address).hostname)]
+    assert beyond == []

@@ -6,12 +6,16 @@ a deal is a game. The interval is Wilson's (1927) at the effective number of sea
 independent ones that would vary as much, so that it never leaves [0, 1] and is never [0, 0]; since that
 variance is estimated from the deals, it reaches as far as Student's t does on so few. Where no variance
 shows (all alike), each deal counts as one.
+
+How many independent seats a seat is worth (the design effect of Kish, Survey Sampling, 1965, 8.2, upside
+down) follows from how games are dealt and played, not from how many there are: so a sample of a run's
+deals is enough to say how wide the interval of a rate over all of them is.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 Z95: Final = 1.959963984540054  # the normal distribution's 97.5 % point
 _SEEN: Final = Z95 + 0.8416212335729143  # and its 80 % point: 2.8
@@ -26,19 +30,52 @@ class Rate:
     high: float = 1.0
 
 
+class Sums(NamedTuple):
+    """Sums over deals, where m is a deal's seats and y what was counted over them, in units of 1/scale."""
+
+    deals: int
+    m: int
+    m2: int  # of m^2
+    y: int
+    y2: int  # of y^2
+    ym: int  # of y*m
+
+
 def clustered_rate(deals: int, seats: int, m2: int, y: int, y2: int, ym: int, scale: int = 1) -> Rate:
     """The rate of y per seat, y counted in units of 1/scale, each seat's within [0, 1].
 
     `m2`, `y2` and `ym` are the sums over deals of m^2, y^2 and y*m, with m a deal's seats.
     """
+    return sampled_rate(y, seats, Sums(deals, seats, m2, y, y2, ym), scale)
+
+
+def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
+    """The rate of y per seat over a whole run, with an interval as wide as a sample of its deals lets it be.
+
+    The sample is all of the run, or deals of it that were not chosen by how they went. Where it holds no such
+    seat, nothing is known of the width, and the interval is [0, 1].
+    """
     if seats == 0:
         return Rate(None)
     p = y / (scale * seats)
-    spread = y2 * seats**2 - 2 * y * ym * seats + y * y * m2  # in whole numbers: 0 only if all are alike
-    if deals > 1 and spread and 0 < p < 1:
-        variance = deals / (deals - 1) * spread / (scale * seats**2) ** 2
-        return wilson(p, p * (1 - p) / variance, student(deals - 1))
-    return wilson(p, float(deals))
+    if sample.m == 0:
+        return Rate(p)
+    independent, reach = _independent(sample, scale)
+    return wilson(p, independent * (seats / sample.m), reach)
+
+
+def _independent(sums: Sums, scale: int) -> tuple[float, float]:
+    """How many independent seats would vary as much, and how many standard errors an interval reaches."""
+    p, spread = sums.y / (scale * sums.m), residual(sums)
+    if sums.deals > 1 and spread and 0 < p < 1:
+        variance = sums.deals / (sums.deals - 1) * spread / (scale * sums.m**2) ** 2
+        return p * (1 - p) / variance, student(sums.deals - 1)
+    return float(sums.deals), Z95
+
+
+def residual(sums: Sums) -> int:
+    """The sum over deals of (y - m p)^2, times the squared number of seats: whole, and 0 only if all are alike."""
+    return sums.y2 * sums.m**2 - 2 * sums.y * sums.ym * sums.m + sums.y * sums.y * sums.m2
 
 
 def wilson(p: float, n: float, z: float = Z95) -> Rate:

@@ -1,40 +1,43 @@
 """What models were asked and said in a game, for the viewer."""
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
-from dubito.report.source import Source
+from dubito.player import NODES
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
 
 
 @dataclass
 class Asked:
     """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
 
-    source: Source
+    db: RunDb
     shared: Texts = field(default_factory=Texts)
 
     def __post_init__(self) -> None:
-        self._log = ModelLog(self.source.db)
+        self._log = ModelLog(self.db)
 
-    def decisions(self, game: int, texts: Texts) -> list[dict[str, Any]]:
-        """The decisions of a game as seat after seat took them, each with its attempts."""
-        rows = self.source.db.read(
+    def decisions(self, game: int, turns: Sequence[Mapping[str, Any]], texts: Texts) -> list[dict[str, Any]]:
+        """The decisions of a game that was told so, in its order, each with its turn and its attempts."""
+        rows = self.db.read(
             "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2",
             (game,),
         )
-        attempts = self._attempts(game, texts)
-        return [
+        attempts, turn_of = self._attempts(game, texts), _own_turns(turns)
+        decisions = [
             {
                 "seat": seat,
-                "own_turn": turn,
+                "turn": turn_of.get((seat, turn), 0),
                 "node": node,
+                "question": NODES[node],
                 "answer": bool(answer),
                 "outcome": outcome,
                 "p_bluff": p_bluff,
@@ -42,6 +45,7 @@ class Asked:
             }
             for seat, decision, turn, node, answer, outcome, p_bluff in rows
         ]
+        return sorted(decisions, key=lambda decision: decision["turn"])
 
     def _attempts(self, game: int, texts: Texts) -> dict[tuple[int, int], list[dict[str, Any]]]:
         query = (
@@ -65,7 +69,7 @@ class Asked:
             seconds,
             cost,
             priced,
-        ) in self.source.db.read(query, (game,)):
+        ) in self.db.read(query, (game,)):
             found.setdefault((seat, decision), []).append(
                 {
                     **self._exchange(self._log.text(request), raw, texts),
@@ -99,6 +103,17 @@ class Asked:
         reply = read_reply(protocol, Received(200, body))
         text = None if reply.text is None else texts.add(shown(reply.text))
         return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body))}
+
+
+def _own_turns(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], int]:
+    """At which turn of the game each seat had its own first, second, ...; all are counted from 1."""
+    own: dict[tuple[int, int], int] = {}
+    taken: Counter[int] = Counter()
+    for number, turn in enumerate(turns, start=1):
+        seat = turn["seat"]
+        taken[seat] += 1
+        own[seat, taken[seat]] = number
+    return own
 
 
 def conversation(body: dict[str, Any]) -> list[tuple[str, str]]:

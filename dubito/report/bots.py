@@ -8,21 +8,21 @@ from dubito.experiment.results import table_sizes
 from dubito.experiment.statistics import Rate, equal_share
 from dubito.report.models import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.overview import RATES, SHARES, no_intervals
-from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
+from dubito.report.overview import RATES, SHARES
+from dubito.report.parts import Block, Chart, Page, Section, marks, points
 from dubito.report.scan import Scan
 from dubito.report.source import Source
-from dubito.report.strategy import HABITS, calibration_blocks, habit
+from dubito.report.strategy import HABITS, calibration_blocks
 from dubito.report.tables import Column, Table, Value
 
 
-def bots(source: Source, scanned: Scan | None, examples: dict[str, Table]) -> list[Page]:
+def bots(source: Source, scanned: Scan, examples: dict[str, Table]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names)
     return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
 
 
-def _bot(source: Source, scanned: Scan | None, row: Row, examples: Table | None) -> Page:
+def _bot(source: Source, scanned: Scan, row: Row, examples: Table | None) -> Page:
     player = source.names.index(row.name)
     key = f"bot-{player}"
     sections = [
@@ -36,7 +36,7 @@ def _bot(source: Source, scanned: Scan | None, row: Row, examples: Table | None)
     return Page(f"bots/{player}.html", row.name, sections)
 
 
-def _style(source: Source, scanned: Scan | None, row: Row, player: int) -> list[Block]:
+def _style(source: Source, scanned: Scan, row: Row, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     for column in RATES:
         share = row.equal_share.get(column.key)
@@ -47,19 +47,18 @@ def _style(source: Source, scanned: Scan | None, row: Row, player: int) -> list[
         Column("equal_share", "equal share, %", "rate"),
     ]
     results = Table(f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines)
-    habits: list[Value] = [habit(source, scanned, player, column.key) for column in HABITS]
-    notes = [] if scanned else [no_intervals("of habits")]
-    return [results, Table(f"bot-{player}-habits", "Habits", HABITS, [habits], notes)]
+    habits: list[Value] = [scanned.style(player, column.key) for column in HABITS]
+    return [results, Table(f"bot-{player}-habits", "Habits", HABITS, [habits], scanned.widths)]
 
 
-def _sizes(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
+def _sizes(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
     columns = [Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
     rows = [row for row in by_table_size(source.tally, source.names) if row.name == source.names[player] and row.games]
     cells: list[list[Value]] = [
         [
             row.size,
             row.games,
-            *(scanned.sized(player, row.size, c.key) if scanned else row.rates[c.key] for c in RATES),
+            *(scanned.sized(player, row.size, c.key) for c in RATES),
             row.equal_share["score"],
             row.equal_share["hard_wins"],
         ]
@@ -71,19 +70,14 @@ def _sizes(source: Source, scanned: Scan | None, player: int, key: str) -> list[
         "Score, %",
         [f"{row.size} players" for row in rows],
         [
-            points(
-                "Score", [scanned.sized(player, row.size, "score") if scanned else row.rates["score"] for row in rows]
-            ),
+            points("Score", [scanned.sized(player, row.size, "score") for row in rows]),
             marks("equal share", [row.equal_share["score"] for row in rows]),
         ],
     )
-    notes = [] if scanned else [no_intervals("by table size")]
-    return [chart, Table(f"{key}-by-size", "By table size", columns, cells, notes)]
+    return [chart, Table(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 
 
-def _seats(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
-    if scanned is None:
-        return [Words(no_intervals("by seat").replace("No intervals here", "Nothing here"))]
+def _seats(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
     columns = [
         Column("size", "table size"),
         Column("seat", "seat (0 opens)"),
@@ -97,10 +91,10 @@ def _seats(source: Source, scanned: Scan | None, player: int, key: str) -> list[
             if games := scanned.seats(player, size, seat):
                 rates = [scanned.seated(player, size, seat, column.key) for column in RATES[:2]]
                 cells.append([size, seat, games, *rates, equal_share(size)["score"]])
-    return [Table(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells)]
+    return [Table(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 
-def _neighbours(source: Source, scanned: Scan | None, player: int, key: str) -> list[Block]:
+def _neighbours(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
     blocks: list[Block] = []
     for side, name in SIDES:
         table = neighbour_table(source, scanned, "score", side, [player], f"{key}-{name}", best=True)

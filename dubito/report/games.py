@@ -9,7 +9,7 @@ from dubito.experiment.fallbacks import FALLBACK_OUTCOME
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.report.asked import Asked
 from dubito.report.choice import Choice
-from dubito.report.parts import Page, Section, Words
+from dubito.report.parts import Page, Section, Words, game_page
 from dubito.report.played import Games, NotShown
 from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value
@@ -52,20 +52,14 @@ class Shown:
                 self.refused[game] = str(error)
                 continue
             texts = Texts()
-            decisions = self.asked.decisions(game, texts) if self.source.models else []
-            _place(decisions, told["turns"])
+            decisions = self.asked.decisions(game, told["turns"], texts) if self.source.models else []
             names = self._names(game)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
-            story = [" ".join(turn.pop("words")) for turn in told["turns"]]
             self.opened.append(game)
-            more = {
-                "deal": game // self.source.games_per_deal,
-                "seed": self.source.seed,
-                "story": story,
-                "data": told | {"game": game, "decisions": decisions, "pieces": texts.pieces},
-            }
-            yield Page(f"games/{game}.html", f"Game {game}", [], more, "game.html")
+            about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
+            data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
+            yield game_page(f"games/{game}.html", f"Game {game}", about, data)
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
@@ -149,19 +143,6 @@ class Shown:
         if self.source.models:
             line += counts.get(game, (0, 0))
         return line
-
-
-def _place(decisions: list[dict[str, Any]], turns: Sequence[dict[str, Any]]) -> None:
-    """Say of each decision at which turn of the game it was, counted from 1, and put them in that order."""
-    own: dict[tuple[int, int], int] = {}
-    taken: dict[int, int] = {}
-    for number, turn in enumerate(turns, start=1):
-        seat = turn["seat"]
-        taken[seat] = taken.get(seat, 0) + 1
-        own[seat, taken[seat]] = number
-    for decision in decisions:
-        decision["turn"] = own.get((decision["seat"], decision.pop("own_turn")), 0)
-    decisions.sort(key=lambda decision: decision["turn"])
 
 
 def _ended(outcome: Outcome, seat: int) -> str:

@@ -107,30 +107,22 @@ def use_table(source: Source, name: str, key: str) -> Table:
     """Tokens, latency and cost of a player's calls, as they are spread."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
-    seconds = [row[0] for row in read(received, (name,))]
     tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL", (name,))
     priced = "SELECT picodollars FROM tries WHERE player = ? AND picodollars IS NOT NULL"
-    costs = [row[0] for row in read(priced, (name,))]
-    columns = [
-        Column("what", "of one call or reply", "text"),
-        Column("count", "count"),
-        *(
-            Column(part, title, "text")
-            for part, title in (("median", "median"), ("most_of_10", "9 of 10 at most"), ("most", "most"))
-        ),
+    measured = [
+        (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),
+        (Column("input", "tokens of input"), [row[0] for row in tokens]),
+        (Column("output", "tokens of output"), [row[1] for row in tokens]),
+        (Column("cost", "cost, $", "price"), [row[0] / PICO for row in read(priced, (name,))]),
     ]
-    cells = [
-        _spread("seconds until the reply", seconds, "{:.2f}"),
-        _spread("tokens of input", [row[0] for row in tokens], "{:,}"),
-        _spread("tokens of output", [row[1] for row in tokens], "{:,}"),
-        _spread("cost, $", [cost / PICO for cost in costs], "{:.6f}"),
+    columns = [Column("which", "of its calls", "text"), *(column for column, _ in measured)]
+    cells: list[list[Value]] = [
+        [which, *(_at(share, values) for _, values in measured)]
+        for which, share in (("median", 0.5), ("9 of 10 at most", 0.9), ("most", 1.0))
     ]
-    return Table(f"{key}-use", "What its calls took", columns, [row for row in cells if row[1]])
+    return Table(f"{key}-use", "What its calls took", columns, cells)
 
 
-def _spread(what: str, values: Sequence[float], form: str) -> list[Value]:
-    ordered = sorted(values)
-    if not ordered:
-        return [what, 0, None, None, None]
-    ends = [ordered[ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 1.0)]
-    return [what, len(ordered), *(form.format(end) for end in ends)]
+def _at(share: float, values: Sequence[float]) -> float | None:
+    """The least value that so large a share of them does not pass; None of none."""
+    return sorted(values)[ceil(share * len(values)) - 1] if values else None

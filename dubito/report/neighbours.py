@@ -4,77 +4,77 @@ from collections.abc import Sequence
 from typing import Final
 
 from dubito.core_game import Result
-from dubito.experiment.ranking import Row, ranking
 from dubito.experiment.results import beside
-from dubito.experiment.statistics import deviation
-from dubito.report.overview import no_intervals
+from dubito.experiment.statistics import Rate, deviation
+from dubito.experiment.variation import apart
 from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
 from dubito.report.scan import Scan
 from dubito.report.source import Source
-from dubito.report.strategy import habit, ranked
+from dubito.report.strategy import HABITS, ranked
 from dubito.report.tables import Column, Table, Value
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _MEASURES: Final = (("hard_wins", "Hard wins"), ("score", "Score"))
+_BOT: Final = Column("bot", "bot", "text")
+_DEVIATION: Final = {
+    key: [("", f"{name}: as it is"), ("_chance", f"{name}: by chance alone"), ("_beyond", f"{name}: without chance")]
+    for key, name in (("next", "next"), ("prev", "previous"))
+}
+_WORDS: Final = (
+    "The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
+    "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous."
+)
+_NOTES: Final = (
+    "As it is: the standard deviation of the rates in the maps, which chance alone makes greater than 0, more so the "
+    "fewer games there are. By chance alone: what it would be (root mean square) were all neighbours alike.",
+    "Without chance: what is left of it, with a 95 % interval. An interval that begins at 0 says that all of it may be "
+    "chance. A side is named only if the 95 % interval of next - previous, without chance, does not hold 0.",
+)
 
 
-def neighbours(source: Source, scanned: Scan | None) -> Page:
+def neighbours(source: Source, scanned: Scan) -> Page:
     """The page on who sits beside."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
     sections += [Section(f"{title} by neighbour", _maps(source, scanned, measure)) for measure, title in _MEASURES]
     return Page("neighbours.html", "Neighbours", sections)
 
 
-def _deviations(source: Source, scanned: Scan | None) -> list[Block]:
-    rows = ranking(source.tally, source.names)
-    bluffs, doubts = (
-        {row.name: _value(habit(source, scanned, source.names.index(row.name), name)) for row in rows}
-        for name in ("bluff", "doubt")
+def _deviations(source: Source, scanned: Scan) -> list[Block]:
+    order = sorted(
+        ranked(source), key=lambda player: (-(scanned.style(player, "bluff").value or 0.0), source.names[player])
     )
-    rows.sort(key=lambda row: (-(bluffs[row.name] or 0.0), row.name))
+    names = [source.names[player] for player in order]
+    players = len(names)
+    varied = {side: [scanned.variation(player, side, players) for player in order] for side, _ in SIDES}
     chart = Chart(
         "intervals",
         "How far the hard-win rate of each bot varies with who sits beside it; who bluffs most stands first",
-        "standard deviation of the hard-win rate over the identities of the neighbour, points of 100",
-        [row.name for row in rows],
-        [
-            points("with the next player", [row.deviation_by_next for row in rows]),
-            points("with the previous player", [row.deviation_by_prev for row in rows]),
-        ],
+        "standard deviation of the hard-win rate over the identities of the neighbour, without chance, points of 100",
+        names,
+        [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
-    columns = [
-        Column("bot", "bot", "text"),
-        Column("bluff", "bluffs, % of plays", "rate"),
-        Column("doubt", "doubts, % of turns with cards on the board", "rate"),
-        Column("by_next", "deviation by next, points", "rate"),
-        Column("by_prev", "by previous", "rate"),
-        Column("more", "varies more with the", "text"),
-    ]
-    cells: list[list[Value]] = [
-        [row.name, bluffs[row.name], doubts[row.name], row.deviation_by_next, row.deviation_by_prev, _more(row)]
-        for row in rows
-    ]
-    words = Words(
-        "The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
-        "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous. A deviation "
-        "is over the rates as they are: chance is in it, more of it the fewer games there are."
-    )
-    title = "Deviations of the hard-win rate, beside how often a bot bluffs and doubts"
-    return [words, chart, Table("deviations", title, columns, cells)]
+    columns = [_BOT, Column("more", "varies more with", "text")]
+    columns += [column for column in HABITS if column.key in ("bluff", "doubt")]
+    columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
+    columns += [Column("difference", "next - previous", "points")]
+    cells: list[list[Value]] = []
+    for player, name, by_next, by_prev in zip(order, names, varied[1], varied[0], strict=True):
+        habits = [scanned.style(player, habit).value for habit in ("bluff", "doubt")]
+        difference = apart(by_next.beyond, by_prev.beyond)
+        sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
+        cells.append([name, _more(difference), *habits, *sides, difference])
+    title = "Deviations of the hard-win rate in points of 100, beside how often a bot bluffs and doubts"
+    return [Words(_WORDS), chart, Table("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 
-def _value(value: Value) -> float | None:
-    found = getattr(value, "value", value)
-    return found if isinstance(found, float) else None
-
-
-def _more(row: Row) -> str | None:
-    if row.deviation_by_next is None or row.deviation_by_prev is None:
+def _more(difference: Rate) -> str | None:
+    """The side with which a bot varies more, if that cannot be chance."""
+    if difference.value is None:
         return None
-    return "next" if row.deviation_by_next > row.deviation_by_prev else "previous"
+    return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _maps(source: Source, scanned: Scan | None, measure: str) -> list[Block]:
+def _maps(source: Source, scanned: Scan, measure: str) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
     order, title = ranked(source), dict(_MEASURES)[measure]
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
@@ -106,7 +106,7 @@ def _cells(source: Source, measure: str, side: int, player: int) -> list[tuple[f
 
 def neighbour_table(
     source: Source,
-    scanned: Scan | None,
+    scanned: Scan,
     measure: str,
     side: int,
     players: Sequence[int],
@@ -128,8 +128,6 @@ def neighbour_table(
         ]
         if best:
             with_whom.sort(key=lambda line: (-line[0], line[2]))
-        for value, sat, other in with_whom:
-            shown = value if scanned is None else scanned.beside(player, side, other, measure)
-            lines.append([source.names[player], source.names[other], sat, shown])
-    notes = [] if scanned else [no_intervals("by neighbour")]
-    return Table(key, f"{title} by {name} player", columns, lines, notes)
+        for _, sat, other in with_whom:
+            lines.append([source.names[player], source.names[other], sat, scanned.beside(player, side, other, measure)])
+    return Table(key, f"{title} by {name} player", columns, lines, scanned.widths)

@@ -10,7 +10,7 @@ from dubito.experiment.ranking import Row, SizeRow, by_table_size, ranking
 from dubito.report.about import about
 from dubito.report.models import models_table
 from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
-from dubito.report.scan import SCANNED, Scan
+from dubito.report.scan import Scan
 from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value, shown
 
@@ -36,7 +36,7 @@ _BOUNDS: Final = [
 _SCORE: Final = "Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss."
 
 
-def overview(source: Source, scanned: Scan | None) -> Page:
+def overview(source: Source, scanned: Scan) -> Page:
     """The first page."""
     rows = ranking(source.tally, source.names)
     sections = [Section("Ranking", _ranking(source, rows))]
@@ -65,6 +65,7 @@ def _ranking(source: Source, rows: Sequence[Row]) -> list[Block]:
         ],
         [
             "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
+            "A bot that sits twice at a table counts the game twice.",
             "Two bots whose intervals overlap may well stand in the other order.",
         ],
         links=[f"bots/{source.names.index(row.name)}.html" for row in rows],
@@ -174,27 +175,13 @@ def _bounds(source: Source, rows: Sequence[Row]) -> list[Block]:
     return [Table("bounds", title, columns, cells)] if cells else []
 
 
-def _sizes(source: Source, scanned: Scan | None) -> list[Block]:
+def _sizes(source: Source, scanned: Scan) -> list[Block]:
     columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
     rows = by_table_size(source.tally, source.names)
     cells: list[list[Value]] = [
-        [row.name, row.size, row.games, *(_sized(source, scanned, row, str(c.key)) for c in RATES), *_share(row)]
+        [row.name, row.size, row.games, *(scanned.sized(player, row.size, c.key) for c in RATES), *_share(row)]
         for row in rows
+        for player in [source.names.index(row.name)]
         if row.games
     ]
-    notes = [] if scanned else [no_intervals("by table size")]
-    return [Table("by-table-size", "Every bot at every table size", columns, cells, notes)]
-
-
-def _sized(source: Source, scanned: Scan | None, row: SizeRow, measure: str) -> Value:
-    if scanned is None:
-        return row.rates[measure]
-    return scanned.sized(source.names.index(row.name), row.size, measure)
-
-
-def no_intervals(what: str) -> str:
-    """Why some rates of a long run stand without their intervals."""
-    return (
-        f"No intervals here: the sums that a run keeps hold none {what}, and they are added up from its games only in "
-        f"runs of up to {SCANNED:,}."
-    )
+    return [Table("by-table-size", "Every bot at every table size", columns, cells, scanned.widths)]

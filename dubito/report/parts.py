@@ -95,6 +95,18 @@ class Page:
     template: str = "page.html"
 
 
+def game_page(
+    path: str, title: str, about: str, data: Mapping[str, Any], proof: str = "", warnings: Sequence[str] = ()
+) -> Page:
+    """The page on which a game that was told is stepped through; its story stands there as text as well.
+
+    `proof` says how it can be proved that it was played so.
+    """
+    told = {key: value for key, value in data.items() if key != "story"}
+    more = {"about": about, "proof": proof, "warnings": warnings, "story": data["story"], "data": told}
+    return Page(path, title, [], more, "game.html")
+
+
 def points(name: str, rates: Sequence[Rate | float | None]) -> dict[str, Any]:
     """A series of `intervals`, in percent."""
     return {"name": name, "points": [_percent(rate) for rate in rates]}

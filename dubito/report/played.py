@@ -1,26 +1,22 @@
-"""One game, turn by turn, as the viewer shows it. The engine says every state; the viewer knows no rules."""
+"""The games of a run, played again to be told: each is checked against what the run has of it."""
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from dubito.core_game import Game
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
-from dubito.game_data import Event, PlayerWonEvent, TurnOutput
+from dubito.game_data import TurnOutput
 from dubito.handlers import Table, step
-from dubito.record import Label, card_name, ending, sentence
+from dubito.human import labels
 from dubito.registry import Registry
 from dubito.report.source import Source
-from dubito.rules import Rules, deal_hands, is_honest
+from dubito.report.told import Turns, of_outputs, told
+from dubito.rules import Rules, deal_hands
 from dubito.streams import DealStreams
-
-_LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
-
-Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
 
 
 class NotShown(DubitoError):
@@ -39,11 +35,20 @@ class Games:
     _changed: dict[str, str] = field(default_factory=dict, init=False)
 
     def play(self, game: int) -> dict[str, Any]:
-        """The whole game; raises NotShown if it cannot be had as it was."""
+        """The whole game, told; raises NotShown if it cannot be had as it was."""
         (row, record) = self._row(game)
         outcome = unpack(row)
         names = [self.source.names[player] for player in outcome.seats]
-        return _told(*self._turns(game, names, outcome, record), row, outcome, names)
+        table, turns = self._turns(game, names, outcome, record)
+        label = labels(names, None)
+        try:
+            whole = told(table, turns, [label(seat) for seat in range(len(names))], label)
+        except DubitoError as error:
+            raise NotShown(f"it cannot be played again: {error}") from None
+        fallbacks = [counts[-1] for counts in outcome.counts]
+        if not table.over or outcome_of(table, outcome.seats, outcome.contender_seat, fallbacks).pack() != row:
+            raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
+        return whole
 
     def _row(self, game: int) -> tuple[bytes, str | None]:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
@@ -73,7 +78,7 @@ class Games:
             raise NotShown("its cards are not those that its seed deals: the record was changed by hand")
         table = Game(rules, dealt)
         outputs = (TurnOutput(*output) for output in record["outputs"])
-        return table, ((output, table.apply(output)) for output in outputs)
+        return table, of_outputs(table, outputs)
 
     def _opened(self) -> replay.Kept:
         """The run as it can be played again; raises NotShown with the same reason each time."""
@@ -100,71 +105,3 @@ class Games:
 def _stepped(table: Table) -> Turns:
     while not table.game.over:
         yield step(table, announce=True)
-
-
-def _told(game: Game, turns: Turns, row: bytes, outcome: Outcome, names: list[str]) -> dict[str, Any]:
-    """The game told; raises NotShown if it does not end as the run has it."""
-    label = _labels(names)
-    dealt = held = _hands(game)
-    told: list[dict[str, Any]] = []
-    opened, number, free, seat = 0, 0, 0, game.seat
-    try:
-        for output, events in turns:
-            was_free, free = game.free_turns > free, game.free_turns
-            if output.doubt:
-                opened = len(told) + 1
-            told.append(_turn(game, seat, output, events, label, number, opened) | {"free": was_free})
-            told[-1]["hands"], held = _changed(held, _hands(game)), _hands(game)
-            number, seat = game.number, game.seat
-    except DubitoError as error:
-        raise NotShown(f"it cannot be played again: {error}") from None
-    fallbacks = [counts[-1] for counts in outcome.counts]
-    if not game.over or outcome_of(game, outcome.seats, outcome.contender_seat, fallbacks).pack() != row:
-        raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
-    return {
-        "names": [label(place) for place in range(len(names))],
-        "hands": dealt,
-        "turns": told,
-        "places": outcome.places,
-        "ending": ending(game, label),
-    }
-
-
-def _turn(
-    game: Game, seat: int, output: TurnOutput, events: Sequence[Event], label: Label, number: int, opened: int
-) -> dict[str, Any]:
-    """One turn: what was played, the events in words, and how the table stands after it."""
-    turn: dict[str, Any] = {
-        "seat": seat,
-        "words": [sentence(event, label) for event in events],  # on the page itself
-        "pile": opened,  # the first turn whose cards lie on the board
-        "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-    }
-    if not output.doubt:
-        assert output.cards is not None
-        claimed = output.number or number
-        turn |= {
-            "claimed": card_name(claimed, plural=True),
-            "cards": _letters(output.cards),
-            "honest": is_honest(output.cards, claimed),
-        }
-    return turn
-
-
-def _hands(game: Game) -> list[str]:
-    return [_letters(hand.cards) for hand in game.hands]
-
-
-def _changed(before: Sequence[str], after: Sequence[str]) -> dict[int, str]:
-    """The hands that are others now."""
-    return {seat: hand for seat, hand in enumerate(after) if hand != before[seat]}
-
-
-def _letters(cards: Sequence[int]) -> str:
-    """The cards sorted, jokers last."""
-    return "".join(_LETTERS[card] for card in sorted(cards, key=lambda card: card or len(_LETTERS)))
-
-
-def _labels(names: Sequence[str]) -> Label:
-    """The player's name; where several share one, with the seat."""
-    return lambda seat: names[seat] if names.count(names[seat]) == 1 else f"{names[seat]} ({seat})"

@@ -1,6 +1,8 @@
 """Pages as HTML. Every text is escaped by the templates; data goes into pages as JSON that cannot end its element."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,11 +20,22 @@ _PAGES: Final = (
 _KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", Table: "table"}
 
 
-class Renderer:
-    """Turns pages into HTML; knows the run's name and its bots, for the navigation."""
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the pages of a report share, or those that a server gives out; only the paths of a server begin with `/`."""
 
-    def __init__(self, run: str, bots: list[tuple[str, str]]) -> None:
-        """`bots` are names with the paths of their pages."""
+    name: str  # the run's
+    bots: Sequence[tuple[str, str]] = ()  # names with the paths of their pages
+    pages: Sequence[tuple[str, str]] = _PAGES
+    static: str = "static/"
+    icon: str = "data:,"
+    served: bool = False  # under the server's own policy, and with all their data in them
+
+
+class Renderer:
+    """Turns pages into HTML."""
+
+    def __init__(self, site: Site) -> None:
         self._environment = Environment(
             loader=PackageLoader("dubito.report"),
             autoescape=True,
@@ -32,12 +45,13 @@ class Renderer:
         )
         self._environment.filters |= {"json": embedded, "shown": shown}
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
-        self._always = {"run": run, "pages": _PAGES, "bots": bots, "kind": lambda block: _KINDS[type(block)]}
+        self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
+        self._served = site.served
 
     def __call__(self, page: Page) -> str:
         """The whole page."""
-        root = "../" * page.path.count("/")
-        return self._environment.get_template(page.template).render(page=page, root=root, **self._always)
+        root = "" if self._served else "../" * page.path.count("/")
+        return self._environment.get_template(page.template).render(page=page, root=root)
 
 
 def embedded(value: Any) -> Markup:

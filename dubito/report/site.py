@@ -16,8 +16,8 @@ from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
-from dubito.report.render import Renderer, script_of
-from dubito.report.scan import scan
+from dubito.report.render import Renderer, Site, script_of
+from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.source import Source, opened
 from dubito.report.strategy import ranked, strategy
 from dubito.report.tables import Table
@@ -27,11 +27,18 @@ _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to wri
 
 
 def write_report(
-    run_folder: Path, registry: Registry, home: Path, *, output: Path | None = None, games: str | None = None
+    run_folder: Path,
+    registry: Registry,
+    home: Path,
+    *,
+    output: Path | None = None,
+    games: str | None = None,
+    scanned: int = SCANNED,
 ) -> Path:
     """Write the report of a run and return its first page.
 
-    `registry` and `home` are for games that have to be played again; `games` is `all`, or numbers as in 0,5,17.
+    `registry` and `home` are for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
+    `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
@@ -39,10 +46,10 @@ def write_report(
     draft = folder.with_name(f"{folder.name}.part")
     with opened(run_folder) as source:
         choice = chosen(source, games)
-        shown = Shown(source, choice, Games(source, registry, home), Asked(source))
+        shown = Shown(source, choice, Games(source, registry, home), Asked(source.db))
         try:
             shutil.rmtree(draft, ignore_errors=True)
-            _write(draft, source, shown)
+            _write(draft, source, shown, scan(source, scanned))
             shutil.rmtree(folder, ignore_errors=True)
             draft.replace(folder)
         except OSError as error:
@@ -64,7 +71,7 @@ def _check(folder: Path) -> None:
         raise UsageError(f"{one_line(str(folder))} is there and is no report: choose another --output")
 
 
-def _write(folder: Path, source: Source, shown: Shown) -> None:
+def _write(folder: Path, source: Source, shown: Shown, scanned: Scan) -> None:
     (folder / "games").mkdir(parents=True)
     (folder / "bots").mkdir()
     (folder / "data").mkdir()
@@ -72,14 +79,14 @@ def _write(folder: Path, source: Source, shown: Shown) -> None:
     with as_file(files("dubito.report") / "static") as static:
         shutil.copytree(static, folder / "static")
     order = ranked(source)
-    render = Renderer(source.folder.resolve().name, [(source.names[player], f"bots/{player}.html") for player in order])
+    pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
+    render = Renderer(Site(source.folder.resolve().name, pages_of_bots))
     for page in shown.pages():
         text = render(page)
         shown.written += len(text)
         _put(folder / page.path, text)
     shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
-    scanned = scan(source)
     pages = [overview(source, scanned), strategy(source, scanned), neighbours(source, scanned), shown.listed()]
     for page in (*pages, *bots(source, scanned, shown.example_tables())):
         _put(folder / page.path, render(page))

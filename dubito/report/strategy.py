@@ -7,10 +7,9 @@ from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.outcome import RESULTS
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
-from dubito.experiment.statistics import Rate
-from dubito.report.overview import RATES, no_intervals
+from dubito.report.overview import RATES
 from dubito.report.parts import Block, Chart, Page, Section, Words, points
-from dubito.report.scan import STYLE, Scan
+from dubito.report.scan import Scan
 from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value
 
@@ -33,7 +32,7 @@ _COUNTS: Final = (
 _BOT: Final = Column("bot", "bot", "text")
 
 
-def strategy(source: Source, scanned: Scan | None) -> Page:
+def strategy(source: Source, scanned: Scan) -> Page:
     """The page on how the bots play."""
     order = ranked(source)
     sections = [
@@ -51,24 +50,15 @@ def ranked(source: Source) -> list[int]:
     return [source.names.index(row.name) for row in ranking(source.tally, source.names)]
 
 
-def habit(source: Source, scanned: Scan | None, player: int, name: str) -> Value:
-    """A habit of a player over all his seats, with its interval where that can be had."""
-    if scanned is not None:
-        return scanned.style(player, name)
-    sums = seat_sums(source.tally, player)
-    part, whole, _ = STYLE[name]
-    return sums[part] / sums[whole] if sums[whole] else None
-
-
-def _habits(source: Source, scanned: Scan | None, order: Sequence[int]) -> list[Block]:
+def _habits(source: Source, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
-    rows = [[habit(source, scanned, player, column.key) for column in HABITS] for player in order]
+    rows = [[scanned.style(player, column.key) for column in HABITS] for player in order]
     notes = [
         "A bluff is a play with a card that is neither the declared number nor a joker (R5). A doubt is right when it "
         "turns over a bluff.",
-        *([] if scanned else [no_intervals("of habits")]),
+        *scanned.widths,
     ]
-    series = [points(title, [_rate(row[place]) for row in rows]) for title, place in (("bluffs", 0), ("doubts", 2))]
+    series = [points(title, [row[place] for row in rows]) for title, place in (("bluffs", 0), ("doubts", 2))]
     chart = Chart(
         "intervals",
         "How often each bot bluffs and doubts",
@@ -82,10 +72,6 @@ def _habits(source: Source, scanned: Scan | None, order: Sequence[int]) -> list[
         chart,
         Table("habits", "Habits of each bot, in the order of the ranking", [_BOT, *HABITS], cells, notes, links),
     ]
-
-
-def _rate(value: Value) -> Rate | float | None:
-    return value if isinstance(value, Rate | float) else None
 
 
 def _outcomes(source: Source, order: Sequence[int]) -> list[Block]:

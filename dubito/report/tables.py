@@ -3,23 +3,25 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO, dollars
 
-Kind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "cards"]
+Kind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "price", "cards"]
 Value = str | int | float | Rate | None
+_DIGITS: Final[Mapping[Kind, int]] = {"rate": 1, "points": 1, "decimal": 3, "seconds": 2, "price": 6, "cards": 2}
+_MOST_MORE: Final = 3  # digits
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
 
-    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `dollars` are picodollars;
-    `cards` a mean number of cards.
+    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `dollars` are picodollars,
+    `price` dollars that may be very few; `cards` a mean number of cards.
     """
 
     key: str
@@ -98,24 +100,30 @@ def shown(value: Value, kind: Kind) -> str:
     if isinstance(value, Rate):
         if value.value is None:
             return "-"
-        return f"{_number(value.value, kind)} [{_number(value.low, kind)}, {_number(value.high, kind)}]"
+        return _interval(value.value, value.low, value.high, kind)
     if value is None:
         return "-"
     return value if isinstance(value, str) else _number(value, kind)
 
 
-def _number(value: float, kind: Kind) -> str:
+def _interval(value: float, low: float, high: float, kind: Kind) -> str:
+    """With as many more digits as it takes for a narrow interval not to look like a point."""
+    for more in range(_MOST_MORE + 1):
+        ends = _number(low, kind, more), _number(high, kind, more)
+        if ends[0] != ends[1]:
+            break
+    return f"{_number(value, kind, more)} [{ends[0]}, {ends[1]}]"
+
+
+def _number(value: float, kind: Kind, more: int = 0) -> str:
+    digits = _DIGITS.get(kind, 0) + more
     match kind:
         case "rate":
-            return f"{100 * value:.1f}"
+            return f"{100 * value:.{digits}f}"
         case "points":
-            return f"{100 * value:+.1f}"
-        case "decimal":
-            return f"{value:.3f}"
-        case "cards":
-            return f"{value:.2f}"
-        case "seconds":
-            return f"{value:.2f}"
+            return f"{100 * value:+.{digits}f}"
+        case "decimal" | "cards" | "seconds" | "price":
+            return f"{value:.{digits}f}"
         case "dollars":
             return dollars(int(value))
         case _:

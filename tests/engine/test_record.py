@@ -1,6 +1,7 @@
 """Records: events in words, dump and load, and what is said of a file that is none."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -159,6 +160,17 @@ def test_dump_and_load_are_inverse() -> None:
     assert (bare.seed, bare.deal) == (None, None)
 
 
+def test_a_record_has_a_number_only_where_models_played() -> None:
+    """Other files look as they always did, and old ones are read."""
+    assert "number" not in json.loads(dump(short()))
+    assert load(dump(short())).number is None
+    game = position("A2/34/*6")
+    run(game, "A as A", "3", "*", "2")
+    record = Recorder(game).record(game, ["Bo", "Cy", "Di"], 4, 9, 2**63 - 1)
+    assert json.loads(dump(record))["number"] == 2**63 - 1
+    assert load(dump(replace(short(), number=0))) == replace(short(), number=0)
+
+
 def test_replay_of_a_record_is_its_story() -> None:
     """Word for word; a changed record tells another."""
     record = short()
@@ -200,6 +212,9 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"story": [1]}, "story.0"),
     ({"seed": "4"}, "seed"),
     ({"deal": True}, "deal"),
+    ({"number": True}, "number"),
+    ({"number": -1}, "number"),
+    ({"number": 2**63}, "number"),
     ({"rules": {"jokers": True}}, "rules.jokers"),
     ({"rules": {"max_turns": "9"}}, "rules.max_turns"),
     ({"notes": ""}, "notes"),

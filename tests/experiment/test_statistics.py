@@ -6,11 +6,14 @@ import pytest
 
 from dubito.core_game import Game
 from dubito.experiment.statistics import (
+    Rate,
+    Sums,
     clustered_rate,
     deals_to_separate,
     deviation,
     equal_share,
     paired_difference,
+    sampled_rate,
     student,
     wilson,
 )
@@ -85,6 +88,38 @@ def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, state
         rate = clustered_rate(*sums(clusters))
         covered += rate.low <= 0.3 <= rate.high
     assert 0.92 <= covered / 800 <= 0.98
+
+
+@pytest.mark.parametrize("clusters", [[(2, 1), (1, 0), (3, 2), (1, 1), (2, 2)] * 40, [(2, 0)] * 200, [(1, 1)] * 200])
+def test_a_sample_that_repeats_gives_the_interval_of_the_whole(clusters: list[tuple[int, int]]) -> None:
+    """A run of fifty times the same deals: but for Bessel and Student its interval is that of its first fiftieth."""
+    exact = clustered_rate(*sums(clusters * 50))
+    known = sampled_rate(50 * sum(y for _, y in clusters), 50 * sum(m for m, _ in clusters), Sums(*sums(clusters)))
+    assert known.value == exact.value
+    assert (known.low, known.high) == pytest.approx((exact.low, exact.high), abs=2e-4)
+
+
+def test_of_what_a_sample_does_not_hold_the_rate_is_all_that_is_known() -> None:
+    nothing, alike = Sums(0, 0, 0, 0, 0, 0), Sums(*sums([(2, 0)] * 30))
+    assert sampled_rate(3, 10, nothing) == Rate(0.3, 0.0, 1.0)
+    assert sampled_rate(0, 0, nothing).value is None
+    assert sampled_rate(6, 600, alike) == wilson(0.01, 300), "a deal counts as one"
+
+
+@pytest.mark.parametrize(("deals", "sampled"), [(600, 30), (1500, 150)])
+def test_an_interval_whose_width_is_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
+    """500 simulated runs whose seats share a luck of their own, of which so many of the first deals are looked at."""
+    rng = Random(2)
+    covered = 0
+    for _ in range(500):
+        clusters = []
+        for _ in range(deals):
+            luck, m = rng.choice((0.1, 0.5)), rng.randint(1, 6)
+            clusters.append((m, sum(rng.random() < luck for _ in range(m))))
+        _, seats, _, y, _, _ = sums(clusters)
+        rate = sampled_rate(y, seats, Sums(*sums(clusters[:sampled])))
+        covered += rate.low <= 0.3 <= rate.high
+    assert 0.92 <= covered / 500 <= 0.98
 
 
 @pytest.mark.parametrize(

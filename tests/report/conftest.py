@@ -1,11 +1,9 @@
-"""The runs and reports that most tests read, made once; the browser."""
+"""The runs and reports that most tests read, made once."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.report.browser import CHROMIUM, Browser, started
 from tests.report.kit import hand_written, models, reported, stating
 
 
@@ -34,12 +32,3 @@ def stating_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stating(folder)
     reported(folder)
     return folder
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here, so no page was opened: install the package `chromium`")
-    with started() as browser:
-        yield browser

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.browser import Browser
+from tests.chromium import Chrome
 from tests.report.kit import HOSTILE, SCRIPT, Seen, reported, stating
 
 RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
@@ -24,27 +24,28 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
 @RUNS
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_every_page_opens_without_an_error(
-    which: str, width: int, dark: bool, browser: Browser, request: pytest.FixtureRequest
+    which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:
     run: Path = request.getfixturevalue(which)
     pages = [path for path in (run / "report").rglob("*.html") if path.parent.name != "games"]
+    chrome.screen(width, dark=dark)
     for page in [*pages, run / "report" / "games" / "0.html"]:
-        browser.open(page, width=width, dark=dark)
-        assert browser.errors == []
-        assert all(address.startswith(("file:", "data:", "about:")) for address in browser.asked), browser.asked
-        assert browser.value("document.documentElement.scrollWidth") <= width, page
-        assert browser.value("window.ran") is None
-        charts = browser.value("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
+        chrome.open(page)
+        assert chrome.errors == []
+        assert all(address.startswith(("file:", "data:", "about:")) for address in chrome.asked), chrome.asked
+        assert chrome.run("document.documentElement.scrollWidth") <= width, page
+        assert chrome.run("window.ran") is None
+        charts = chrome.run("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
         assert all(paths > 5 for paths in charts), (page, charts)
         assert len(charts) > 0 or page.name in ("games.html", "0.html")
 
 
-def test_a_chart_is_where_its_numbers_are(bots_run: Path, browser: Browser) -> None:
+def test_a_chart_is_where_its_numbers_are(bots_run: Path, chrome: Chrome) -> None:
     """The better of two bots stands further to the right, by as much as the axis says."""
-    browser.open(bots_run / "report" / "index.html")
-    spec = json.loads(browser.text("figure.chart script"))
+    chrome.open(bots_run / "report" / "index.html")
+    spec = json.loads(chrome.text("figure.chart script"))
     scores = [point[0] for point in spec["series"][0]["points"]]
-    dots = browser.value(
+    dots = chrome.run(
         "(c => c.getOption().series[0].data.map(d => c.convertToPixel({xAxisIndex: 0}, d[0])))"
         "(echarts.getInstanceByDom(document.querySelector('.drawing')))"
     )
@@ -55,11 +56,12 @@ def test_a_chart_is_where_its_numbers_are(bots_run: Path, browser: Browser) -> N
     )
 
 
-def test_names_in_charts_are_whole(bots_run: Path, browser: Browser) -> None:
-    browser.open(bots_run / "report" / "index.html", width=390)
-    drawn = browser.value("document.querySelector('.drawing').textContent")
+def test_names_in_charts_are_whole(bots_run: Path, chrome: Chrome) -> None:
+    chrome.screen(390)
+    chrome.open(bots_run / "report" / "index.html")
+    drawn = chrome.run("document.querySelector('.drawing').textContent")
     assert SCRIPT.replace(" ", "") in drawn.replace(" ", "").replace("\n", "")
-    outside = browser.value(
+    outside = chrome.run(
         "(box => [...document.querySelectorAll('.drawing text')].filter(t => { const r = t.getBoundingClientRect(); "
         "return r.left < box.left - 1 || r.right > box.right + 1; }).map(t => t.textContent))"
         "(document.querySelector('.drawing').getBoundingClientRect())"
@@ -67,47 +69,46 @@ def test_names_in_charts_are_whole(bots_run: Path, browser: Browser) -> None:
     assert outside == []
 
 
-def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, browser: Browser) -> None:
+def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
     (game,) = Seen(page).json
     last = len(game["turns"])
-    browser.open(page)
-    assert browser.text("#turn").startswith("the deal")
+    chrome.open(page)
+    assert chrome.text("#turn").startswith("the deal")
     for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
-        browser.key(key)
-        assert browser.value("location.hash") == f"#turn={expected}"
-    browser.click("[data-go=on]")
-    assert browser.text("#turn").startswith(f"turn 1 of {last}")
-    assert browser.text("#said") == browser.text(".story li")
-    browser.open(page, f"#turn={last}")
-    assert browser.text("#turn").startswith(f"turn {last} of {last}")
-    assert game["ending"] in browser.text("#said")
-    browser.open(page, "#turn=3")
-    assert browser.text("#turn").startswith("turn 3 ")
-    assert browser.errors == []
+        chrome.key(key)
+        assert chrome.run("location.hash") == f"#turn={expected}"
+    chrome.click("[data-go=on]")
+    assert chrome.text("#turn").startswith(f"turn 1 of {last}")
+    assert chrome.text("#said") == chrome.text(".story li")
+    chrome.open(page, f"#turn={last}")
+    assert chrome.text("#turn").startswith(f"turn {last} of {last}")
+    assert game["ending"] in chrome.text("#said")
+    chrome.open(page, "#turn=3")
+    assert chrome.text("#turn").startswith("turn 3 ")
 
 
-def test_hands_can_be_hidden(bots_run: Path, browser: Browser) -> None:
+def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
     page = bots_run / "report" / "games" / "0.html"
     (game,) = Seen(page).json
-    browser.open(page)
-    assert browser.value("document.querySelectorAll('#seats .card').length") == 54
-    browser.key("h")
-    assert browser.value("document.querySelectorAll('#seats .card').length") == 0
-    assert f"{len(game['hands'][0])} cards" in browser.text("#seats li")
-    browser.key("ArrowRight")
-    assert "really" not in browser.text("#pile")
-    browser.click("#open")
-    assert "really" in browser.text("#pile")
+    chrome.open(page)
+    assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
+    chrome.key("h")
+    assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
+    assert f"{len(game['hands'][0])} cards" in chrome.text("#seats li")
+    chrome.key("ArrowRight")
+    assert "really" not in chrome.text("#pile")
+    chrome.click("#open")
+    assert "really" in chrome.text("#pile")
 
 
-def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, browser: Browser) -> None:
+def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrome) -> None:
     page, turn, place = game_with(models_run)
     (game,) = Seen(page).json
     decision = game["decisions"][place]
-    browser.open(page, f"#turn={turn}")
-    words = browser.text("#decisions")
-    history = browser.value("document.querySelectorAll('.story li').length")
+    chrome.open(page, f"#turn={turn}")
+    words = chrome.text("#decisions")
+    history = chrome.run("document.querySelectorAll('.story li').length")
     assert f"Node {decision['node']}: {'yes' if decision['answer'] else 'no'}" in words
     assert "You play Dubito" in words
     assert f"You are seat {decision['seat']}." in words
@@ -115,41 +116,39 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, browser: Brow
     assert history == len(game["turns"])
     claimed = game["turns"][turn - 2]["claimed"]
     assert f"as {claimed}. Do you doubt?" in words
-    assert browser.errors == []
 
 
-def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, browser: Browser) -> None:
+def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome) -> None:
     page, turn, _ = game_with(models_run, "ABCDE", attempts=2)
-    browser.open(page, f"#turn={turn}")
-    assert HOSTILE in browser.text("#decisions")
-    assert "Asked again" in browser.text("#decisions")
-    assert browser.value("window.ran") is None
-    assert browser.value("document.querySelectorAll('#decisions script, #decisions img').length") == 0
-    assert browser.errors == []
+    chrome.open(page, f"#turn={turn}")
+    assert HOSTILE in chrome.text("#decisions")
+    assert "Asked again" in chrome.text("#decisions")
+    assert chrome.run("window.ran") is None
+    assert chrome.run("document.querySelectorAll('#decisions script, #decisions img').length") == 0
 
 
 def test_a_decision_says_where_its_reply_came_from_and_what_it_cost(
-    models_run: Path, stating_run: Path, tmp_path: Path, browser: Browser
+    models_run: Path, stating_run: Path, tmp_path: Path, chrome: Chrome
 ) -> None:
     page, turn, _ = game_with(models_run)
-    browser.open(page, f"#turn={turn}")
-    assert "from live · 1 call" in browser.text("#decisions .cost")
-    assert "100 tokens in, 0 of them cached, 20 out · no price is known" in browser.text("#decisions .cost")
+    chrome.open(page, f"#turn={turn}")
+    assert "from live · 1 call" in chrome.text("#decisions .cost")
+    assert "100 tokens in, 0 of them cached, 20 out · no price is known" in chrome.text("#decisions .cost")
     (tmp_path / "cache").symlink_to(stating_run.parent / "cache")
     stating(tmp_path / "run")
     reported(tmp_path / "run")
     page, turn, _ = game_with(tmp_path / "run")
-    browser.open(page, f"#turn={turn}")
-    assert browser.text("#decisions .cost").startswith("from cache · ")
-    assert browser.text("#decisions .cost").endswith(" · no call")
+    chrome.open(page, f"#turn={turn}")
+    assert chrome.text("#decisions .cost").startswith("from cache · ")
+    assert chrome.text("#decisions .cost").endswith(" · no call")
 
 
-def test_the_list_of_games_is_searched(bots_run: Path, browser: Browser) -> None:
-    browser.open(bots_run / "report" / "games.html")
-    browser.value("(f => { f.value = 'stefabot usualbot'; f.dispatchEvent(new Event('input')); })(filter)")
-    left = browser.value(
+def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:
+    chrome.open(bots_run / "report" / "games.html")
+    chrome.run("(f => { f.value = 'stefabot usualbot'; f.dispatchEvent(new Event('input')); })(filter)")
+    left = chrome.run(
         "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.textContent)"
     )
     assert 0 < len(left) < 60
     assert all("StefaBot" in row and "UsualBot" in row for row in left)
-    assert browser.text("#found") == f"{len(left)} of 60 shown here"
+    assert chrome.text("#found") == f"{len(left)} of 60 shown here"

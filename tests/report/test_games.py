@@ -112,9 +112,7 @@ def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
 
 
 def reported_unscanned(run: Path) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dubito.report.scan.SCANNED", 0)
-        return reported(run)
+    return reported(run, scanned=0)
 
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What the pages say is what the run counted: `all_games.yaml`, and the functions that the summary prints."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
+from dubito.core_game import Result
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import by_table_size, ranking
+from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
-from dubito.report.scan import scan
+from dubito.experiment.variation import variation
+from dubito.llm.prices import PICO
+from dubito.report.scan import STYLE, Scan, scan
 from dubito.report.source import opened
-from dubito.report.tables import Column, Table, shown
+from dubito.report.tables import Column, Kind, Table, shown
+from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
 COUNTS = ("play_turns", "bluffs", "bluff_caught", "not_first_turns", "doubts", "successful_doubts", "cards_played")
@@ -95,34 +101,129 @@ def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> 
     hand_written(tmp_path / "run", table_sizes=[4])
     with opened(tmp_path / "run") as source:
         scanned = scan(source)
-        assert scanned is not None
         for row in ranking(source.tally, source.names):
             for measure, rate in row.rates.items():
                 assert scanned.sized(source.names.index(row.name), 4, measure) == rate
 
 
-def test_a_long_run_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hand_written(tmp_path / "run")
-    monkeypatch.setattr("dubito.report.scan.SCANNED", 59)
-    report = reported(tmp_path / "run")
-    with opened(tmp_path / "run") as source:
-        plain = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names)}
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of some thousand games, without a report."""
+    folder = tmp_path_factory.mktemp("long") / "run"
+    hand_written(folder, games=3000, table_sizes=[3, 4])
+    return folder
+
+
+def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
+    """Every rate of four bots whose whole is in the sums of their run."""
+    rates: dict[tuple[Any, ...], Rate] = {}
+    for player in range(4):
+        rates |= {(player, habit): scanned.style(player, habit) for habit in STYLE}
+        for measure in ("score", "hard_wins"):
+            rates |= {(player, size, measure): scanned.sized(player, size, measure) for size in (3, 4)}
+            for side, other in itertools.product((0, 1), range(4)):
+                rates[player, side, other, measure] = scanned.beside(player, side, other, measure)
+    return rates
+
+
+def test_a_long_run_has_nearly_the_intervals_that_all_its_games_would_give(long_run: Path) -> None:
+    """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
+    with opened(long_run) as source:
+        exact, known = rates_of(scan(source)), rates_of(scan(source, 300))
+    ratios = []
+    for key, rate in exact.items():
+        assert known[key].value == rate.value
+        assert known[key].low <= (rate.value or 0.0) <= known[key].high
+        ratios.append((known[key].high - known[key].low) / (rate.high - rate.low))
+    ratios.sort()
+    assert len(ratios) == 100
+    assert 0.95 < ratios[50] < 1.1
+    assert all(0.75 < ratio < 1.4 for ratio in ratios[5:-5])
+
+
+def test_a_long_run_says_what_its_intervals_and_seats_are_known_from(long_run: Path, tmp_path: Path) -> None:
+    report = reported(long_run, output=tmp_path / "report", scanned=300)
+    with opened(long_run) as source:
+        whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names)}
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
-    assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == plain
-    assert "score_low" not in sizes["rows"][0]
-    assert "No intervals here" in sizes["notes"][0]
-    assert "Nothing here" in Seen(report / "bots" / "0.html").words
+    assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
+    assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
+    known = "Rates are those of all 3,000 games. How wide their intervals are is known from the first 300"
+    for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
+        assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
+    assert known in Seen(report / "neighbours.html").words
+    seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
+    assert "Of the first 300 of 3,000 games" in seats["notes"][0]
+    assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 600
+
+
+def test_a_run_that_was_added_up_has_no_more_to_say(bots_run: Path) -> None:
+    for path in (bots_run / "report" / "data").glob("*.json"):
+        assert "first" not in " ".join(json.loads(path.read_text())["notes"]), path
+
+
+def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
+    with opened(models_run) as source:
+        assert (scan(source, 7).games, scan(source).games) == (6, 12)
+
+
+def test_a_side_is_named_only_where_it_is_no_chance(bots_run: Path, long_run: Path, tmp_path: Path) -> None:
+    """Sixty games tell nothing of four bots, three thousand something."""
+    short = data(bots_run / "report", "deviations")
+    assert {row["more"] for row in short} == {"may be chance"}
+    assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in short)
+    rows = data(reported(long_run, output=tmp_path / "report"), "deviations")
+    assert {row["more"] for row in rows} == {"next", "previous"}
+    for row in rows:
+        assert row["more"] == (
+            "next" if row["difference_low"] > 0 else "previous" if row["difference_high"] < 0 else "may be chance"
+        )
+        assert row["difference"] == row["by_next_beyond"] - row["by_prev_beyond"]
+        assert row["by_next_beyond_low"] <= row["by_next_beyond"] <= row["by_next_beyond_high"]
+        assert row["by_next"] ** 2 == pytest.approx(row["by_next_chance"] ** 2 + row["by_next_beyond"] ** 2, rel=0.3)
+
+
+def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path) -> None:
+    """With three contenders who hardly differ, who sits beside whom in the field is seen three times, and once."""
+    contenders = [{"bot": "RandomBoi", "name": f"contender {place}"} for place in range(3)]
+    hand_written(tmp_path / "run", games=900, table_sizes=[6], contenders=contenders, bots=["StefaBot", "UsualBot"])
+    with opened(tmp_path / "run") as source:
+        found = scan(source).variation(0, 1, 5)
+        sat = beside(source.tally, 0, 1, 5)
+        won = beside(source.tally, 0, 1, 5, Result.HARD_WIN)
+    assert found.chance is not None
+    assert found.chance > 1.15 * (variation(won, sat).chance or 0)
+
+
+def test_deviations_as_they_are_are_those_of_the_summary(bots_run: Path) -> None:
+    with opened(bots_run) as source:
+        rows = {row.name: row for row in ranking(source.tally, source.names)}
+    for row in data(bots_run / "report", "deviations"):
+        own = rows[row["bot"]]
+        assert (row["by_next"], row["by_prev"]) == (own.deviation_by_next, own.deviation_by_prev)
 
 
 def test_model_players_have_their_fallbacks_cost_and_decisions(models_run: Path) -> None:
     report = models_run / "report"
-    rows = {row["player"]: row for row in data(report, "models")}
-    failing = next(row for name, row in rows.items() if name.startswith("fails"))
+    players = {row["player"]: row for row in data(report, "models")}
+    failing = next(row for name, row in players.items() if name.startswith("fails"))
     assert 0 < failing["fallback"] == failing["fallback:malformed"] < 1
-    assert rows["asked again"]["reasks"] > 0 == rows["asked again"]["fallback"]
+    assert players["asked again"]["reasks"] > 0 == players["asked again"]["fallback"]
     decided = data(report, f"bot-{place(models_run, 'asked again')}-decisions")
-    assert sum(row["decisions"] for row in decided) == rows["asked again"]["decisions"]
-    assert sum(row["model_after_reask"] for row in decided) == rows["asked again"]["reasks"]
+    assert sum(row["decisions"] for row in decided) == players["asked again"]["decisions"]
+    assert sum(row["model_after_reask"] for row in decided) == players["asked again"]["reasks"]
+
+
+def test_what_calls_took_is_what_was_logged(stating_run: Path) -> None:
+    where = place(stating_run, "states")
+    median, _, most = data(stating_run / "report", f"bot-{where}-use")
+    query = "SELECT input, output FROM attempts WHERE player = 'states' AND game >= 0 AND input IS NOT NULL"
+    tokens = rows(stating_run, query)
+    for key, counts in zip(("input", "output"), zip(*tokens, strict=True), strict=True):
+        assert most[key] == max(counts)
+        assert median[key] == sorted(counts)[(len(counts) + 1) // 2 - 1]
+    ((longest, dearest),) = rows(stating_run, "SELECT max(seconds), max(picodollars) FROM tries")
+    assert (most["seconds"], most["cost"]) == (longest, dearest / PICO)
 
 
 def test_calibration_is_shown(stating_run: Path) -> None:
@@ -151,3 +252,17 @@ def test_an_interval_has_its_ends_in_columns_of_their_own() -> None:
 def place(run: Path, name: str) -> int:
     with opened(run) as source:
         return source.names.index(name)
+
+
+@pytest.mark.parametrize(
+    ("rate", "kind", "expected"),
+    [
+        (Rate(0.5, 0.499, 0.501), "rate", "50.0 [49.9, 50.1]"),
+        (Rate(0.5, 0.4998, 0.5002), "rate", "50.00 [49.98, 50.02]"),
+        (Rate(0.0, 0.0, 0.00003), "rate", "0.000 [0.000, 0.003]"),
+        (Rate(0.01, 0.0098, 0.0102), "points", "+1.00 [+0.98, +1.02]"),
+        (Rate(2.99, 2.989, 2.991), "cards", "2.990 [2.989, 2.991]"),
+    ],
+)
+def test_no_interval_is_shown_as_a_point(rate: Rate, kind: Kind, expected: str) -> None:
+    assert shown(rate, kind) == expected

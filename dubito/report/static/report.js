@@ -9,8 +9,14 @@
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
 
-  const labelWidth = (box) => Math.round(Math.min(220, box.clientWidth * 0.36));
-  const lines = (name, width) => Math.max(1, Math.ceil((name.length * 7.2) / width));
+  const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
+  const LETTER = 7.2; // pixels, in the mean
+  const labelWidth = (spec, box) => Math.round(Math.min(300, box.clientWidth * 0.36, 10 + LETTER * Math.max(8, ...spec.names.map((name) => name.length))));
+  const paired = (spec) => spec.series.length > 1 && !spec.series.some((series) => series.mark); // one above the other
+  const rowHeight = (spec, box) => spec.names.reduce(
+    (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
+    paired(spec) ? 36 : 30,
+  );
 
   function tooltip(title, rows) {
     const box = document.createElement("div");
@@ -23,7 +29,12 @@
     return box;
   }
 
-  const percent = (point) => (point.length > 1 ? `${point[0].toFixed(1)} [${point[1].toFixed(1)}, ${point[2].toFixed(1)}]` : point[0].toFixed(1));
+  // As the tables show it: with as many more digits as it takes for a narrow interval not to look like a point.
+  function percent([value, low, high]) {
+    if (low === undefined) return value.toFixed(1);
+    const digits = [1, 2].find((few) => low.toFixed(few) !== high.toFixed(few)) ?? 3; // the data has no more than 3
+    return `${value.toFixed(digits)} [${low.toFixed(digits)}, ${high.toFixed(digits)}]`;
+  }
 
   function said(spec, row) {
     const known = spec.series.filter((series) => series.points[row]);
@@ -43,7 +54,7 @@
   }
 
   function axes(spec, style, box, value) {
-    const width = labelWidth(box);
+    const width = labelWidth(spec, box);
     return {
       grid: { left: width + 12, right: 16, top: spec.series.length > 1 ? 34 : 8, bottom: 28 },
       xAxis: { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } }, ...value },
@@ -54,16 +65,23 @@
     };
   }
 
-  // A name without spaces is broken too, so that none is cut off.
+  // Lines that fit beside a chart; a word that is longer than a line is broken too.
   function broken(name, width) {
-    const most = Math.max(6, Math.floor(width / 8));
-    return name.split(" ").map((word) => word.match(new RegExp(`.{1,${most}}`, "gu"))?.join("\n") ?? "").join(" ");
+    const most = Math.max(8, Math.floor(width / LETTER));
+    const lines = [""];
+    for (const piece of name.split(" ").flatMap((word) => word.match(new RegExp(`.{1,${most}}`, "gu")) ?? [])) {
+      const line = lines.at(-1) ? `${lines.at(-1)} ${piece}` : piece;
+      if (line.length <= most) lines[lines.length - 1] = line;
+      else lines.push(piece);
+    }
+    if (lines.length > LINES) lines.splice(LINES - 1, lines.length, `${[...lines[LINES - 1]].slice(0, most - 1).join("")}…`);
+    return lines.join("\n");
   }
 
   function intervals(spec, style, box) {
-    const shift = (series) => (spec.series.length > 1 && !spec.series.some((s) => s.mark) ? (series - (spec.series.length - 1) / 2) * 9 : 0);
+    const shift = (series) => (paired(spec) ? (series - (spec.series.length - 1) / 2) * 9 : 0);
     const series = spec.series.map((one, place) => ({
-      type: "custom", name: one.name, clip: true, encode: { x: [0, 2, 3], y: 1 },
+      type: "custom", name: one.name, clip: false, encode: { x: [0, 2, 3], y: 1 },
       data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null)).filter(Boolean),
       itemStyle: { color: style.colours[place] }, z: one.mark ? 1 : 2,
       tooltip: { formatter: (p) => said(spec, p.value[1]) },
@@ -131,10 +149,8 @@
   function draw(figure) {
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const box = figure.querySelector(".drawing");
-    const each = 12 + (spec.series.length > 1 && !spec.series.some((s) => s.mark) ? 12 : 6);
-    const rows = spec.names.reduce((sum, name) => sum + Math.max(each + 12, 15 * lines(name, labelWidth(box)) + 10), 0);
-    const tallest = Math.max(0, ...spec.names.map((name) => Math.max(each + 12, 15 * lines(name, labelWidth(box)) + 10)));
-    box.style.height = spec.kind === "calibration" ? "340px" : `${Math.max(rows, tallest * spec.names.length) + (spec.series.length > 1 ? 70 : 44)}px`;
+    const room = spec.series.length > 1 ? 70 : 44; // for the legend and the numbers of the axis
+    box.style.height = spec.kind === "calibration" ? "340px" : `${spec.names.length * rowHeight(spec, box) + room}px`;
     const there = echarts.getInstanceByDom(box);
     if (there) there.dispose();
     echarts.init(box, null, { renderer: "svg" }).setOption(KINDS[spec.kind](spec, look(), box));

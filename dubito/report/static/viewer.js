@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const game = JSON.parse(document.getElementById("game").textContent);
-  const shared = window.DUBITO_SHARED || [];
+  const shared = game.shared || window.DUBITO_SHARED || [];
   const $ = (id) => document.getElementById(id);
   const last = game.turns.length;
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
@@ -52,7 +52,7 @@
       const place = state.places[seat];
       const ended = at === last && !place ? "did not win" : place ? `place ${place}` : "";
       const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", name));
-      if (ended) head.append(" ", make("span", "ended", ended));
+      if (ended) head.append(" ", make("span", place ? "ended" : "ended lost", ended));
       if (turn && turn.seat === seat) head.append(" ", make("span", "moved", turn.cards ? "played" : "doubted"));
       const hand = state.hands[seat];
       const item = make("li", "", head, make("p", "hand", hand ? cards(hand, open) : "no cards"));
@@ -64,7 +64,7 @@
   function pile(turn) {
     const doubt = turn && !turn.cards;  // what was doubted is shown once more
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
-    $("board").textContent = doubt ? "Board as it was doubted; now it is empty" : "Board";
+    $("board").textContent = doubt ? "The board that was doubted" : "Board";
     $("pile").replaceChildren(...plays.map((play) => {
       const claim = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
       const item = make("li", "", make("p", "claim", claim));
@@ -113,7 +113,7 @@
   function decision(one) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
     const head = make("h3", "", `Node ${one.node}: `, make("b", "", one.answer ? "yes" : "no"), " ", outcome);
-    const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked.`));
+    const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked ${one.question}.`));
     if (one.p_bluff !== null) box.append(make("p", "", `Stated probability that the last play is dishonest: ${one.p_bluff}`));
     box.append(...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
     return box;

@@ -22,26 +22,29 @@ _FLAGS: Final = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--proxy-server=127.0.0.1:9",  # nothing listens there: whatever leaves the disk fails
+    "--disable-dev-shm-usage",
+    "--proxy-server=127.0.0.1:9",  # nothing listens there: whatever leaves this machine fails
     "--remote-debugging-pipe",
     "--hide-scrollbars",
 )
-_KEYS: Final = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35, "Tab": 9, "h": 72}
+_KEYS: Final = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35, "Tab": 9, "h": 72, " ": 32, "Enter": 13}
+_TYPED: Final = {" ": " ", "Enter": "\r"}
 _ON_3_AND_4: Final = (  # where Chromium looks for the pipe's ends
     "import os, sys, fcntl; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "
     "os.dup2(ends[0], 3); os.dup2(ends[1], 4); "
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
+_POLLS: Final = 1500  # a backstop: whatever has not come by then never comes
 
 
-class Browser:
-    """One browser with one page at a time; what went wrong in the page is kept."""
+class Chrome:
+    """One browser with one page at a time; what went wrong in its pages is kept until it is forgotten."""
 
     def __init__(self, to: int, of: int) -> None:
         self._to, self._of = os.fdopen(to, "wb", buffering=0), os.fdopen(of, "rb", buffering=0)
         self._read, self._number, self._session = b"", 0, ""
-        self.errors: list[str] = []  # console errors, exceptions, loads that failed
-        self.asked: list[str] = []  # every address that was loaded
+        self.errors: list[str] = []  # console errors and warnings, exceptions, loads that failed
+        self.asked: list[str] = []  # every address that was asked for
         self._loaded = 0
         target = self("Target.createTarget", url="about:blank")["targetId"]
         self._session = self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -67,14 +70,22 @@ class Browser:
         self._to.close()
         self._of.close()
 
-    def open(self, page: Path, after: str = "", *, width: int = 1440, dark: bool = False) -> None:
-        """Load a page from disk and wait until it is drawn."""
+    def forget(self) -> None:
+        """Begin anew with what went wrong."""
         self.errors, self.asked = [], []
-        self("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+
+    def screen(self, width: int, height: int = 900, dark: bool = False) -> None:
+        """The size of the window, and the colour scheme that its user prefers."""
+        mobile = width < 600
+        self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self("Emulation.setEmulatedMedia", features=[scheme])
+        self("Emulation.setEmulatedMedia", features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}])
+
+    def open(self, page: Path | str, after: str = "") -> None:
+        """Load a file or an address, with what stands `after` it, and wait until it is drawn."""
+        address = page.resolve().as_uri() if isinstance(page, Path) else page
         self._go("about:blank")  # else another part of the same page would be no load
-        self._go(page.resolve().as_uri() + after)
+        self._go(address + after)
         self.drawn()
 
     def _go(self, address: str) -> None:
@@ -85,24 +96,40 @@ class Browser:
 
     def drawn(self) -> None:
         """Wait until what was changed is on the screen."""
-        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
-    def value(self, script: str) -> Any:
-        """The value of an expression in the page."""
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page; a promise is waited for."""
         said = self("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in said, said
         return said["result"].get("value")
 
+    def until(self, condition: str) -> None:
+        """Wait until this is true in the page; a navigation under way is waited out."""
+        waits = (
+            "new Promise((done, fail) => { let polls = 0; const poll = () => "
+            f"({condition}) ? done(true) : ++polls > {_POLLS} ? fail('never: ' + document.body.innerText) "
+            ": setTimeout(poll, 10); poll(); })"
+        )
+        while True:
+            try:
+                self.run(waits)
+            except AssertionError as error:
+                if "navigat" in str(error) or "context" in str(error):
+                    continue
+                raise
+            return
+
     def text(self, selector: str) -> str:
         """What stands in an element."""
-        text: str = self.value(f"document.querySelector({json.dumps(selector)}).textContent")
+        text: str = self.run(f"document.querySelector({json.dumps(selector)}).textContent")
         return text
 
     def click(self, selector: str) -> None:
         """Click an element where it lies on the screen."""
         element = f"document.querySelector({json.dumps(selector)})"
-        self.value(f"{element}.scrollIntoView({{block: 'center'}})")
-        box = self.value(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({element}.getBoundingClientRect())")
+        self.run(f"{element}.scrollIntoView({{block: 'center'}})")
+        box = self.run(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({element}.getBoundingClientRect())")
         for kind in ("mousePressed", "mouseReleased"):
             self("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
         self.drawn()
@@ -110,7 +137,8 @@ class Browser:
     def key(self, name: str) -> None:
         """Press a key."""
         for kind in ("keyDown", "keyUp"):
-            self("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=_KEYS[name])
+            pressed = {"key": name, "windowsVirtualKeyCode": _KEYS[name], "text": _TYPED.get(name, "")}
+            self("Input.dispatchKeyEvent", type=kind, **pressed)
         self.drawn()
 
     def screenshot(self, file: Path) -> None:
@@ -136,7 +164,7 @@ class Browser:
                 self._loaded += 1
             case "Network.requestWillBeSent":
                 self.asked.append(said["request"]["url"])
-            case "Network.loadingFailed":
+            case "Network.loadingFailed" if not said.get("canceled"):
                 self.errors.append(f"not loaded: {said['errorText']}")
             case "Runtime.exceptionThrown":
                 details = said["exceptionDetails"]
@@ -148,7 +176,7 @@ class Browser:
 
 
 @contextmanager
-def started() -> Iterator[Browser]:
+def started() -> Iterator[Chrome]:
     """A browser of its own; never outlives the test."""
     assert CHROMIUM is not None
     theirs_in, to = os.pipe()
@@ -159,9 +187,9 @@ def started() -> Iterator[Browser]:
         with subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL) as process:
             os.close(theirs_in)
             os.close(theirs_out)
-            browser = Browser(to, of)
+            chrome = Chrome(to, of)
             try:
-                yield browser
+                yield chrome
             finally:
-                browser.close()
+                chrome.close()
                 process.kill()

@@ -1,0 +1,27 @@
+"""What charts look like in a real browser, where names and numbers are as awkward as they get."""
+
+import json
+from pathlib import Path
+
+from tests.chromium import Chrome
+from tests.report.kit import hand_written, reported
+
+
+def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> None:
+    """Beside the chart stand three lines of it, in the table all."""
+    name = "a bot of " + "many words " * 20 + "x" * 100
+    hand_written(tmp_path / "run", games=4, bots=[{"bot": "RandomBoi", "name": name}, "StefaBot"])
+    chrome.screen(390)
+    chrome.open(reported(tmp_path / "run") / "index.html")
+    assert chrome.run("document.querySelector('.drawing').clientHeight") < 2 * 60 + 80
+    assert "…" in chrome.run("document.querySelector('.drawing').textContent")
+    assert name in chrome.text("#ranking")
+    assert chrome.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_what_lies_at_an_end_of_the_axis_is_whole(bots_run: Path, chrome: Chrome) -> None:
+    """A symbol at 0 reaches over the axis, and nothing cuts it off."""
+    chrome.open(bots_run / "report" / "neighbours.html")
+    series = json.loads(chrome.text("figure.chart script"))["series"]
+    assert 0 in {point[0] for one in series for point in one["points"]}
+    assert chrome.run("document.querySelectorAll('.drawing [clip-path]').length") == 0
