@@ -5,7 +5,7 @@ that a mistake of his changes nothing.
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -13,8 +13,8 @@ from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game_data import Event, TurnData, TurnOutput
 from dubito.handlers import Entrant, deal_table, step
 from dubito.player import PlayerAI
-from dubito.record import GameRecord, Label, Recorder, ending, sentence
-from dubito.registry import FALLBACK, Bot, Registry
+from dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, sentence
+from dubito.registry import FALLBACK
 from dubito.rules import Rules, check_players, why_illegal
 from dubito.streams import DealStreams
 
@@ -76,26 +76,37 @@ def set_up(bots: Sequence[str], rules: Rules, seat: int | None, seed: int | None
     return Setup(list(bots), seat, seed, deal, rules)
 
 
-def opponent(registry: Registry, name: str) -> Bot:
-    """A bot that a person can play against; raises UsageError for one that asks a model."""
-    bot = registry.find(name)
-    if bot.cls.is_model:
-        raise UsageError(f"{name} asks a model, which needs a run's settings: choose a hand-written bot")
-    return bot
-
-
 class Sitting:
     """One game with a person at the table, told turn by turn."""
 
-    def __init__(self, setup: Setup, registry: Registry) -> None:
-        """Deal the cards. A bot that fails is stood in for, and what it did kept in `errors`."""
+    def __init__(
+        self,
+        setup: Setup,
+        bots: Sequence[Entrant],
+        fallback: type[PlayerAI],
+        services: Sequence[object] = (),
+        number: int = 0,
+    ) -> None:
+        """Deal the cards to the person and these bots, those of `setup`.
+
+        A bot that fails is stood in for by `fallback`, and what it did kept in `errors`. `services` are what the
+        bots need who ask a model, one each, and `number` the game's in the store of what they are asked.
+        """
         self.setup = setup
         self.me = setup.seat
-        entrants = [Entrant(name, opponent(registry, name).cls) for name in setup.bots]
-        entrants.insert(self.me, Entrant(GUEST, Guest))
-        fallback = registry.find(FALLBACK).cls
-        streams = DealStreams(setup.seed, setup.deal)
-        self._table = deal_table(entrants, setup.rules, streams, deal=setup.deal, fallback=fallback)
+        self.asks_models = any(bot.bot.is_model for bot in bots)
+        self.number = number if self.asks_models else 0
+        seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
+        given = [*services[: self.me], None, *services[self.me :]] if services else ()
+        self._table = deal_table(
+            seats,
+            setup.rules,
+            DealStreams(setup.seed, setup.deal),
+            deal=setup.deal,
+            number=self.number,
+            fallback=fallback,
+            services=given,
+        )
         self.game = self._table.game
         self.label = labels(setup.players, self.me)
         self.recorder = Recorder(self.game)
@@ -109,6 +120,14 @@ class Sitting:
     def errors(self) -> list[str]:
         """What bots did wrong so far. Not for the person before the end: it may tell of their cards."""
         return [str(error) for error in self._table.errors]
+
+    @property
+    def waits_for(self) -> str | None:
+        """The player whose turn it is, in words, if he asks a model and so may take his time."""
+        game = self.game
+        if game.over or not self._table.entrants[game.seat].bot.is_model:
+            return None
+        return self.label(game.seat)
 
     def why_not(self, output: TurnOutput) -> str | None:
         """Why the person may not do this on his turn, in the engine's words; None if he may."""
@@ -140,9 +159,22 @@ class Sitting:
             words.append(to_me(ending(game, self.label)))
         return played, events, words
 
+    def play_again(self, outputs: Iterable[RecordedOutput], take: Callable[[TurnOutput | None], object]) -> None:
+        """Play turns that were played before, from the deal on; `take` makes each, the person's with his output.
+
+        Raises UsageError where a bot does something else than it did.
+        """
+        for output in outputs:
+            seat = self.game.seat
+            take(TurnOutput(output.doubt, output.number, output.cards) if self.asked else None)
+            if self.recorder.outputs[-1] != output:
+                name = self.label(seat)
+                raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
+
     def record(self) -> GameRecord:
         """The finished game."""
-        return self.recorder.record(self.game, self.setup.players, self.setup.seed, self.setup.deal)
+        number = self.number if self.asks_models else None
+        return self.recorder.record(self.game, self.setup.players, self.setup.seed, self.setup.deal, number)
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:

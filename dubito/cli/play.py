@@ -1,21 +1,24 @@
 """`dubito play`: a person among bots, in the terminal."""
 
 import io
+import shlex
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
+from dubito.cli.company import opponents
 from dubito.cli.output import note, say
 from dubito.core_game import Result
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
+from dubito.experiment.opponents import Opponents, trouble
 from dubito.game_data import JOKER, NUMBERS, GameStartEvent, TurnOutput
 from dubito.human import GOOD_BOTS, Setup, Sitting, as_sentence, in_words_to, set_up, sorted_hand, to_me
 from dubito.record import card_name, cards_in_words, dump
-from dubito.registry import find_bots
 from dubito.rule_text import objective, rule_sentences
 from dubito.rules import Rules, WinRule
 from dubito.store.folder import write_whole
@@ -46,6 +49,14 @@ _CARDS: Final = {
 @click.option("--jokers", default=2, show_default=True, help="Jokers in the deck, 0 to 2.")
 @click.option("--seat", type=int, help="Your seat, from 0, which opens; by chance if not said.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
+@click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well.")
+@click.option(
+    "--games",
+    type=click.Path(path_type=Path),
+    default="games",
+    show_default=True,
+    help="Folder that keeps what model players are asked.",
+)
 def play(
     bots: Sequence[str],
     seed: int | None,
@@ -54,23 +65,34 @@ def play(
     jokers: int,
     seat: int | None,
     save: Path | None,
+    config: Path | None,
+    games: Path,
 ) -> None:
-    """Play a game yourself against these bots, by default three good ones."""
-    registry = find_bots(Path.cwd())
+    """Play a game yourself against these bots, by default three good ones.
+
+    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT.
+    """
     setup = set_up(bots or GOOD_BOTS, Rules(jokers, win_rule), seat, seed, deal)
-    sitting = Sitting(setup, registry)
     if save is not None and not save.parent.is_dir():
         raise UsageError(f"cannot save {one_line(str(save))}: there is no folder {one_line(str(save.parent))}")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
-    _welcome(setup, sitting)
-    try:
-        while not sitting.game.over:
-            _turn(sitting)
-    except EOFError:
-        say("\nYou leave the table; the game ends here, unfinished.")
-        return
-    _farewell(sitting)
+    number = int(time.time() * 1000)
+    with opponents(config, setup.bots, games, number, lambda: False) as company:
+        sitting = company.seat(setup, number)
+        _welcome(setup, sitting)
+        try:
+            while not sitting.game.over:
+                try:
+                    _turn(sitting)
+                except RunStopped as error:
+                    sitting = _taken_up(company, sitting, error)
+        except EOFError:
+            say("\nYou leave the table; the game ends here, unfinished.")
+            if sitting.asks_models:
+                say(f"The same cards again: {_again(setup, config)}")
+            return
+    _farewell(sitting, config)
     if save is not None:
         _save(save, dump(sitting.record()))
 
@@ -92,12 +114,27 @@ def _welcome(setup: Setup, sitting: Sitting) -> None:
 
 def _turn(sitting: Sitting) -> None:
     before = sitting.game.places[sitting.me]
+    thinks = sitting.waits_for
+    if thinks is not None and sys.stdout.isatty():
+        click.echo(f"      {thinks} is thinking ...\r", nl=False)
     words = _asked(sitting) if sitting.asked else sitting.step()[2]
+    if thinks is not None and sys.stdout.isatty():
+        click.echo("\033[2K", nl=False)
     for line in words:
         _tell(f"{sitting.game.turns_played:4}. {line}")
     place = sitting.game.places[sitting.me]
     if before is None and place is not None:
         say(_cheer(place))
+
+
+def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped) -> Sitting:
+    """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
+    _tell(trouble(error))
+    input("Enter tries again, Ctrl-D leaves the table. ")
+    company.try_again()
+    again = company.seat(sitting.setup, sitting.number)
+    again.play_again(sitting.recorder.outputs, again.step)
+    return again
 
 
 def _cheer(place: int) -> str:
@@ -169,15 +206,21 @@ def _tell_rules(sitting: Sitting) -> None:
     _tell(_HOW)
 
 
-def _farewell(sitting: Sitting) -> None:
+def _farewell(sitting: Sitting, config: Path | None) -> None:
     game, setup = sitting.game, sitting.setup
     if game.result(sitting.me) is Result.LOSS:
         say("You lose this one.")
     for error in sitting.errors:
         note(error)
+    say(f"The same cards again: {_again(setup, config)}")
+
+
+def _again(setup: Setup, config: Path | None) -> str:
+    """The command that deals the same cards."""
     flags = "" if setup.rules == Rules() else f" --jokers {setup.rules.jokers} --win-rule {setup.rules.win_rule}"
-    again = f"dubito play {' '.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
-    say(f"The same cards again: {again}")
+    if config is not None:
+        flags += f" --config {shlex.quote(str(config))}"
+    return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
 
 
 def _save(path: Path, text: str) -> None:

@@ -1,36 +1,50 @@
 """`dubito web`: a table in the browser, until Ctrl-C."""
 
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from dubito.cli.company import opponents
 from dubito.cli.output import note, say
 from dubito.errors import one_line
-from dubito.registry import find_bots
 
 
 @click.command()
+@click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--port", default=8765, show_default=True, help="Port; 0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; others than loopback are open.")
 @click.option(
     "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
 )
-def web(port: int, host: str, games: Path) -> None:
-    """Play in the browser, against hand-written bots. Only this machine can reach the page unless --host says so."""
+def web(config: Path | None, port: int, host: str, games: Path) -> None:
+    """Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.
+
+    Only this machine can reach the page unless --host says so.
+    """
     from dubito.web.app import make_app  # late: no other command needs a web server
     from dubito.web.guard import is_loopback
     from dubito.web.server import listen, make_server
     from dubito.web.tables import Tables
 
-    tables = Tables(games, find_bots(Path.cwd()), time.time)
-    with listen(host, port) as listener:
+    stop = threading.Event()
+    first = int(time.time() * 1000)
+    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set) as company:
+        tables = Tables(games, company, time.time)
+        models = [choice.name for choice in company.choices() if choice.asks]
         if not is_loopback(host):
-            note(f"Everybody who can reach {one_line(host)} can play and see the saved games: there is no password.")
+            asked = ", and ask the models at your cost" if models else ""
+            everybody = f"Everybody who can reach {one_line(host)}"
+            note(f"{everybody} can play{asked} and see the saved games: there is no password.")
         shown = f"[{host}]" if ":" in host else host
         say(f"Play at http://{shown}:{listener.getsockname()[1]}/")
+        if models:
+            say(f"model players: {', '.join(map(one_line, models))}")
         say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")
         with suppress(KeyboardInterrupt):
             make_server(make_app(tables, host)).run([listener])
+        stop.set()
+        tables.close()
     say("ended")

@@ -1,11 +1,12 @@
 """The pages of the web table, and the requests that they make."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -16,11 +17,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dubito.errors import DubitoError, UsageError
+from dubito.experiment.opponents import Choice
 from dubito.human import GOOD_BOTS, as_sentence
-from dubito.record import first_fault, load
+from dubito.record import first_fault
 from dubito.rule_text import objective, rule_sentences, scoring
 from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, check_players
-from dubito.web.frames import opened
+from dubito.web import saved
 from dubito.web.guard import Guard, body_of
 from dubito.web.tables import LIFE, Move, NewTable, Tables
 
@@ -28,6 +30,7 @@ _HERE: Final = Path(__file__).parent
 _COOKIE: Final = "dubito"
 _NEW_TABLE: Final = TypeAdapter(NewTable)
 _MOVE: Final = TypeAdapter(Move)
+_NOTHING: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
 T = TypeVar("T")
 
 
@@ -44,8 +47,9 @@ def make_app(tables: Tables, host: str) -> Starlette:
             Route("/api/table", pages.open, methods=["POST"]),
             Route("/api/table", pages.view),
             Route("/api/moves", pages.move, methods=["POST"]),
-            Route("/api/games/{name}", pages.record),
+            Route("/api/again", pages.again, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
+            Mount(saved.VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
         ],
         middleware=[Middleware(Guard, host=host)],
         exception_handlers={
@@ -64,10 +68,11 @@ class _Pages:
     tables: Tables
 
     def lobby(self, request: Request) -> Response:
+        choices = self.tables.choices()
         return _page(
             "lobby",
-            bots=self.tables.bots(),
-            good=GOOD_BOTS,
+            groups=_groups(choices),
+            first=[*(choice.name for choice in choices if choice.asks), *GOOD_BOTS],
             sizes=range(MIN_PLAYERS, MAX_PLAYERS + 1),
             jokers=range(MAX_JOKERS, -1, -1),
             goes_on=self.tables.has(request.cookies.get(_COOKIE)),
@@ -85,17 +90,10 @@ class _Pages:
         return _page("rules", told=told, players=players, rules=rules)
 
     def games(self, request: Request) -> Response:
-        return _page("games", names=self._saved())
+        return _page("games", games=saved.listed(self.tables.folder))
 
     def game(self, request: Request) -> Response:
-        return _page("watch", name=self._known(request).stem)
-
-    def record(self, request: Request) -> Response:
-        try:
-            text = self._known(request).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise HTTPException(400, "This file cannot be read.") from None
-        return JSONResponse(opened(load(text)))
+        return HTMLResponse(saved.page(self.tables.folder, request.path_params["name"]))
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)
@@ -111,6 +109,10 @@ class _Pages:
     async def move(self, request: Request) -> Response:
         move = _read(_MOVE, await body_of(request))
         return JSONResponse(await run_in_threadpool(self.tables.move, request.cookies.get(_COOKIE), move))
+
+    async def again(self, request: Request) -> Response:
+        _read(_NOTHING, await body_of(request))
+        return JSONResponse(await run_in_threadpool(self.tables.again, request.cookies.get(_COOKIE)))
 
     def refused(self, request: Request, error: Exception) -> Response:
         """One sentence: as JSON to a script, as a page to a reader."""
@@ -129,17 +131,6 @@ class _Pages:
         """A bug of ours; its traceback goes to standard error."""
         return _said(request, 500, "Something is broken here: the terminal that serves this page says what.", None)
 
-    def _saved(self) -> list[str]:
-        """Finished games, the newest first: their names begin with the time."""
-        return sorted((path.stem for path in self.tables.folder.glob("*.json")), reverse=True)
-
-    def _known(self, request: Request) -> Path:
-        """The file of the game that is named; only what a listing of the folder gives."""
-        name = request.path_params["name"]
-        if name not in self._saved():
-            raise HTTPException(404, "There is no such game.")
-        return self.tables.folder / f"{name}.json"
-
 
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_HERE / "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -148,6 +139,13 @@ _ENVIRONMENT: Final = Environment(
 
 def _page(template: str, status: int = 200, **values: Any) -> Response:
     return HTMLResponse(_ENVIRONMENT.get_template(f"{template}.html").render(values), status)
+
+
+def _groups(choices: Sequence[Choice]) -> list[tuple[str, list[Choice]]]:
+    """Those who may sit down by what they are, under a title; no title over nobody."""
+    models, written = [one for one in choices if one.asks], [one for one in choices if not one.asks]
+    titled = (("Asking a model", models), ("Hand-written", written))
+    return [(title, group) for title, group in titled if group]
 
 
 def _said(request: Request, status: int, sentence: str, headers: Any) -> Response:

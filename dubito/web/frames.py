@@ -1,18 +1,16 @@
-"""What is seen of the table after each turn: by the person who plays, or, of a finished game, by anybody.
+"""What is seen of the table after each turn by the person who plays.
 
-A page shows frames and knows no rules. A frame of a running game holds nothing that its person may not know.
+A page shows frames and knows no rules. A frame holds nothing that its person may not know.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from dubito.core_game import Game
-from dubito.errors import IllegalOutput, UsageError
 from dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, GameStartEvent, PlayerWonEvent, TurnOutput
-from dubito.hand import Hand
-from dubito.human import GUEST, in_words_to, labels, sorted_hand, to_me
-from dubito.record import GameRecord, Label, card_name, ending
+from dubito.human import in_words_to, labels, sorted_hand
+from dubito.record import Label, card_name
 from dubito.rules import is_honest
 
 WORDS: Final = {
@@ -35,7 +33,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The table between two turns; the last three fields are None where they are nobody's to see."""
+    """The table between two turns; `really` and `honest` are None where they are not the person's to see."""
 
     turn: int  # turns played, free ones included
     mover: int | None  # whose turn it was
@@ -51,41 +49,31 @@ class Frame:
     to_move: int | None
     won: list[int]  # seats that have just won
     shown: Shown | None
-    hand: list[int] | None  # the person's own
-    really: list[int] | None  # the cards of this turn's play, where they are known
+    hand: list[int]  # the person's own
+    really: list[int] | None  # the cards of this turn's play, if it was his
     honest: bool | None
-    hands: list[list[int]] | None = None  # of a finished game: everybody's
-    pile: list[int] | None = None  # and what lies on the board
 
 
-def names(players: Sequence[str], me: int | None) -> list[str]:
+def names(players: Sequence[str], me: int) -> list[str]:
     """What the seats are called, the person's as he is spoken to."""
     label = labels(players, me)
     return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
-def dealt(game: Game, label: Label, me: int | None, open_hands: bool = False) -> Frame:
+def dealt(game: Game, label: Label, me: int) -> Frame:
     """The table before the first turn."""
     counts = tuple(len(hand.cards) for hand in game.hands)
     start = GameStartEvent(tuple(range(len(counts))), counts)
-    return _frame(game, None, [in_words_to(start, label)], (), me, None, open_hands)
+    return _frame(game, None, [in_words_to(start, label)], (), me, None)
 
 
-def after(
-    game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int | None
-) -> Frame:
+def after(game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
     """The table after a turn, as the person sees it who sits at `me`."""
-    return _frame(game, mover, said, events, me, output if mover == me else None, False)
+    return _frame(game, mover, said, events, me, output if mover == me else None)
 
 
 def _frame(
-    game: Game,
-    mover: int | None,
-    said: list[str],
-    events: Sequence[Event],
-    me: int | None,
-    known: TurnOutput | None,
-    open_hands: bool,
+    game: Game, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
 ) -> Frame:
     really = None if known is None or known.cards is None else sorted_hand(known.cards)
     return Frame(
@@ -103,44 +91,12 @@ def _frame(
         to_move=None if game.over else game.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
         shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
-        hand=None if me is None else sorted_hand(game.hands[me].cards),
+        hand=sorted_hand(game.hands[me].cards),
         really=really,
         honest=None if really is None else is_honest(really, game.number),
-        hands=[sorted_hand(hand.cards) for hand in game.hands] if open_hands else None,
-        pile=list(game.board) if open_hands else None,
     )
 
 
 def _shown(event: DoubtResolvedEvent) -> Shown:
     cards = sorted_hand(event.latest_cards)
     return Shown(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)
-
-
-def opened(record: GameRecord) -> dict[str, Any]:
-    """A finished game with open hands, frame by frame; raises UsageError for one that breaks the rules."""
-    me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
-    label = labels(record.players, me)
-    return {
-        "names": names(record.players, me),
-        "me": me,
-        "words": WORDS,
-        "rules": asdict(record.rules),
-        "seed": record.seed,
-        "deal": record.deal,
-        "frames": [asdict(frame) for frame in _replayed(record, label)],
-    }
-
-
-def _replayed(record: GameRecord, label: Label) -> Iterator[Frame]:
-    game = Game(record.rules, [Hand(cards) for cards in record.hands])
-    yield dealt(game, label, None, open_hands=True)
-    for output in record.outputs:
-        mover, turn = game.seat, TurnOutput(output.doubt, output.number, output.cards)
-        try:
-            events = game.apply(turn)
-        except IllegalOutput as error:
-            raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
-        said = [in_words_to(event, label) for event in events]
-        if game.over:
-            said.append(to_me(ending(game, label)))
-        yield _frame(game, mover, said, events, None, turn, True)

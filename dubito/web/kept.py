@@ -3,6 +3,7 @@
 A file holds the setup and every output so far, the bots' too: what they do when it is played again must be the same.
 """
 
+import threading
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
@@ -10,11 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError
+from dubito.experiment.opponents import Opponents, trouble
 from dubito.game_data import TurnOutput
-from dubito.human import Setup, Sitting
+from dubito.human import Setup, as_sentence
 from dubito.record import RecordedOutput
-from dubito.registry import Registry
 from dubito.web.frames import WORDS, Frame, after, dealt, names
+
+_BROKEN: Final = "something is broken here: the terminal that serves this page says what"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Kept:
     touched: float
     outputs: list[RecordedOutput] = field(default_factory=list)
     record: str | None = None  # the finished game's name in the folder
+    number: int = 0  # the game's, where what models are asked is kept
     format: Literal["dubito table 1"] = "dubito table 1"
 
 
@@ -35,37 +39,80 @@ _KEPT: Final = TypeAdapter(Kept)
 
 
 class Live:
-    """A table that is being played: the game, and what its person has seen of it."""
+    """A table that is being played: the game, and what its person has seen of it.
 
-    def __init__(self, setup: Setup, registry: Registry) -> None:
-        self.sitting = Sitting(setup, registry)
-        self.frames: list[Frame] = [dealt(self.sitting.game, self.sitting.label, setup.seat)]
+    One thread plays at a time; others may look, and wait until the game rests: until the person is asked, the game
+    is over, or there is some trouble.
+    """
+
+    def __init__(self, kept: Kept, opponents: Opponents) -> None:
+        """Deal; the outputs of the file are not played yet."""
+        self.kept = kept
+        self.sitting = opponents.seat(kept.setup, kept.number)
+        self.frames: list[Frame] = [dealt(self.sitting.game, self.sitting.label, kept.setup.seat)]
+        self.trouble: str | None = None  # why the bots could not go on
+        self.abandoned = False  # nobody looks at it any more
+        self._rests = threading.Event()
+
+    @property
+    def rests(self) -> bool:
+        """Whether nobody is playing."""
+        return self._rests.is_set()
 
     def step(self, output: TurnOutput | None = None) -> None:
         """One turn, and its frame."""
+        self._rests.clear()
         sitting = self.sitting
         mover = sitting.game.seat
         played, events, said = sitting.step(output)
         self.frames.append(after(sitting.game, mover, played, events, said, sitting.me))
 
     def until_asked(self) -> None:
-        """The bots' turns, until the person is asked or the game is over."""
-        while not (self.sitting.asked or self.sitting.game.over):
-            self.step()
+        """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
+        try:
+            while not (self.sitting.asked or self.sitting.game.over or self.abandoned):
+                self.step()
+        except DubitoError as error:
+            self.trouble = trouble(error)
+        except BaseException:
+            self.trouble = as_sentence(_BROKEN)
+            raise
+
+    def rest(self) -> None:
+        """The bots have played; whoever waits goes on."""
+        self._rests.set()
+
+    def wait(self, seconds: float) -> None:
+        """Until the game rests, or so long."""
+        self._rests.wait(seconds)
+
+    def view(self, since: int) -> dict[str, Any]:
+        """All that the person may know, with the frames from number `since` on."""
+        rests, frames, sitting = self.rests, list(self.frames), self.sitting
+        over = rests and sitting.game.over
+        return {
+            "names": names(self.kept.setup.players, sitting.me),
+            "me": sitting.me,
+            "words": WORDS,
+            "rules": asdict(self.kept.setup.rules),
+            "turn": len(frames) - 1,
+            "asked": rests and sitting.asked and self.trouble is None,
+            "over": over and self.trouble is None,
+            "trouble": self.trouble if rests else None,
+            "first": since,
+            "frames": [asdict(frame) for frame in frames[since:]],
+            "result": sitting.game.result(sitting.me).value if over else None,
+            "record": self.kept.record,
+            "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
+            "errors": sitting.errors if over else [],
+        }
 
 
-def replayed(kept: Kept, registry: Registry) -> Live:
+def replayed(kept: Kept, opponents: Opponents) -> Live:
     """The game of a file, played again; refused if a bot does not do what it did."""
     try:
-        live = Live(kept.setup, registry)
-        for output in kept.outputs:
-            given = TurnOutput(output.doubt, output.number, output.cards) if live.sitting.asked else None
-            live.step(given)
-            if live.sitting.recorder.outputs[-1] != output:
-                seat = live.frames[-1].mover
-                assert seat is not None
-                name = live.sitting.label(seat)
-                raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
+        live = Live(kept, opponents)
+        live.sitting.play_again(kept.outputs, live.step)
     except DubitoError as error:
         raise HTTPException(410, f"This game cannot go on: {error}.") from None
     return live
@@ -77,24 +124,3 @@ def read(text: str) -> Kept:
         return _KEPT.validate_json(text)
     except (ValidationError, UsageError):
         raise HTTPException(410, "The file of this game is damaged: choose your bots again.") from None
-
-
-def view_of(kept: Kept, live: Live, since: int) -> dict[str, Any]:
-    """All that the person may know, with the frames from number `since` on."""
-    sitting, setup = live.sitting, kept.setup
-    over = sitting.game.over
-    return {
-        "names": names(setup.players, setup.seat),
-        "me": setup.seat,
-        "words": WORDS,
-        "rules": asdict(setup.rules),
-        "turn": len(kept.outputs),
-        "asked": sitting.asked,
-        "over": over,
-        "first": since,
-        "frames": [asdict(frame) for frame in live.frames[since:]],
-        "result": sitting.game.result(sitting.me).value if over else None,
-        "record": kept.record,
-        "seed": setup.seed if over else None,  # with it, anybody can deal the same cards
-        "errors": sitting.errors if over else [],
-    }

@@ -15,16 +15,18 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from dubito.errors import RunStopped, UsageError
+from dubito.experiment.opponents import Choice, Opponents
 from dubito.game_data import TurnOutput
-from dubito.human import SEEDS, as_sentence, opponent, set_up
+from dubito.human import SEEDS, as_sentence, set_up
 from dubito.record import dump
-from dubito.registry import Bot, Registry
 from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.store.folder import write_whole
-from dubito.web.kept import Kept, Live, read, replayed, view_of
+from dubito.web.kept import Kept, Live, read, replayed
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
+_PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
+_GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 
 
@@ -56,28 +58,27 @@ class Move:
 class Tables:
     """All tables of a server, by the secret that their person's browser holds."""
 
-    def __init__(self, folder: Path, registry: Registry, clock: Callable[[], float], most: int = MOST_TABLES) -> None:
+    def __init__(self, folder: Path, opponents: Opponents, clock: Callable[[], float], most: int = MOST_TABLES) -> None:
         """`folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made."""
         self.folder = folder
         self._running = folder / "running"
-        self._registry, self._clock, self._most = registry, clock, most
+        self._opponents, self._clock, self._most = opponents, clock, most
         self._lock = threading.Lock()
         self._live: dict[Path, tuple[str, Live]] = {}  # with the file's text that it belongs to
+        self._playing: set[threading.Thread] = set()
+        self._number = 0  # of the last game
         try:
             self._running.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot keep games in {folder}: {error.strerror}; choose another --games") from None
 
-    def bots(self) -> list[Bot]:
-        """The bots that may sit here, by name: hand-written, and the same when played again."""
-        bots = sorted(self._registry.bots.items())
-        return [bot for _, bot in bots if not bot.cls.is_model and bot.repeatable]
+    def choices(self) -> list[Choice]:
+        """Who may sit here."""
+        return self._opponents.choices()
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
         """Seat a person at a new table, which takes the place of his old one: its secret, and what he sees."""
-        for name in asked.bots:
-            if not opponent(self._registry, name).repeatable:
-                raise UsageError(f"{name} draws from randomness that no seed reaches, so no game of it can be kept")
+        self._opponents.check(asked.bots)
         now = self._clock()
         setup = set_up(asked.bots, Rules(asked.jokers, asked.win_rule), asked.seat, asked.seed)
         with self._lock:
@@ -86,47 +87,73 @@ class Tables:
             if len(taken - {mine}) >= self._most:
                 raise HTTPException(503, f"All {self._most} tables are taken: finish a game, or come back later.")
             secret = secrets.token_urlsafe(24)
-            live = Live(setup, self._registry)
-            live.until_asked()
-            kept = self._keep(self._path(secret), Kept(setup, now, now), live)
+            self._number = max(self._number + 1, int(now * 1000))
+            live = Live(Kept(setup, now, now, number=self._number), self._opponents)
+            path = self._path(secret)
+            self._keep(path, live)
             self._drop(mine)
-            return secret, view_of(kept, live, 0)
+            self._go_on(path, live)
+        return secret, _seen(live, 0)
 
     def view(self, secret: str | None, since: int = 0) -> dict[str, Any]:
         """What the person sees: the frames from number `since` on."""
         with self._lock:
-            _, kept, live = self._find(secret)
-            return view_of(kept, live, since)
+            _, live = self._find(secret)
+        return _seen(live, since)
 
     def has(self, secret: str | None) -> bool:
         """Whether a game goes on there."""
         with self._lock, suppress(HTTPException):
-            return self._find(secret)[1].record is None
+            return self._read(secret)[2].record is None
         return False
 
     def move(self, secret: str | None, move: Move) -> dict[str, Any]:
-        """Make the person's move and the bots' after it: the new frames. Nothing changes if it is refused."""
+        """Make the person's move, and let the bots make theirs: the new frames. Nothing changes if it is refused."""
         with self._lock:
-            path, kept, live = self._find(secret)
+            path, live = self._find(secret)
             if live.sitting.game.over:
                 raise HTTPException(409, "The game is over.")
-            seen = len(kept.outputs)
+            seen = len(live.frames) - 1
             if move.turn != seen:
                 raise HTTPException(409, f"This move is for turn {move.turn}, and {seen} turns have been played.")
+            if not (live.rests and live.sitting.asked):
+                raise HTTPException(409, "It is not your turn.")
             output = TurnOutput(move.doubt, move.number, move.cards)
             reason = live.sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
             del self._live[path]  # until the file agrees with it again
             live.step(output)
-            live.until_asked()
-            kept = self._keep(path, replace(kept, touched=self._clock()), live)
-            return view_of(kept, live, seen + 1)
+            live.kept = replace(live.kept, touched=self._clock())
+            self._keep(path, live)
+            self._go_on(path, live)
+        return _seen(live, seen + 1)
+
+    def again(self, secret: str | None) -> dict[str, Any]:
+        """Let the bots try again who could not go on: all that the person sees."""
+        with self._lock:
+            path, live = self._find(secret)
+            if not live.rests or live.trouble is None:
+                raise HTTPException(409, "Nothing is in the way of this game.")
+            self._forget(path)  # the bots stand within a turn; played again from the file, they stand before it
+            self._opponents.try_again()
+            _, live = self._find(secret)
+        return _seen(live, 0)
+
+    def close(self) -> None:
+        """Let nobody begin another turn, and wait a moment for the turns under way."""
+        with self._lock:
+            for path in list(self._live):
+                self._forget(path)
+            playing = list(self._playing)
+        for thread in playing:
+            thread.join(_GRACE)
 
     def _path(self, secret: str) -> Path:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
 
-    def _find(self, secret: str | None) -> tuple[Path, Kept, Live]:
+    def _read(self, secret: str | None) -> tuple[Path, str, Kept]:
+        """The file of a table, its text, and what it says."""
         path = self._path(secret or "")
         try:
             text = path.read_text(encoding="utf-8")
@@ -138,29 +165,55 @@ class Tables:
         if kept.touched + LIFE < self._clock():
             self._drop(path)
             raise HTTPException(404, "Your game was left too long and is gone: choose your bots again.")
+        return path, text, kept
+
+    def _find(self, secret: str | None) -> tuple[Path, Live]:
+        """The table, played again from its file where it is not at hand, and then going on."""
+        path, text, kept = self._read(secret)
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
-            live = replayed(kept, self._registry)
+            self._forget(path)
+            live = replayed(kept, self._opponents)
             self._live[path] = text, live
-        return path, kept, live
+            self._go_on(path, live)
+        return path, live
 
-    def _keep(self, path: Path, kept: Kept, live: Live) -> Kept:
+    def _go_on(self, path: Path, live: Live) -> None:
+        """Let the bots play, in a thread of their own: models may think for minutes."""
+        if live.sitting.asked or live.sitting.game.over:
+            live.rest()
+            return
+        thread = threading.Thread(target=self._play, args=(path, live), daemon=True)
+        self._playing.add(thread)
+        thread.start()
+
+    def _play(self, path: Path, live: Live) -> None:
+        try:
+            live.until_asked()
+        finally:
+            with self._lock:
+                self._playing.discard(threading.current_thread())
+                if not live.abandoned and live.trouble is None:
+                    try:
+                        self._keep(path, live)
+                    except HTTPException as error:
+                        live.trouble = error.detail
+                live.rest()
+
+    def _keep(self, path: Path, live: Live) -> None:
         """Write the table, and a finished game's record before it."""
-        sitting = live.sitting
-        outputs = list(sitting.recorder.outputs)
-        record = None
+        sitting, kept, record = live.sitting, live.kept, None
         try:
             if sitting.game.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:%Y-%m-%d-%H%M%S}-{path.stem[:6]}"
                 write_whole(self.folder / f"{record}.json", dump(sitting.record()))
-            kept = replace(kept, outputs=outputs, record=record)
-            text = json.dumps(asdict(kept))
+            live.kept = replace(kept, outputs=list(sitting.recorder.outputs), record=record)
+            text = json.dumps(asdict(live.kept))
             write_whole(path, text)
         except RunStopped as error:
             raise HTTPException(507, f"Nothing was played, since the game cannot be kept: {error}.") from None
         self._live[path] = text, live
-        return kept
 
     def _sweep(self, now: float) -> set[Path]:
         """Drop the tables that were left too long; the others. A file that cannot be read is left alone."""
@@ -174,6 +227,17 @@ class Tables:
         return taken
 
     def _drop(self, path: Path) -> None:
-        self._live.pop(path, None)
+        self._forget(path)
         with suppress(OSError):
             path.unlink()
+
+    def _forget(self, path: Path) -> None:
+        """Leave the game as its file has it; bots who are thinking end their turn for nobody."""
+        _, live = self._live.pop(path, ("", None))
+        if live is not None:
+            live.abandoned = True
+
+
+def _seen(live: Live, since: int) -> dict[str, Any]:
+    live.wait(_PATIENCE)
+    return live.view(since)

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
+from dubito.experiment.opponents import Opponents
 from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
 from dubito.handlers import Entrant, deal_table, play_game
-from dubito.human import GUEST, Guest, Sitting, in_words_to, labels, opponent, set_up, to_me
+from dubito.human import GUEST, Guest, in_words_to, labels, set_up, to_me
 from dubito.record import ending
 from dubito.registry import Registry, find_bots
 from dubito.rules import Rules
 from dubito.streams import DealStreams
+from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
 
@@ -23,14 +25,20 @@ def registry() -> Registry:
     return find_bots(Path("/nowhere"))
 
 
-def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry) -> None:
+@pytest.fixture(scope="module")
+def guests(registry: Registry) -> Opponents:
+    """All of them, ready to sit down."""
+    return guests_of(registry)
+
+
+def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry, guests: Opponents) -> None:
     """The bots beside him meet the streams and the turn data of any other game."""
     for seed in range(5):
         setup = set_up(BOTS, Rules(win_rule="contested"), 1, seed, deal=3)
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
         among = play_game(deal_table(entrants, setup.rules, DealStreams(seed, 3), deal=3))
         shadow = deal_table(entrants, setup.rules, DealStreams(seed, 3), deal=3)
-        sitting = Sitting(setup, registry)
+        sitting = guests.seat(setup, 0)
         while not sitting.game.over:
             given = None
             if sitting.asked:
@@ -43,8 +51,8 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
         assert (sitting.game.places, sitting.game.turns) == (among.places, among.turns)
 
 
-def test_what_he_may_not_do_changes_nothing(registry: Registry) -> None:
-    sitting = Sitting(set_up(BOTS, Rules(), 0, 1), registry)
+def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
+    sitting = guests.seat(set_up(BOTS, Rules(), 0, 1), 0)
     before = deepcopy(sitting.game.hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
@@ -66,9 +74,10 @@ def test_chance_seats_him_as_the_seed_says() -> None:
     assert set_up(BOTS, Rules(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
 
 
-def test_a_model_does_not_sit_with_people(registry: Registry) -> None:
-    with pytest.raises(UsageError, match="OpenAIBot asks a model"):
-        opponent(registry, "OpenAIBot")
+def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
+    for name in ("OpenAIBot", "ClaudBot"):
+        with pytest.raises(UsageError, match=f"nobody here is named '{name}': did you mean"):
+            guests.seat(set_up(["MrDoubt", name], Rules(), 0, 1), 0)
 
 
 def test_he_is_spoken_to() -> None:
@@ -84,8 +93,8 @@ def test_he_is_spoken_to() -> None:
     assert in_words_to(caught, label) == "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
 
 
-def test_the_end_is_told_to_him(registry: Registry) -> None:
-    sitting = Sitting(set_up(["MrNoDoubt", "MrNoDoubt"], Rules(max_turns=1), 0, 1), registry)
+def test_the_end_is_told_to_him(guests: Opponents) -> None:
+    sitting = guests.seat(set_up(["MrNoDoubt", "MrNoDoubt"], Rules(max_turns=1), 0, 1), 0)
     *_, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))

@@ -20,7 +20,7 @@ from dubito.rules import Rules
 from dubito.web.frames import dealt
 from tests.cli.kit import REPO, Shell
 from tests.play.conftest import Play
-from tests.web.kit import a_move
+from tests.web.kit import a_move, guests_of
 
 SEATED = ("--seed", "4", "--seat", "1")
 HAND = "Your hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker"
@@ -101,7 +101,7 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
     record = load(Path("game.json").read_text())
     assert list(replay(record)) == record.story
     assert record.players == ["ClaudeBot", "Guest", "AdaptyBoi", "StefaBot"]
-    assert (record.seed, record.deal) == (4, 0)
+    assert (record.seed, record.deal, record.number) == (4, 0, None)
     assert sum(line.count("You put down") for line in said.out.splitlines()) == sum(
         line.count("seat 1 puts down") for line in record.story
     )
@@ -124,7 +124,7 @@ def _typed(sitting: Sitting) -> str:
 def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     seen = set()
     for seed in range(6):
-        sitting = Sitting(set_up(["RandomBoi"] * 4, Rules(), 0, seed), find_bots(tmp_path))
+        sitting = guests_of(find_bots(tmp_path)).seat(set_up(["RandomBoi"] * 4, Rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
         result = sitting.game.result(0)
         assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)
@@ -171,8 +171,10 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
     [
         (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2\n"),
         (("ClaudeBot",) * 8, "dubito: Dubito needs 3 to 8 players, not 9\n"),
-        (("ClaudeBot", "ClaudBot"), "dubito: no bot is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
-        (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot asks a model, which needs a run's settings: "),
+        (("ClaudeBot", "ClaudBot"), "dubito: nobody is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
+        (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
+        (("ClaudeBot", "openai:gpt"), "dubito: openai:gpt needs a key for https://api.openai.com/v1: set the "),
+        (("--config", "none.yaml"), "dubito: cannot read none.yaml: No such file or directory\n"),
         (("--seat", "4"), "dubito: seat: 4 is not between 0 and 3\n"),
         (("--jokers", "3"), "dubito: jokers: 3 is not between 0 and 2\n"),
         (("--win-rule", "x"), "dubito: win_rule: 'x' is neither 'immediate' nor 'contested'\n"),

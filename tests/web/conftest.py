@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.llm.kit import KEY
 from tests.web.kit import Browser, Served, served
 
 
@@ -19,3 +20,11 @@ def server(tmp_path: Path) -> Iterator[Served]:
 def browser(server: Served) -> Browser:
     """A browser that has not sat down yet."""
     return server.browser()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOME_KEY", KEY)
+    return tmp_path

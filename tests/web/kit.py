@@ -7,13 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import yaml
+
+from dubito.cli.company import opponents as opponents_of
+from dubito.experiment.config import check
+from dubito.experiment.opponents import Opponents, company
 from dubito.registry import Registry, find_bots
 from dubito.web.app import make_app
 from dubito.web.server import listen, make_server
 from dubito.web.tables import MOST_TABLES, Tables
+from tests.llm.kit import Server, asker
 
+FIRST: Final = 1_700_000_000_000  # the number of the first game
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
 
 
@@ -84,6 +91,14 @@ class Browser:
     def view(self) -> Any:
         return self("GET", "/api/table").json
 
+    def at_rest(self) -> Any:
+        """The table as soon as nobody plays."""
+        return self._seen(self("GET", "/api/table"))
+
+    def again(self) -> Any:
+        """What was in the way may be gone."""
+        return self._seen(self.post("/api/again", {}))
+
     def to_the_end(self, view: Any) -> Any:
         """Play the game in a simple way."""
         while not view["over"]:
@@ -91,9 +106,15 @@ class Browser:
         return view
 
     def _seen(self, answer: Answer) -> Any:
-        self.answers.append(answer.json)
-        self.turn = answer.json["turn"]
-        return answer.json
+        """What there is to see once the game rests; a model may think for longer than an answer waits."""
+        view = answer.json
+        self.answers.append(view)
+        while not (view["asked"] or view["over"] or view["trouble"]):
+            more = self("GET", f"/api/table?since={view['turn'] + 1}").json
+            self.answers.append(more)
+            view = more | {"first": view["first"], "frames": view["frames"] + more["frames"]}
+        self.turn = view["turn"]
+        return view
 
 
 def a_move(frame: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,13 +143,22 @@ class Served:
         return Browser(self.port)
 
 
+def guests_of(registry: Registry) -> Opponents:
+    """All hand-written bots of a registry."""
+    return Opponents(company(check({}, "the tests"), registry), registry)
+
+
 @contextmanager
 def served(
-    folder: Path, registry: Registry | None = None, most: int = MOST_TABLES, clock: Clock | None = None
+    folder: Path,
+    registry: Registry | None = None,
+    most: int = MOST_TABLES,
+    clock: Clock | None = None,
+    opponents: Opponents | None = None,
 ) -> Iterator[Served]:
-    """The web table on a free port."""
+    """The web table on a free port, with these opponents or a registry's hand-written bots."""
     clock = clock or Clock()
-    tables = Tables(folder, registry or find_bots(folder), clock, most)
+    tables = Tables(folder, opponents or guests_of(registry or find_bots(folder)), clock, most)
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(tables, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -138,4 +168,24 @@ def served(
     finally:
         server.should_exit = True
         thread.join()
+        tables.close()
         listener.close()
+
+
+@contextmanager
+def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **config: Any) -> Iterator[Served]:
+    """A server whose config has these players; its games lie in `games`."""
+    file = home / "c.yaml"
+    file.write_text(yaml.safe_dump(({"bots": list(players)} if players else {}) | config))
+    stop = threading.Event()
+    with (
+        opponents_of(file, None, home / "games", first, stop.is_set) as company,
+        served(home / "games", opponents=company) as server,
+    ):
+        yield server
+        stop.set()
+
+
+def asking(server: Server, name: str = "asker", **more: Any) -> dict[str, Any]:
+    """The entry of a player that asks this server, once."""
+    return asker(server, name=name, api_key_env="SOME_KEY", tries=1, **more)

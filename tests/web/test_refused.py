@@ -156,8 +156,8 @@ def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
     [
         ({"bots": ["ClaudeBot"]}, "This request cannot be read: bots: "),
         ({"bots": ["ClaudeBot"] * 8}, "This request cannot be read: bots: "),
-        ({"bots": ["ClaudeBot", "ClaudBot"]}, "No bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
-        ({"bots": ["ClaudeBot", "OpenAIBot"]}, "OpenAIBot asks a model, which needs a run's settings: "),
+        ({"bots": ["ClaudeBot", "ClaudBot"]}, "Nobody here is named 'ClaudBot': did you mean 'ClaudeBot'?"),
+        ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Nobody here is named 'OpenAIBot': "),
         ({"jokers": 3}, "Jokers: 3 is not between 0 and 2."),
         ({"win_rule": "never"}, "This request cannot be read: win_rule: "),
         ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
@@ -194,7 +194,8 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         ("GET", "/games/..%2Frunning%2Fx", 404),
         ("GET", "/static/../app.py", 404),
         ("GET", "/static/%2e%2e/app.py", 404),
-        ("GET", "/api/games/none", 404),
+        ("GET", "/viewer/nothing.js", 404),
+        ("GET", "/viewer/%2e%2e/render.py", 404),
         ("GET", "/api/moves", 405),
         ("GET", "/api/table?since=x", 400),
         ("GET", "/rules?players=9", 400),
@@ -221,7 +222,8 @@ def test_a_page_may_be_linked_to_but_not_asked_by_another_site(browser: Browser)
 
 def test_every_answer_is_kept_in_its_place(browser: Browser) -> None:
     browser.sit()
-    for path in ("/", "/table", "/rules", "/games", "/static/play.js", "/api/table", "/nowhere", "/api/nowhere"):
+    pages = ("/", "/table", "/rules", "/games", "/nowhere")
+    for path in (*pages, "/static/play.js", "/viewer/viewer.js", "/api/table", "/api/nowhere"):
         headers = browser("GET", path).headers
         assert headers["content-security-policy"].startswith("default-src 'self'; ")
         assert headers["x-content-type-options"] == "nosniff"

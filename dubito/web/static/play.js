@@ -32,21 +32,34 @@ function patience(shown) {
   return shown.shown || shown.won.length ? 2 * speed : speed;
 }
 
-async function playback(frames) {
-  frame ??= frames[0];
+// Shows what came, and asks on until the game rests: a model may think for minutes.
+async function follow(answer, frames = answer.frames) {
   busy = true;
   skipping = false;
-  $("skip").disabled = frames.length < 2;
-  controls();
-  for (const [index, next] of frames.entries()) {
-    show(next);
-    const last = index === frames.length - 1;
-    if (!last && !skipping && patience(next) > 0) await pause(patience(next));
+  for (;;) {
+    game = { ...game, ...answer };
+    turn = answer.turn;
+    await playback(frames);
+    if (game.asked || game.over || game.trouble) break;
+    controls();
+    answer = await ask(`/api/table?since=${turn + 1}`);
+    frames = answer.frames;
   }
   busy = false;
   $("skip").disabled = true;
   controls();
   if (myTurn()) $("own").scrollIntoView({ block: "nearest" });
+}
+
+async function playback(frames) {
+  frame ??= frames[0];
+  $("skip").disabled = skipping || (frames.length < 2 && game.asked);
+  controls();
+  for (const [index, next] of frames.entries()) {
+    show(next);
+    const last = index === frames.length - 1;
+    if (!(last && (game.asked || game.over)) && !skipping && patience(next) > 0) await pause(patience(next));
+  }
 }
 
 function show(next) {
@@ -71,7 +84,7 @@ function celebrate() {
 }
 
 function myTurn() {
-  return !busy && frame.to_move === game.me;
+  return !busy && game.asked;
 }
 
 function hand() {
@@ -124,10 +137,14 @@ function controls() {
   $("doubt").disabled = !mine || !frame.can_doubt;
   for (const button of $("hand").children) button.setAttribute("aria-disabled", !mine);
   $("own").classList.toggle("asked", mine);
+  const thinks = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
+  $("thinks").textContent = thinks === null || thinks === game.me ? "" : `${game.names[thinks]} is thinking …`;
+  $("trouble").hidden = busy || !game.trouble;
+  $("why").textContent = game.trouble || "";
   $("prompt").textContent = !mine ? "Your hand" : opening
     ? "Your turn: you open a round. Choose 1 to 3 cards, and what you claim they are."
     : `Your turn: put down 1 to 3 cards as ${game.words.many[frame.number]}${frame.can_doubt ? ", or doubt" : ""}.`;
-  if (!busy && frame.to_move === null) finale();
+  if (!busy && game.over) finale();
 }
 
 function complain(sentence) {
@@ -140,11 +157,8 @@ async function send(move) {
   busy = true;
   controls();
   try {
-    const answer = await ask("/api/moves", { turn, ...move });
-    game = { ...game, ...answer };
-    turn = answer.turn;
-    await playback(answer.frames);
-    if (frame.to_move === game.me) $("hand").querySelector("button")?.focus({ preventScroll: true });
+    await follow(await ask("/api/moves", { turn, ...move }));
+    if (myTurn()) $("hand").querySelector("button")?.focus({ preventScroll: true });
   } catch (error) {
     busy = false;
     if (error.status === 409 || error.status === 404) return start(error.message);
@@ -159,7 +173,7 @@ function finale() {
   $("result").textContent = title;
   $("how").textContent = how;
   $("watch").href = `/games/${encodeURIComponent(game.record)}`;
-  $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me + 1}.`, ...game.errors].join(" ");
+  $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`, ...game.errors].join(" ");
   if (!$("end").hidden) return;
   $("end").hidden = false;
   $("end").focus();
@@ -184,9 +198,19 @@ function wire() {
   });
   $("doubt").addEventListener("click", () => send({ doubt: true }));
   $("number").addEventListener("change", () => { claimed = true; controls(); });
+  $("again").addEventListener("click", again);
   $("skip").addEventListener("click", () => { skipping = true; endPause?.(); });
   $("speed").value = localStorage.getItem("dubito speed") || "1100";
   $("speed").addEventListener("change", () => { localStorage.setItem("dubito speed", $("speed").value); endPause?.(); });
+}
+
+async function again() {
+  try {
+    await ask("/api/again", {});
+  } catch (error) {
+    if (error.status !== 409) return complain(error.message);
+  }
+  return start();
 }
 
 async function start(complaint = "") {
@@ -198,19 +222,19 @@ async function start(complaint = "") {
     return;
   }
   table = new Table(game);
-  turn = game.turn;
   $("rules-link").href = `/rules?players=${game.names.length}&jokers=${game.rules.jokers}&win_rule=${game.rules.win_rule}`;
   $("rules-link").target = "_blank";
   $("number").replaceChildren(...game.words.many.slice(1).map((word, index) => new Option(word, index + 1)));
   $("log").replaceChildren();
-  if (location.hash === "#new") {
-    history.replaceState(null, "", "/table");
-    await playback(game.frames);
-  } else {
-    game.frames.slice(0, -1).forEach((old) => { old.won = []; show(old); });
-    await playback(game.frames.slice(-1));
+  const isNew = location.hash === "#new";
+  if (isNew) history.replaceState(null, "", "/table");
+  else game.frames.slice(0, -1).forEach((old) => { old.won = []; show(old); });
+  try {
+    await follow(game, isNew ? game.frames : game.frames.slice(-1));
+    complain(complaint);
+  } catch (error) {
+    complain(error.message);
   }
-  complain(complaint);
 }
 
 wire();

@@ -54,14 +54,14 @@ export class Table {
     const item = make("li", seat === this.game.me ? "seat me" : "seat");
     const shown = make("span", "name");
     for (const part of name.split(/(?<=[a-z])(?=[A-Z])/)) shown.append(part, make("wbr"));
-    item.append(shown, make("span", "held"), make("span", "badge"), make("span", "open"));
+    item.append(shown, make("span", "held"), make("span", "badge"));
     return item;
   }
 
-  show(frame, open = true) {
+  show(frame) {
     const over = frame.to_move === null;
     [...$("seats").children].forEach((item, seat) => {
-      const [, held, badge, cards] = item.children;
+      const [, held, badge] = item.children;
       const won = frame.places[seat];
       held.textContent = won === null ? count(frame.counts[seat], "card") : "no cards";
       item.classList.toggle("mover", seat === frame.mover);
@@ -69,10 +69,8 @@ export class Table {
       item.classList.toggle("won", won !== null);
       item.classList.toggle("loser", frame.shown !== null && frame.shown.loser === seat);
       badge.textContent = this.#badge(frame, seat, won, over);
-      const hand = (open && frame.hands && frame.hands[seat]) || [];
-      cards.replaceChildren(...hand.map((value) => card(value, this.game.words)));
     });
-    this.#board(frame, open);
+    this.#board(frame);
   }
 
   #badge(frame, seat, won, over) {
@@ -82,9 +80,9 @@ export class Table {
     return "";
   }
 
-  #board(frame, open) {
+  #board(frame) {
     const { words, names } = this.game;
-    const cards = frame.shown ? frame.shown.cards.map((value) => card(value, words)) : this.#pile(frame, open);
+    const cards = frame.shown ? frame.shown.cards.map((value) => card(value, words)) : this.#pile(frame);
     $("pile").replaceChildren(...cards);
     $("pile").classList.toggle("revealed", frame.shown !== null);
     const claim = frame.board
@@ -99,7 +97,7 @@ export class Table {
     if (frame.shown) {
       verdict.textContent = frame.shown.correct ? "✗ A bluff, caught!" : "✓ Honest: a wrong doubt";
       verdict.classList.add(frame.shown.correct ? "bluff" : "honest");
-    } else if (frame.really && open) {
+    } else if (frame.really) {
       verdict.textContent = `Really ${frame.really.map((value) => words.one[value]).join(", ")}: ` +
         (frame.honest ? "✓ honest" : "✗ a bluff");
     }
@@ -107,15 +105,7 @@ export class Table {
       ? `Out of the game: ${frame.gone.map((value) => words.many[value]).join(", ")}.` : "";
   }
 
-  #pile(frame, open) {
-    if (frame.pile && open) {
-      const last = frame.pile.length - frame.last;
-      return frame.pile.map((value, index) => {
-        const element = card(value, this.game.words);
-        if (index >= last) element.classList.add("latest");
-        return element;
-      });
-    }
+  #pile(frame) {
     const shown = Math.min(frame.board, SHOWN_BACKS);
     return Array.from({ length: shown }, (_, index) => {
       const back = make("span", "card back");

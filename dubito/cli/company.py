@@ -1,0 +1,51 @@
+"""Those who sit down with a person, for the commands that seat one; model players with a way to ask."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dubito.cli.run import call_options
+from dubito.errors import UsageError
+from dubito.experiment.config import check, read_config
+from dubito.experiment.models import Watch, check_cache, checked_models, model_specs, serving
+from dubito.experiment.opponents import Opponents, company
+from dubito.registry import find_bots
+from dubito.store.folder import DATABASE
+from dubito.store.lock import claimed
+from dubito.store.run_db import RunDb
+
+
+@contextmanager
+def opponents(
+    config: Path | None, names: Sequence[str] | None, games: Path, first: int, stopped: Callable[[], bool]
+) -> Iterator[Opponents]:
+    """Those of these names, or everybody whom the config and the bot files give.
+
+    What models are asked is kept in `games`, for as long as this lasts in this process's hands alone; the budget is
+    for all that is kept there. `first` is a number that no game there has. Raises UsageError.
+    """
+    here = Path.cwd()
+    said = check({} if config is None else read_config(config), str(config or "the command"))
+    registry, calls = find_bots(here), call_options(said, here)
+    together = checked_models(company(said, registry, names), registry, calls)
+    if not model_specs(together, registry):
+        yield Opponents(together, registry)
+        return
+    check_cache(together, registry, calls)
+    with ExitStack() as stack:
+        stack.enter_context(claimed(games, "--games"))
+        db = stack.enter_context(_store(games))
+        yield Opponents(
+            together,
+            registry,
+            stack.enter_context(serving(together, registry, db, calls, Watch(), stopped, first)),
+        )
+
+
+def _store(games: Path) -> RunDb:
+    file = games / DATABASE
+    if (games / "manifest.yaml").exists():
+        raise UsageError(f"{games} is the folder of a run: choose another --games")
+    if file.exists():
+        RunDb.open(file).__exit__()
+    return RunDb.create(file)

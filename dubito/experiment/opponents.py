@@ -1,0 +1,112 @@
+"""Who a person can sit down with: hand-written bots, and model players with a way to ask."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dubito.errors import DubitoError, UsageError, one_line, suggestion
+from dubito.experiment.config import Config, Experiment, PlayerSpec, resolve, unsettled
+from dubito.experiment.models import Models
+from dubito.handlers import Entrant
+from dubito.human import Setup, Sitting, as_sentence
+from dubito.llm.decider import GameServices
+from dubito.llm.failures import Suspended
+from dubito.registry import FALLBACK, Registry
+
+_NOBODY: Final[dict[str, object]] = {"bots": []}
+
+
+def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
+    """An experiment whose field are those who may sit down: everybody, or those of these names.
+
+    Everybody is the players of the config and, under their own names, all hand-written bots that can be used. A
+    name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
+    """
+    said = resolve(config if config.bots else config.model_copy(update=_NOBODY), registry)
+    known = {bot.name: unsettled(bot) for bot in registry.bots.values() if bot.kind == "manual"}
+    known |= {spec.name: spec for spec in said.players}
+    if names is not None:
+        known = {name: known.get(name) or _entry(name, known, config, registry) for name in names}
+    # Nobody stands in for a model that cannot be reached: the person can wait, and try again.
+    return replace(said, field=tuple(known.values()), contenders=(), provider_errors="suspend")
+
+
+def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
+    there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
+    if not there:
+        raise UsageError(f"nobody is named {one_line(name)!r}: {suggestion(name, known)}")
+    (spec,) = resolve(config.model_copy(update={"bots": [name], "contenders": []}), registry).field
+    return spec
+
+
+def trouble(error: DubitoError) -> str:
+    """Why the bots of a person's game cannot go on, as a sentence."""
+    return as_sentence(f"it waits {error}" if isinstance(error, Suspended) else str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One who may sit down."""
+
+    name: str
+    summary: str
+    asks: str | None  # the model that he asks
+
+
+class Opponents:
+    """The players of a company, by name, ready to be seated."""
+
+    def __init__(self, company: Experiment, registry: Registry, models: Models | None = None) -> None:
+        """`models` are the company's model players; None where there are none."""
+        self._specs = {spec.name: spec for spec in company.field}
+        self._registry, self._models = registry, models
+
+    def choices(self) -> list[Choice]:
+        """All whose games can be taken up again, by name."""
+        found = [self._choice(spec) for spec in self._specs.values() if self._registry.find(spec.bot).repeatable]
+        return sorted(found, key=lambda choice: choice.name.casefold())
+
+    def _choice(self, spec: PlayerSpec) -> Choice:
+        bot = self._registry.find(spec.bot)
+        if not bot.cls.is_model:
+            return Choice(spec.name, bot.summary, None)
+        model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
+        return Choice(spec.name, f"Asks {model} with the prompt {prompt}.", model)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise UsageError unless all of them may sit down to a game that can be taken up again."""
+        for name in names:
+            if not self._registry.find(self._find(name).bot).repeatable:
+                raise UsageError(
+                    f"{one_line(name)} draws from randomness that no seed reaches, so no game of it can be kept"
+                )
+
+    def try_again(self) -> None:
+        """What was in the way may be mended: ask again, even where an outage had ended all asking."""
+        if self._models is not None:
+            self._models.try_again()
+
+    def seat(self, setup: Setup, number: int) -> Sitting:
+        """Deal the person's game, which has this number where what models are asked is kept.
+
+        Raises UsageError for a bot that is none of these.
+        """
+        specs = [self._find(name) for name in setup.bots]
+        bots = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
+        return Sitting(setup, bots, self._registry.find(FALLBACK).cls, self._services(setup), number)
+
+    def _find(self, name: str) -> PlayerSpec:
+        if name not in self._specs:
+            raise UsageError(f"nobody here is named {one_line(name)!r}: {suggestion(name, self._specs)}")
+        return self._specs[name]
+
+    def _services(self, setup: Setup) -> list[object]:
+        if self._models is None:
+            return []
+        journal, players = self._models.journal(), self._models.players
+        return [
+            GameServices(replace(players[name], seed=setup.seed, rules=setup.rules), journal)
+            if name in players
+            else None
+            for name in setup.bots
+        ]

@@ -1,0 +1,228 @@
+"""Model players at the table: asked, kept, taken up again, and what stands in their way told to the person."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.cli.company import opponents
+from dubito.errors import UsageError
+from dubito.llm.wire import Place, draw_of
+from dubito.record import load, replay
+from dubito.rule_text import rule_sentences
+from dubito.rules import Rules
+from tests.llm.kit import KEY, Heard, Said, Server, contender, error_body, rows, says
+from tests.web.kit import FIRST, Browser, a_move, asking, table_with
+
+
+def tries(home: Path) -> int:
+    ((count,),) = rows(home / "games", "SELECT count(*) FROM tries WHERE game >= 0")
+    return int(count)
+
+
+class Scripted:
+    """Answers as it is told at the moment."""
+
+    def __init__(self, answer: Callable[[Heard], Said] = lambda heard: says(heard.protocol)) -> None:
+        self.answer = answer
+
+    def __call__(self, heard: Heard) -> Said:
+        return self.answer(heard)
+
+
+def down(heard: Heard) -> Said:
+    return Said(503, error_body(heard.protocol, "overloaded", "come back later"))
+
+
+def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
+    players = [
+        contender("sharp", "house-sharp"),
+        contender("honest", "house-honest", "AnthropicBot"),
+        contender("chatty", "house-random", api="chat"),
+    ]
+    with table_with(home, *players) as server:
+        browser = server.browser()
+        lobby = browser("GET", "/").text
+        assert '<option value="sharp"' in lobby
+        assert "Asks house-honest with the prompt plain." in lobby
+        end = browser.to_the_end(browser.sit(["sharp", "honest", "chatty"], seed=5))
+    record = load((home / "games" / f"{end['record']}.json").read_text())
+    assert sorted(record.players) == ["Guest", "chatty", "honest", "sharp"]
+    assert list(replay(record)) == record.story
+    taken = rows(home / "games", "SELECT game, seat, outcome FROM decisions")
+    assert {game for game, _, _ in taken} == {record.number}
+    assert {seat for _, seat, _ in taken} == {seat for seat, name in enumerate(record.players) if name != "Guest"}
+    assert {outcome for _, _, outcome in taken} == {"model"}
+
+
+def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
+    with Server(lambda heard: says(heard.protocol)) as model, table_with(home, asking(model)) as server:
+        server.browser().sit(["asker", "MrDoubt"], seed=9, seat=2, jokers=0, win_rule="contested")
+        prompt = model.heard[-1].raw.decode()
+        for sentence in rule_sentences(Rules(0, "contested"), 3):
+            assert json.dumps(sentence)[1:-1] in prompt
+    drawn = rows(home / "games", "SELECT seat, decision, attempt, draw FROM attempts WHERE game >= 0")
+    assert drawn
+    for seat, decision, attempt, draw in drawn:
+        assert draw == draw_of(9, Place("asker", 1, 0, seat, decision, attempt, "A"), 0)
+
+
+def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: Path) -> None:
+    thought = threading.Event()
+
+    def slow(heard: Heard) -> Said:
+        thought.wait(20)
+        return says(heard.protocol)
+
+    with Server(slow) as model, table_with(home, asking(model), preflight=False) as server:
+        browser = server.browser()
+        seen = browser.post("/api/table", {"bots": ["MrDoubt", "asker"], "seed": 1, "seat": 0}).json
+        assert seen["asked"]
+        card = seen["frames"][0]["hand"][0]
+        seen = browser.post("/api/moves", {"turn": 0, "cards": [card], "number": 9}).json
+        turn = seen["turn"]
+        while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt plays his turns first
+            seen = browser("GET", f"/api/table?since={turn}").json
+        assert (seen["asked"], seen["over"], seen["trouble"]) == (False, False, None)
+        refused = browser.post("/api/moves", {"turn": seen["turn"], "doubt": True})
+        assert (refused.status, refused.json) == (409, {"error": "It is not your turn."})
+        assert browser.post("/api/again", {}).status == 409
+        thought.set()
+        while not seen["asked"]:
+            seen = browser.view()
+        assert seen["turn"] > turn
+
+
+def test_a_table_given_up_while_a_model_thinks_is_gone(home: Path) -> None:
+    thought = threading.Event()
+
+    def slow(heard: Heard) -> Said:
+        thought.wait(20)
+        return says(heard.protocol)
+
+    with Server(slow) as model, table_with(home, asking(model), preflight=False) as server:
+        browser = server.browser()
+        first = browser.post("/api/table", {"bots": ["asker", "MrDoubt"], "seed": 1, "seat": 2}).json
+        assert not first["asked"]
+        (given_up,) = (home / "games" / "running").iterdir()
+        view = browser.sit(["MrDoubt", "MrDoubt"], seed=2, seat=0)
+        thought.set()
+        server.tables.close()
+        (kept,) = (home / "games" / "running").iterdir()
+        assert kept != given_up
+        assert browser.at_rest()["frames"] == view["frames"]
+
+
+def test_after_a_restart_nothing_is_asked_again(home: Path) -> None:
+    sharp = contender("sharp", "house-sharp")
+    with table_with(home, sharp) as server:
+        browser = server.browser()
+        view = browser.sit(["sharp", "sharp"], seed=5, seat=1)
+        before = tries(home)
+    assert before
+    with table_with(home, sharp, first=FIRST + 1000) as server:
+        again = Browser(server.port, browser.cookie, view["turn"])
+        assert again.view()["frames"] == view["frames"]
+        assert tries(home) == before
+        while tries(home) == before:
+            view = again.play(a_move(view["frames"][-1]))
+
+
+def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
+    script = Scripted(down)
+    with Server(script) as model, table_with(home, asking(model), preflight=False) as server:
+        browser = server.browser()
+        view = browser.sit(["asker", "MrDoubt"], seed=1, seat=2)
+        for _ in range(25):  # an outage is 20 failures in a row
+            assert "which cannot be reached" in view["trouble"] or "cannot be reached: 20" in view["trouble"]
+            assert (view["asked"], view["over"], view["turn"]) == (False, False, 0)
+            assert KEY not in view["trouble"]
+            view = browser.again()
+        assert "cannot be reached" in view["trouble"]
+        script.answer = lambda heard: says(heard.protocol)
+        view = browser.again()
+        assert (view["asked"], view["trouble"]) == (True, None)
+        browser.to_the_end(view)
+    assert {outcome for (outcome,) in rows(home / "games", "SELECT outcome FROM decisions")} == {"model"}
+
+
+def test_two_tables_are_two_games(home: Path) -> None:
+    with table_with(home, contender("sharp", "house-sharp")) as server:
+        views = [server.browser().sit(["sharp", "sharp"], seed=seed, seat=2) for seed in (5, 6)]
+        assert [view["trouble"] for view in views] == [None, None]
+        ((games,),) = rows(home / "games", "SELECT count(DISTINCT game) FROM decisions")
+        assert games == 2
+
+
+def test_a_used_up_budget_is_told_and_a_larger_one_goes_on(home: Path) -> None:
+    sharp = contender("sharp", "house-sharp")
+    with table_with(home, sharp, preflight=False, budget={"calls": 1}) as server:
+        browser = server.browser()
+        view = browser.sit(["sharp", "sharp"], seed=5, seat=2)
+        assert view["trouble"].startswith("The budget is used up: 1 of 1 calls spent")
+        assert tries(home) == 1
+    with table_with(home, sharp, preflight=False, first=FIRST + 1000) as server:
+        again = Browser(server.port, browser.cookie)
+        end = again.to_the_end(again.at_rest())
+        assert end["over"]
+        record = load((home / "games" / f"{end['record']}.json").read_text())
+    ((first,),) = rows(home / "games", "SELECT min(game) FROM decisions")
+    assert first == record.number
+
+
+def test_another_model_under_the_name_is_refused(home: Path) -> None:
+    with table_with(home, contender("sharp", "house-sharp")) as server:
+        browser = server.browser()
+        view = browser.sit(["sharp", "sharp"], seed=5, seat=2)
+        assert view["turn"] > 0
+    with table_with(home, contender("sharp", "house-honest"), first=FIRST + 1000) as server:
+        refused = Browser(server.port, browser.cookie)("GET", "/api/table")
+        assert refused.status == 410
+        assert "what is asked now is not what was asked" in refused.json["error"]
+    with table_with(home, first=FIRST + 2000) as server:
+        refused = Browser(server.port, browser.cookie)("GET", "/api/table")
+        assert (refused.status, "nobody here is named 'sharp'" in refused.json["error"]) == (410, True)
+
+
+def test_what_is_hidden_stays_hidden_from_the_person(home: Path) -> None:
+    with table_with(home, contender("sharp", "house-sharp")) as server:
+        browser = server.browser()
+        browser.to_the_end(browser.sit(["sharp", "sharp"], seed=2))
+        for answer in browser.answers:
+            assert answer["over"] or (answer["seed"], answer["record"], answer["errors"]) == (None, None, [])
+            for frame in answer["frames"]:
+                assert frame["really"] is None or frame["mover"] == answer["me"]
+                assert len(frame["hand"]) == frame["counts"][answer["me"]]
+
+
+def test_one_process_asks_into_a_folder(home: Path) -> None:
+    file = home / "c.yaml"
+    file.write_text(yaml.safe_dump({"bots": [contender("sharp", "house-sharp")]}))
+    games = home / "games"
+    with (
+        opponents(file, None, games, FIRST, lambda: False),
+        pytest.raises(UsageError, match="choose another --games"),
+        opponents(file, ["sharp"], games, FIRST + 9, lambda: False),
+    ):
+        pass
+    (games / "run.db").write_bytes(b"no database" * 100)
+    with (
+        pytest.raises(UsageError, match=r"run\.db is damaged or no run store"),
+        opponents(file, None, games, FIRST, lambda: False),
+    ):
+        pass
+
+
+def test_nothing_but_an_empty_body_tries_again(home: Path) -> None:
+    with table_with(home) as server:
+        browser = server.browser()
+        browser.sit()
+        assert browser.post("/api/again", {}).json == {"error": "Nothing is in the way of this game."}
+        assert browser.post("/api/again", {"turn": 1}).status == 400
+        assert browser("POST", "/api/again", b"[]").status == 400
+        stranger = server.browser()
+        assert stranger.post("/api/again", {}).status == 404
+        assert json.loads(browser("POST", "/api/again", b"{}", {"origin": "http://evil.example"}).text)["error"]

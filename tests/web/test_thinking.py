@@ -1,0 +1,68 @@
+"""A model at the table, seen in a real browser: it thinks, is out of reach, goes on; its words are kept at its turn."""
+
+import threading
+from pathlib import Path
+
+from tests.chromium import Chrome
+from tests.llm.kit import Heard, Said, Server, error_body, says
+from tests.web.kit import asking, table_with
+
+DEAL = """
+(() => {
+  const form = document.querySelector('#lobby');
+  localStorage.setItem('dubito speed', '0');
+  form.size.value = '3';
+  form.size.dispatchEvent(new Event('change'));
+  form.bot[1].value = 'MrDoubt';
+  form.seat.value = '0';
+  form.seed.value = '1';
+  form.requestSubmit();
+})()
+"""
+SHOWN = "document.querySelector('#viewer')?.hidden === false"
+
+
+def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home: Path) -> None:
+    heard, told = threading.Event(), threading.Event()
+    answers = iter([False])
+
+    def slow(asked: Heard) -> Said:
+        heard.set()
+        told.wait(20)
+        if next(answers, True):
+            return says(asked.protocol)
+        return Said(503, error_body(asked.protocol, "overloaded", "<script>document.title = 'x'</script>"))
+
+    with Server(slow) as model, table_with(home, asking(model, "<b>asker</b>"), preflight=False) as server:
+        chrome.screen(390)
+        chrome.open(f"http://127.0.0.1:{server.port}/")
+        assert (
+            chrome.run("document.querySelector('#lobby').bot[0].value") == "<b>asker</b>"
+        )  # a config's model comes first
+        chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")
+        chrome.run(DEAL)
+        chrome.until("document.querySelector('#own.asked') !== null")
+        chrome.click("#hand button")
+        chrome.click("#put")
+        chrome.until("document.querySelector('#thinks').textContent.length > 0")
+        assert heard.wait(20)
+        assert chrome.text("#thinks") == "<b>asker</b> is thinking …"
+        assert chrome.run("document.querySelector('#put').disabled")
+        told.set()
+        chrome.until("document.querySelector('#trouble').hidden === false")
+        assert "which cannot be reached" in chrome.text("#why")
+        assert chrome.text("#thinks") == ""
+        chrome.click("#again")
+        chrome.until("document.querySelector('#own.asked') !== null")
+        assert chrome.run("document.querySelector('#trouble').hidden")
+        while chrome.run("document.querySelector('#end').hidden"):
+            chrome.run("document.querySelector('#hand button').click(); document.querySelector('#put').click()")
+            chrome.until("document.querySelector('#own.asked') !== null || !document.querySelector('#end').hidden")
+        chrome.click("#watch")
+        chrome.until(f"location.pathname.startsWith('/games/') && {SHOWN}")
+        chrome.key("ArrowRight")
+        chrome.key("ArrowRight")
+        decisions = chrome.text("#decisions")
+        assert '{"answer": true}' in decisions
+        assert "MrDoubt" not in decisions
+        assert chrome.run("document.querySelectorAll('#seats b b, #decisions script').length") == 0

@@ -1,0 +1,267 @@
+"""Saved games in the report's viewer: what stands at each turn, and what is said of a file that cannot be shown."""
+
+import html
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+
+from dubito.record import GameRecord, RecordedOutput, dump, load
+from tests.chromium import Chrome
+from tests.engine.golden import FOLDER
+from tests.llm.kit import KEY, YES, Heard, Said, Server, rows, says
+from tests.web.kit import Answer, Browser, Served, asking, served, table_with
+
+SCRIPT: Final = "<script>window.ran = 1</script>"
+HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
+STORY: Final = "[...document.querySelectorAll('.story li')].map(item => item.textContent)"
+
+
+def golden(name: str = "three_immediate") -> GameRecord:
+    """A whole game of hand-written bots."""
+    return load((FOLDER / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with a game of bots, one of names to be careful with, and one that somebody played against models."""
+
+    def answer(heard: Heard) -> Said:
+        question = heard.conversation[-1]["content"]
+        if not heard.re_asked and "kings" in question:
+            return says(heard.protocol, HOSTILE)
+        return says(heard.protocol, '{"answer": false}' if "2 cards as" in question else YES)
+
+    home = tmp_path_factory.mktemp("saved")
+    with pytest.MonkeyPatch.context() as patch, Server(answer) as model:
+        patch.setenv("SOME_KEY", KEY)
+        patch.chdir(home)
+        with table_with(home, asking(model, name=HOSTILE), preflight=False) as server:
+            browser = server.browser()
+            end = browser.to_the_end(browser.sit(["MrDoubt", HOSTILE, HOSTILE], seat=0, seed=2))
+            (server.folder / f"{end['record']}.json").rename(server.folder / "models.json")
+            (server.folder / "bots.json").write_text(dump(golden()))
+            (server.folder / "foreign.json").write_text(dump(replace(golden(), players=[HOSTILE] * 3)))
+            yield server
+
+
+def address(of: Served, name: str) -> str:
+    """Where a game is shown."""
+    return f"http://127.0.0.1:{of.port}/games/{name}"
+
+
+def data(browser: Browser, name: str) -> Any:
+    """What the viewer of a game is given."""
+    page = browser("GET", f"/games/{name}")
+    assert page.status == 200, page.text
+    return json.loads(page.text.partition('type="application/json">')[2].partition("</script>")[0])
+
+
+def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
+    record = golden()
+    label = dict(enumerate(record.players)).__getitem__
+    lines: list[str] = []
+    for turn in range(1, len(record.outputs) + 1):
+        told = [line.partition(": ")[2] for line in record.story if line.startswith(f"turn {turn}: ")]
+        lines.append(" ".join(told))
+    for seat in range(3):
+        lines = [line.replace(f"seat {seat}", label(seat)) for line in lines]
+    chrome.open(address(saved, "bots"))
+    assert chrome.run(STORY) == lines
+    assert chrome.text("h1") == "Game bots"
+    assert "Two jokers, the last card winning at once; deal 23 of seed 20." in chrome.text("#about")
+    for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(lines))):
+        chrome.key(key)
+        assert chrome.run("location.hash") == f"#turn={turn}"
+        assert chrome.text("#said p") == lines[turn - 1]
+    chrome.open(address(saved, "bots"), "#turn=12")
+    assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
+    assert chrome.text("#said") == lines[11]
+    assert "really" in chrome.text("#pile") or "doubts" in lines[11]
+    chrome.key("Home")
+    assert chrome.run("document.querySelectorAll('#seats .card').length") == 54
+    chrome.key("h")
+    assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
+    assert chrome.run("[...document.querySelectorAll('nav a')].map(link => new URL(link.href).pathname)") == [
+        "/",
+        "/games",
+        "/rules",
+    ]
+
+
+def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome) -> None:
+    ((asked,),) = rows(saved.folder, "SELECT count(*) FROM decisions WHERE game >= 0")
+    game = data(saved.browser(), "models")
+    assert len(game["decisions"]) == asked > 3
+    doubts = [decision for decision in game["decisions"] if decision["node"] == "C"]
+    assert len(doubts) > 1
+    for decision in doubts[:3]:
+        turn = decision["turn"]
+        chrome.open(address(saved, "models"), f"#turn={turn}")
+        words = chrome.text("#decisions")
+        assert f"Node C: {'yes' if decision['answer'] else 'no'} {decision['outcome']}" in words
+        assert f"You are seat {decision['seat']}." in words
+        assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
+        assert '{"answer": true}' in words
+        assert "from live · 1 call" in words
+        assert ("doubts" in chrome.text("#said")) == decision["answer"]
+    others = {decision["turn"] for decision in game["decisions"]}
+    chrome.open(address(saved, "models"), f"#turn={min(set(range(1, 30)) - others)}")
+    assert chrome.text("#decisions") == ""
+
+
+def test_foreign_words_are_shown_and_never_run(saved: Served, chrome: Chrome) -> None:
+    chrome.open(address(saved, "foreign"), "#turn=1")
+    assert f"{HOSTILE} 2" in chrome.text("#seats")
+    assert f"{HOSTILE} 0 puts down " in chrome.text("#said")
+    decisions = data(saved.browser(), "models")["decisions"]
+    turn = next(decision["turn"] for decision in decisions if len(decision["attempts"]) == 2)
+    chrome.open(address(saved, "models"), f"#turn={turn}")
+    assert HOSTILE in chrome.text("#decisions")
+    assert "Asked again" in chrome.text("#decisions")
+    assert HOSTILE in chrome.text("#seats")
+    assert chrome.run("window.ran") is None
+    assert chrome.run("document.querySelectorAll('main img').length") == 0
+    chrome.open(f"http://127.0.0.1:{saved.port}/games")
+    assert HOSTILE in chrome.text(".saved")
+    assert chrome.run("window.ran") is None
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_the_pages_of_saved_games_fit_the_window(saved: Served, chrome: Chrome, width: int, dark: bool) -> None:
+    chrome.screen(width, dark=dark)
+    for path in ("/games", "/games/foreign#turn=20", "/games/models#turn=6"):
+        chrome.open(f"http://127.0.0.1:{saved.port}{path}")
+        assert chrome.run("document.documentElement.scrollWidth") <= width
+
+
+def lose(folder: Path) -> None:
+    """No run.db is there any more."""
+    for path in folder.glob("run.db*"):
+        path.unlink()
+
+
+def damage(folder: Path) -> None:
+    """It is something else."""
+    lose(folder)
+    (folder / "run.db").write_bytes(b"x" * 5000)
+
+
+def change(folder: Path, what: str) -> None:
+    """Other decisions stand in it."""
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute(f"UPDATE decisions SET {what}")  # noqa: S608
+
+
+def longer(folder: Path) -> None:
+    """It is that of a longer game."""
+    change(folder, "turn = 999 WHERE node = 'C'")
+
+
+def other(folder: Path) -> None:
+    """It is that of a game in which rounds were opened at other turns."""
+    change(folder, "turn = turn - 1 WHERE turn > 1")
+
+
+def without(change: Callable[[Path], None], saved: Served, tmp_path: Path) -> str:
+    """What is warned of on the page of a game with models, after such a change of its folder."""
+    for path in (*saved.folder.glob("run.db*"), saved.folder / "models.json"):
+        shutil.copy(path, tmp_path)
+    change(tmp_path)
+    with served(tmp_path) as server:
+        page = server.browser()("GET", "/games/models")
+        assert page.status == 200
+        assert data(server.browser(), "models")["decisions"] == []
+    return html.unescape(page.text.partition('<p class="warning">')[2].partition("</p>")[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lose, "there is no run.db beside its file."),
+        (damage, "shown: run.db is damaged or no run store: "),
+        (longer, "the run.db beside its file has another game under its number."),
+        (other, "the run.db beside its file has another game under its number."),
+    ],
+    ids=["lost", "damaged", "of a longer game", "of another game"],
+)
+def test_a_game_is_shown_without_what_cannot_be_read(
+    change: Callable[[Path], None], sentence: str, saved: Served, tmp_path: Path
+) -> None:
+    said = without(change, saved, tmp_path)
+    assert said.startswith("What models were asked in this game is not shown: ")
+    assert sentence in said
+
+
+def test_a_changed_story_is_said(server: Served, browser: Browser) -> None:
+    record = golden()
+    for name, story in (("same", record.story), ("other", record.story[:-1])):
+        (server.folder / f"{name}.json").write_text(dump(replace(record, story=story)))
+    warning = '<p class="warning">This file was changed since the game was recorded: '
+    assert warning in browser("GET", "/games/other").text
+    assert warning not in browser("GET", "/games/same").text
+
+
+def refused(browser: Browser, name: str) -> str:
+    """The one sentence of a page that is none."""
+    page: Answer = browser("GET", f"/games/{quote(name)}")
+    assert page.status == 400
+    assert "<script" not in page.text
+    return html.unescape(page.text.partition('</h1>\n<p class="error">')[2].partition("</p>")[0])
+
+
+def test_what_is_no_whole_game_is_a_sentence(server: Served, browser: Browser) -> None:
+    record = golden()
+    broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
+    after = replace(record, outputs=[*record.outputs, record.outputs[0]])
+    texts = {
+        "empty": ("", "This is no game record: the file: "),
+        "half": (dump(record)[:2000], "This is no game record: the file: "),
+        "other": ("{}", "This is no game record: players: Field required."),
+        "number": (dump(replace(record, number=-1)), "This is no game record: number: "),
+        "cheat": (dump(broken), "Turn 1 of the record breaks the rules: 4 cards were played; play 1 to 3."),
+        "after": (dump(after), f"Turn {len(record.outputs) + 1} of the record breaks the rules: the game is over."),
+        "early": (
+            dump(replace(record, outputs=record.outputs[:9])),
+            "The record breaks off after 9 turns, before the game is over.",
+        ),
+        SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is no game record: "),
+        "large": (" " * 10_000_001, "This file is too large for a game."),
+    }
+    for name, (text, sentence) in texts.items():
+        (server.folder / f"{name}.json").write_text(text)
+        assert refused(browser, name).startswith(sentence)
+    (server.folder / "bytes.json").write_bytes(b"\xff\xfe")
+    assert refused(browser, "bytes") == "This file cannot be read."
+    listing = browser("GET", "/games")
+    assert listing.status == 200
+    assert listing.text.count("Cannot be shown. ") == len(texts) + 1
+    assert "<script" not in listing.text
+
+
+def test_the_list_says_who_played_and_how_it_ended(server: Served, browser: Browser) -> None:
+    end = browser.to_the_end(browser.sit(seat=0))
+    for number, name in enumerate(("three_immediate", "eight_contested_capped")):
+        (server.folder / f"0{number}.json").write_text(dump(golden(name)))
+    os.mkfifo(server.folder / "waits.json")
+    (server.folder / "folder.json").mkdir()
+    (server.folder / os.fsdecode(b"\xff.json")).write_text("")
+    words = " ".join(html.unescape(browser("GET", "/games").text).split())
+    assert words.index(end["record"]) < words.index("/games/01") < words.index("/games/00")  # the newest first
+    ended = {"hard_wins": "a hard win", "soft_wins": "a soft win", "losses": "lost", "unfinished": "unfinished"}
+    assert "<span>You, ClaudeBot, StefaBot, MrDoubt</span>" in words
+    assert f'<span class="quiet">{ended[end["result"]]}, {end["turn"]} turns</span>' in words
+    assert "<span>ClaudeBot, AdaptyBoi, RiskCounter</span>" in words
+    assert "a hard win for AdaptyBoi, 24 turns" in words
+    assert "a hard win for RandomBoi 7, 49 turns" in words
+    assert words.count("<li><a href=") == 3
+    (server.folder / "00.json").write_text("{}")
+    assert "Cannot be shown. This is no game record: " in browser("GET", "/games").text
