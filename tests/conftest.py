@@ -4,6 +4,7 @@ One browser serves all tests that open pages.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -39,6 +40,9 @@ def _refuse(event: str, arguments: tuple[object, ...]) -> None:
 
 if not _REAL:
     sys.addaudithook(_refuse)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the background of a shell; tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -58,7 +58,7 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
         while chrome.run("document.querySelector('#end').hidden"):
             chrome.run("document.querySelector('#hand button').click(); document.querySelector('#put').click()")
             chrome.until("document.querySelector('#own.asked') !== null || !document.querySelector('#end').hidden")
-        chrome.click("#watch")
+        chrome.run("document.querySelector('#watch').click()")
         chrome.until(f"location.pathname.startsWith('/games/') && {SHOWN}")
         chrome.key("ArrowRight")
         chrome.key("ArrowRight")
