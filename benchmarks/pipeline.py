@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
 
-from dubito.facts import OwnPlay, Position, facts
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.handlers import Entrant, deal_table, step
+from dubito.facts import Position, facts
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -27,70 +26,26 @@ from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import ModelSettings, account_of
 from dubito.llm.wire import Ask, Place, Received
-from dubito.player import FiveNodes
 from dubito.rules import Rules
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.streams import DealStreams
+from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.sample import sample_table
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
 SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
 
 
-class Asked(FiveNodes):
-    """Answers by chance and keeps the position of each question."""
-
-    positions: list[Position]
-
-    def __init__(self, id: int) -> None:
-        super().__init__(id)
-        self.events: list[Event] = []
-        self.own_plays: list[OwnPlay] = []
-
-    def observe(self, event: Event) -> None:
-        self.events.append(event)
-
-    def play(self, p: TurnData) -> TurnOutput:
-        self.answers: dict[str, bool] = {}
-        output = super().play(p)
-        if output.cards:
-            self.own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
-        return output
-
-    def _answer(self, node: str, p: TurnData) -> bool:
-        hand = tuple(sorted(self.cards))
-        said = Position(Rules(), self.id, node, hand, p, tuple(self.events), tuple(self.own_plays), dict(self.answers))
-        self.positions.append(said)
-        self.answers[node] = self.rng.random() < {"C": 0.2}.get(node, 0.5)
-        return self.answers[node]
-
-    def bluff_first_hand(self, p: TurnData) -> bool:
-        return self._answer("A", p)
-
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        return self._answer("B", p)
-
-    def should_doubt(self, p: TurnData) -> bool:
-        return self._answer("C", p)
-
-    def bluff_regular(self, p: TurnData) -> bool:
-        return self._answer("D", p)
-
-    def maximize_regular(self, p: TurnData) -> bool:
-        return self._answer("E", p)
-
-
 def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
-    Asked.positions = []
-    deal = 0
-    while len(Asked.positions) < n:
-        table = deal_table([Entrant(f"p{seat}", Asked) for seat in range(4)], Rules(), DealStreams(1, deal))
-        while not table.game.over:
-            step(table)
-        deal += 1
-    return Asked.positions[:n]
+    found: list[Position] = []
+    for deal in count():
+        game = watched(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal))
+        found += [one.position for one in game]
+        if len(found) >= n:
+            break
+    return found[:n]
 
 
 def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Ask]:

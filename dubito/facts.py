@@ -49,7 +49,7 @@ class Position:
 
 
 # What each line of the shared partial means; `seat N` stands for the lines that tell of one player each.
-MEANINGS: Final = {
+_MEANINGS: Final = {
     "node": "the question that is asked",
     "win_rule": "when an empty hand wins, as told above",
     "seat": "your seat",
@@ -127,7 +127,7 @@ def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
         "scoring": scoring(),
         "walk": WALK,
         "node_texts": NODE_TEXTS,
-        "meanings": MEANINGS,
+        "meanings": _MEANINGS,
         "answer_format": ANSWER_FORMAT,
         "seats": list(range(seats)),
     }

@@ -113,7 +113,7 @@ def make_player(cls: type[PlayerAI], seating: Seating, settings: Mapping[str, An
     player._seating = seating
     player.cards = seating.cards
     player.id = seating.id
-    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))  # type: ignore[misc]
+    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))  # type: ignore[misc]  # the seat comes first
     return player
 
 

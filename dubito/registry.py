@@ -148,7 +148,7 @@ def _import(kind: Kind, file: Path, own: Path, source: bytes, digest: str) -> Mo
     loaded = sys.modules.get(name)
     if loaded is None or getattr(loaded, "_dubito_digest", digest) != digest:
         loaded = _import_as(name, file, source)
-    loaded._dubito_digest = digest  # type: ignore[attr-defined]
+    loaded._dubito_digest = digest  # type: ignore[attr-defined]  # a mark of ours
     return loaded
 
 

@@ -1,6 +1,6 @@
 """The whole suite needs no network: a connection or a look-up beyond loopback is refused, in whatever library.
 
-One browser serves all tests that open pages.
+No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser serves all tests that open pages.
 """
 
 import os
@@ -43,6 +43,14 @@ if not _REAL:
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the background of a shell; tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key, no proxy and no SDK setting of whoever runs the tests."""
+    for name in os.environ:
+        if name.startswith(("OPENAI_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")

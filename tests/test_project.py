@@ -1,9 +1,11 @@
-"""What the project says of itself is true: the README's commands, its links, rulings cited, a wheel that works."""
+"""What the project says of itself is true: the README's commands and rooms, links, rulings, a wheel that works."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,10 +49,64 @@ def test_every_ruling_is_cited_by_a_test(number: int) -> None:
 
 
 def test_no_module_or_function_has_outgrown_its_room() -> None:
-    """No module over 400 lines (CONTRIBUTING by example: when one grows, it is two ideas)."""
+    """A module of 400 lines, or a function of 40, is two ideas."""
     sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
     assert len(sources) > 60
     assert [str(path) for path in sources if len(path.read_text().splitlines()) > 400] == []
+    functions = [
+        f"{path}: {node.name}"
+        for path in sources
+        if "tests" not in path.relative_to(REPO).parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 40
+    ]
+    assert functions == []
+
+
+def test_a_room_imports_only_what_stands_above_it() -> None:
+    """The README says in which order; the command line and `__main__` stand below all."""
+    rooms = list(rooms_of_the_readme())
+    found = {path.stem if path.parent == REPO / "dubito" else path.parent.name for path in room_files()}
+    assert sorted(rooms) == sorted(found - {"__init__", "__main__"})
+    assert len(rooms) > 20
+    against = []
+    for path in (REPO / "dubito").rglob("*.py"):
+        room = path.relative_to(REPO / "dubito").parts[0].removesuffix(".py")
+        if room in rooms:
+            known = {*rooms[: rooms.index(room) + 1], "__version__"}
+            against += [f"{path} imports {name}" for name in imported(path) if name not in known]
+    assert against == []
+
+
+def rooms_of_the_readme() -> Iterator[str]:
+    """The modules and folders of `dubito/`, as the README lists them."""
+    listed = (REPO / "README.md").read_text().partition("\ndubito/ ")[2].partition("\nbots/ ")[0]
+    for line in listed.splitlines():
+        names = re.split(r"\s{2,}", line.strip())[0]
+        yield from (name.removesuffix("/") for name in names.split(", "))
+
+
+def room_files() -> Iterator[Path]:
+    """One file of each room: a module, or a package's `__init__.py`."""
+    yield from (REPO / "dubito").glob("*.py")
+    yield from (REPO / "dubito").glob("*/__init__.py")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The rooms that a module imports, and every wing that the harness may not know."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            wing, _, rest = module.partition(".")
+            if wing in ("bots", "tests", "benchmarks"):
+                yield wing
+            elif wing == "dubito" and rest:
+                yield rest.partition(".")[0]
 
 
 def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:

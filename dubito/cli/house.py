@@ -13,7 +13,7 @@ from dubito.cli.output import say
 
 @click.command()
 @click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
-@click.option("--latency", default=0.0, show_default=True, help="Seconds that every answer takes.")
+@click.option("--latency", default=0.0, show_default=True, help="Seconds that every model call takes.")
 @click.option(
     "--faults", help="Faults on purpose, NAME:SHARE with commas between: storm:0.3. docs/house.md has the names."
 )

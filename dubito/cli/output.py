@@ -93,7 +93,7 @@ def percent_with_interval(rate: Rate, signed: bool = False) -> str:
 
 
 class _Speed(ProgressColumn):
-    def render(self, task: "object") -> Text:
+    def render(self, task: object) -> Text:
         speed = getattr(task, "speed", None)
         return Text("" if speed is None else f"{speed:,.0f} games/s")
 
@@ -103,7 +103,7 @@ class _More(ProgressColumn):
         super().__init__()
         self._more = more
 
-    def render(self, task: "object") -> Text:
+    def render(self, task: object) -> Text:
         return Text("" if self._more is None else self._more())
 
 

@@ -113,7 +113,7 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
         if key in _NUMBERS:
             values[key] = _number(text)
         elif key == "budget":
-            values[key] = _caps(text)
+            values[key] = caps_of(text)
         elif key in _LISTS:
             values[key] = [_number(part) if key == "table_sizes" else part for part in parts]
         else:
@@ -129,7 +129,7 @@ def _number(text: str) -> int | str:
         return text
 
 
-def _caps(text: str) -> dict[str, int | float | str]:
+def caps_of(text: str) -> dict[str, int | float | str]:
     """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
     caps: dict[str, int | float | str] = {}
     for part in text.split(","):

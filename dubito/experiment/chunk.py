@@ -18,7 +18,7 @@ from dubito.registry import FALLBACK, Registry
 from dubito.rules import is_honest
 from dubito.streams import DealStreams
 
-if TYPE_CHECKING:  # a process that plays hand-written bots imports nothing of the models
+if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
     from dubito.experiment.models import Models
     from dubito.llm.decider import Journal
 

@@ -9,7 +9,7 @@ from dubito.experiment.fallbacks import Bounds, contender_bounds
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
 from dubito.experiment.tally import MEASURES, SCALES, Tally
 
-SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
+_SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] |
         return None
     by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
     most, least = by_share[0], by_share[-1]
-    return (most, least) if most.fallback_share - least.fallback_share > SYSTEMS else None
+    return (most, least) if most.fallback_share - least.fallback_share > _SYSTEMS else None
 
 
 def _order(tally: Tally, contenders: Sequence[Contender]) -> list[int]:

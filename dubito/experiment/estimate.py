@@ -91,8 +91,7 @@ def _played(
         calls = CallOptions(
             options.in_flight, Path(scratch) / "cache", False, options.working_directory, preflight=False
         )
-        quiet: Callable[[int], None] = lambda games: None  # noqa: E731
-        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(), quiet))
+        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(), lambda games: None))
         if run.failure is not None:
             raise run.failure
         with RunDb.open(folder / run_folder.DATABASE) as db:

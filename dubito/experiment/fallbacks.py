@@ -6,12 +6,10 @@ touched seat lost, and the best, every touched seat a hard win.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
 
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.tally import Tally, measures_of
-
-FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took
+from dubito.llm.failures import FALLBACK_OUTCOME as FALLBACK_OUTCOME  # dubito/report/games.py takes it from here
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decisions, GameServices, Journal, ModelPlayer
+from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import Price, dollars, find_price
@@ -101,7 +102,8 @@ class Watch:
         """Decisions and their speed, shares of cache and fallbacks, calls, and who waits for whom and why."""
         with self._lock:
             decisions = sum(self.outcomes.values())
-            failed = {outcome: count for outcome, count in self.outcomes.items() if outcome.startswith("fallback")}
+            outcomes = self.outcomes.items()
+            failed = {outcome: count for outcome, count in outcomes if outcome.startswith(FALLBACK_OUTCOME)}
             replies, cached = sum(self.replies.values()), self.replies["cache"]
             waiting = "".join(f", {count} waiting {why}" for why, count in self.waiting.items() if count)
             seconds = self.clock() - self._start if self._start is not None else 0.0
@@ -138,7 +140,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
             return spec
         settings = settings_of(spec, registry)
         prompt = load_prompt(settings.prompt, options.working_directory)
-        fallback_of(spec.name, settings, registry)
+        _fallback_of(spec.name, settings, registry)
         if not options.offline:
             key_of(account_of(settings), spec.name)
         _check_faults(spec.name, settings)
@@ -174,7 +176,7 @@ def _check_faults(name: str, settings: ModelSettings) -> None:
             raise UsageError(f"{one_line(name)}: base_url: {error}") from None
 
 
-def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[PlayerAI]:
+def _fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[PlayerAI]:
     """The fallback's class; raises UsageError unless it is a hand-written bot that answers A-E."""
     cls = registry.find(settings.fallback).cls
     if cls.is_model or not issubclass(cls, FiveNodes) or cls.play is not FiveNodes.play:
@@ -289,7 +291,7 @@ def model_player(
         name=spec.name,
         settings=settings,
         prompt=prompt,
-        fallback=fallback_of(spec.name, settings, registry),
+        fallback=_fallback_of(spec.name, settings, registry),
         ask=ask,
         log=log,
         seed=experiment.seed,

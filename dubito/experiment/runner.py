@@ -79,7 +79,7 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
         tally = Tally.from_json(db.sums())
         run = Run(folder, experiment, tally, db.results_digest(), _model_logs(db, experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
-        publish(run)
+        _publish(run)
     return run
 
 
@@ -96,7 +96,7 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
             log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
             run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
         try:
-            publish(run)
+            _publish(run)
             why = "finished" if run.failure is None else str(run.failure)
             log("ends", why="Ctrl-C" if run.interrupted else why, games=run.tally.games, digest=run.results_digest)
         except RunStopped as error:
@@ -177,6 +177,6 @@ def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[s
     return {player.name: log.player(player.name) for player in model_specs(experiment, registry)}
 
 
-def publish(run: Run) -> None:
+def _publish(run: Run) -> None:
     """Write `all_games.yaml`; raises RunStopped."""
     run_folder.write_whole(run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.names)))

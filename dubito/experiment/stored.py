@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.contenders import Contender
-from dubito.experiment.fallbacks import FALLBACK_OUTCOME, fallback_share
+from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.outcome import unpack
+from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb

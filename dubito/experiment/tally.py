@@ -15,7 +15,7 @@ from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
 MEASURES: Final = ("score", *RESULTS)  # what is rated
 SCALES: Final = (2, *(1 for _ in RESULTS))  # how many of a sum are 1: score is counted in halves
 SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
-TABLES: Final = (
+_TABLES: Final = (
     *("seats", "beside", "clusters", "sizes", "contended", "pairs"),
     *("touched", "touched_contenders", "brier", "stated"),
 )
@@ -46,7 +46,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in TABLES}
+        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in _TABLES}
 
     def add(self, table: str, key: Key, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""

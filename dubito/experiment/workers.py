@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Final
@@ -89,8 +90,7 @@ _play_here: Callable[[int], Played]
 def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None:
     """Load the bots once in a new worker process."""
     global _play_here
-    player = ChunkPlayer(experiment, find_bots(working_directory))
-    _play_here = lambda number: player.play(number, stop.is_set)  # noqa: E731
+    _play_here = partial(ChunkPlayer(experiment, find_bots(working_directory)).play, stop=stop.is_set)
 
 
 def _play(number: int) -> Played:

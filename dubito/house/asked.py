@@ -13,7 +13,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Final, NoReturn
 
-DRAW_HEADER: Final = "x-dubito-draw"
+_DRAW_HEADER: Final = "x-dubito-draw"
 TRY_HEADER: Final = "x-dubito-try"
 
 Body = dict[str, Any]
@@ -35,7 +35,7 @@ class Asked:
         """The request as it came in."""
         said = headers.get(TRY_HEADER, "1")
         number = int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0
-        return cls(protocol, base, path, headers.get(DRAW_HEADER, "0"), number, raw)
+        return cls(protocol, base, path, headers.get(_DRAW_HEADER, "0"), number, raw)
 
     @property
     def body(self) -> Body | None:

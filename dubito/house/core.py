@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from dubito.house.asked import Asked, Body, canonical
+from dubito.house.asked import TRY_HEADER, Asked, Body, canonical
 from dubito.house.calls import Call
 from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
 from dubito.house.faults import Faults
@@ -57,7 +57,7 @@ class Core:
             if asked.body is None:
                 raise Refusal("malformed")
             if asked.try_number == 0:
-                raise Refusal("bad_value", name="x-dubito-try", expected="a whole number from 1")
+                raise Refusal("bad_value", name=TRY_HEADER, expected="a whole number from 1")
         except Refusal as refusal:
             return self.refuse(wire, asked, refusal)
         struck = self.faults.of_try(asked)

@@ -1,6 +1,6 @@
 """Why a request gets no answer, in words that all protocols can translate."""
 
-from typing import Final, Literal, get_args
+from typing import Literal
 
 Kind = Literal[
     "no_key",
@@ -22,7 +22,6 @@ Kind = Literal[
     "unavailable",
     "overloaded",
 ]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class Refusal(Exception):

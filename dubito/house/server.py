@@ -31,8 +31,8 @@ from dubito.house.refusal import Kind, Refusal
 from dubito.house.responses_wire import ResponsesWire
 from dubito.house.wire import Api, Wire
 
-HOST: Final = "127.0.0.1"
-CONTEXT: Final = 200_000  # tokens
+_HOST: Final = "127.0.0.1"
+_CONTEXT: Final = 200_000  # tokens
 _BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 3600  # seconds: no client shall meet a connection that closes as it is used again
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
@@ -117,7 +117,7 @@ async def _asked(wire: Wire, request: Request) -> Asked:
 class _Protocol(H11Protocol):
     """Shows a request its connection, for the faults that HTTP has no words for."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, TRANSPORT: transport}
 
@@ -155,7 +155,7 @@ class House:
         faults: Faults | None = None,
         log: Path | None = None,
         policy: Policy | None = None,
-        context: int = CONTEXT,
+        context: int = _CONTEXT,
     ) -> None:
         if not 0 <= port <= 65535:
             raise UsageError(f"port is a number from 0 to 65535, not {port}")
@@ -174,7 +174,7 @@ class House:
 
     def base_url(self, api: Api) -> str:
         """The address that the SDK of a protocol takes."""
-        return f"http://{HOST}:{self.port}{_BASES[api]}"
+        return f"http://{_HOST}:{self.port}{_BASES[api]}"
 
     @property
     def openai_base_url(self) -> str:
@@ -229,12 +229,12 @@ def _listen(port: int) -> socket.socket:
     try:
         if os.name == "posix":  # elsewhere it would let two programs have one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
+        listener.bind((_HOST, port))
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         reason = (error.strerror or str(error)).lower()
-        text = f"cannot listen on {HOST} port {port} ({reason}): choose another port, or 0 for a free one"
+        text = f"cannot listen on {_HOST} port {port} ({reason}): choose another port, or 0 for a free one"
         raise UsageError(text) from error
     return listener
 

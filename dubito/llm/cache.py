@@ -24,7 +24,7 @@ _MARK: Final = "written"  # a key that shows that the folder can be written
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
 
 
-class _TextDisk(diskcache.Disk):  # type: ignore[misc]
+class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     """Text in, text out; a row of any other mode, a pickle above all, is refused."""
 
     def put(self, key: Any) -> Any:

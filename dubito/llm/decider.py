@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.llm.answers import Answered, Form, form_of, re_ask, read_answer
-from dubito.llm.failures import AttemptFailed
+from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import Attempt
@@ -86,7 +86,7 @@ class ModelPlayer:
             journal.touched.add(place.seat)
         answer, p_bluff, impossible = answered.answer, answered.p_bluff, answered.impossible
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        if place.node == "C" and "p_bluff" in self.prompt.fields and not outcome.startswith("fallback"):
+        if place.node == "C" and "p_bluff" in self.prompt.fields and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(Stated(place.seat, place.decision, p_bluff, impossible))
         self.log.decision((place.game, place.seat, place.decision), turn, place.node, answer, outcome, p_bluff)
         self.counted(outcome)
@@ -112,7 +112,7 @@ class ModelPlayer:
                 if asked is None:
                     break
                 again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
-        return None, f"fallback:{failure.cause}"
+        return None, f"{FALLBACK_OUTCOME}{failure.cause}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, AnyStr, Final
 
 from dubito.llm.cache import Entry, ReplyCache
 
@@ -33,7 +33,7 @@ def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> Entry | 
         return (
             same,
             entry.draw == draw,
-            len(request) if same else _common(entry.request, request),
+            len(request) if same else common(entry.request, request),
             entry.server == server,
         )
 
@@ -81,7 +81,7 @@ def _text(where: str, wanted: str, stored: str) -> Difference:
     """The first line in which two texts differ, from shortly before the place on."""
     pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
     line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-    start = max(0, _common(one, other) - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
+    start = max(0, common(one, other) - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
     shown = (_brief(one, start), _brief(other, start))
     return Difference(f"{where}, line {line}" if "\n" in wanted + stored else where, *shown)
 
@@ -91,8 +91,8 @@ def _brief(text: str, start: int = 0) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
 
 
-def _common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+def common(one: AnyStr, other: AnyStr) -> int:
+    """How many characters, or bytes, both begin with."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

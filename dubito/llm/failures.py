@@ -16,6 +16,7 @@ from dubito.errors import DubitoError, RunStopped
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
+FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
 
 Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long"]
 

@@ -17,15 +17,14 @@ from dubito.llm.wire import Ask, Reply
 
 OUTAGE: Final = 20  # connection failures, timeouts or 5xx in a row
 Try = Callable[[Ask, int], Reply]
+Sleep = Callable[[float, str], None]  # told for how many seconds, and for whom and why
 
 
 class Gate:
     """One per account, shared by its players. A try that waits for another time holds no slot."""
 
-    def __init__(
-        self, account: Account, limit: int, sleep: Callable[[float, str], None], clock: Callable[[], float]
-    ) -> None:
-        """`sleep` is told for how many seconds and why; `clock` says when it is, in seconds."""
+    def __init__(self, account: Account, limit: int, sleep: Sleep, clock: Callable[[], float]) -> None:
+        """`clock` says when it is, in seconds."""
         self.account = account
         self._sleep, self._clock = sleep, clock
         self._slots = threading.BoundedSemaphore(limit)

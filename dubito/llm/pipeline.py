@@ -7,17 +7,16 @@
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, replace
 from shlex import quote
 from threading import Lock
 from typing import cast
 
 from dubito.errors import RunStopped
-from dubito.llm.budget import Budget, Caps
+from dubito.llm.budget import Budget, Caps, Waiting
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
-from dubito.llm.gate import Gate, Try
+from dubito.llm.gate import Gate, Sleep, Try
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
@@ -35,8 +34,8 @@ class Options:
     offline: bool
     suspend: bool  # `provider_errors: suspend`
     house_address: Callable[[Protocol, str], str]  # (api, `house...`) -> base URL of the embedded server
-    sleep: Callable[[float, str], None]  # before another try: seconds, for whom and why
-    waiting: Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for
+    sleep: Sleep  # before another try
+    waiting: Waiting
     clock: Callable[[], float]  # seconds
     stopped: Callable[[], bool]  # True: ask nothing more
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line

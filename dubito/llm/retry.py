@@ -7,14 +7,13 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from dubito.llm.backoff import pause
 from dubito.llm.failures import AttemptFailed, Suspended, TryFailed
-from dubito.llm.gate import Gate, Try
+from dubito.llm.gate import Gate, Sleep, Try
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
 
 Attempt = Callable[[Ask], Reply]
-Sleep = Callable[[float, str], None]  # told for how many seconds, and for whom and why
 
 
 def retried(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.wire import Protocol
+from dubito.registry import FALLBACK
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
@@ -39,7 +40,7 @@ class ModelSettings(BaseModel):
     model: str = Field(min_length=1)
     api: Protocol
     prompt: str = "plain"
-    fallback: str = "RandomBoi"  # deliberately the weakest, so that failing never pays
+    fallback: str = FALLBACK  # the weakest, so that failing never pays
     reasks: int = Field(default=1, ge=0, le=10)
     tries: int = Field(default=5, ge=1, le=100)
     deadline: float = Field(default=300, gt=0, le=_DAY)  # seconds, of one try

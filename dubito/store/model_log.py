@@ -237,9 +237,10 @@ class ModelLog:
                 None if raw is None else _keep_text(connection, raw),
                 cause,
                 origin,
-                *(usage or (None,) * 5),
+                *(usage or (None,) * len(TOKENS)),
             )
-            connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            marks = ", ".join("?" * len(row))
+            connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
 
     def decision(self, key: Key, turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None) -> None:
         """A decision was taken; `p_bluff` is the probability of a bluff that was stated with it, if any."""
@@ -283,7 +284,7 @@ class ModelLog:
             query, values = "(game, seat, decision, attempt) = (?, ?, ?, ?)", (*map(int, parts), 0)[:4]
         elif len(what) < _PREFIX or not what.isalnum():
             return None
-        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608
+        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, a text of ours
         if len({request for request, _, _ in rows}) != 1:
             return None
         request, server, draw = rows[0]

@@ -7,11 +7,12 @@ from typing import Final
 from dubito.errors import one_line
 from dubito.facts import Position
 from dubito.game_data import GameStartEvent
+from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.workshop.recorded import Recorded
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
-LEAST: Final = 0.75
+_LEAST: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Request:
         """The share of its bytes with which the request before begins too."""
         if self.before is None:
             return 0.0
-        return _common(_bytes(self.before), _bytes(self.rendered)) / max(1, self.bytes)
+        return common(_bytes(self.before), _bytes(self.rendered)) / max(1, self.bytes)
 
     @property
     def keeps_system(self) -> bool:
@@ -43,7 +44,7 @@ class Request:
     @property
     def keeps_beginning(self) -> bool:
         """Whether it shares enough, where that is asked for."""
-        return self.decision < FIRST or self.shared >= LEAST
+        return self.decision < FIRST or self.shared >= _LEAST
 
     @property
     def where(self) -> str:
@@ -59,7 +60,7 @@ class Request:
         name, new, old = "user", self.rendered.user, self.before.user
         if not self.keeps_system:
             name, new, old = "system", self.rendered.system, self.before.system
-        head = new.encode()[: _common(old.encode(), new.encode())].decode("utf-8", "ignore")
+        head = new.encode()[: common(old.encode(), new.encode())].decode("utf-8", "ignore")
         number = head.count("\n")
         line = new.split("\n")[number]
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
@@ -98,19 +99,10 @@ def beginning_fault(made: Sequence[Request]) -> str | None:
         return None
     worst = min(few, key=lambda one: one.shared)
     return (
-        f"{len(few):,} of {len(made):,} requests share less than {LEAST:.0%} with the player's request before, from "
+        f"{len(few):,} of {len(made):,} requests share less than {_LEAST:.0%} with the player's request before, from "
         f"his decision {FIRST} on: providers charge less for that part; the least, {worst.shared:.0%}: {worst.where}"
     )
 
 
 def _bytes(rendered: Rendered) -> bytes:
     return (rendered.system + rendered.user).encode()
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-    return low

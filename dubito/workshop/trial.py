@@ -18,6 +18,7 @@ from dubito import __version__
 from dubito.experiment.models import CallOptions, Watch, asking, price_of_model
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Journal, ModelPlayer, Stated
+from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.preflight import preflight
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.retry import Attempt
@@ -113,7 +114,7 @@ class _Question:
     ) -> None:
         """Keep an answer of the model's; one that never came is none."""
         self.outcome = outcome
-        if not outcome.startswith("fallback"):
+        if not outcome.startswith(FALLBACK_OUTCOME):
             self.log.decision(key, turn, node, answer, outcome, p_bluff)
 
 

@@ -39,8 +39,8 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch, record_mode: str) -> None:
-    """No key of whoever replays, and none needed: who records against the providers gives theirs."""
+def bare_environment(monkeypatch: pytest.MonkeyPatch, record_mode: str) -> None:
+    """In the place of the suite's: no key is needed to replay; who records against the providers gives theirs."""
     for name in os.environ:
         if name.lower().endswith("_proxy") or (record_mode == "none" and name.startswith(("OPENAI_", "ANTHROPIC_"))):
             monkeypatch.delenv(name)

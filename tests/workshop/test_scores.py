@@ -13,7 +13,6 @@ from dubito.workshop.trial import Taken
 from tests.workshop.kit import positions
 
 OF_C = positions(40, "C")  # four of each of ten deals
-NONE = Usage(0, 0, 0, 0, 0)
 
 
 def taken(one: Recorded, answer: bool | None = True, cause: str | None = None, p: float | None = None) -> Taken:

@@ -8,7 +8,7 @@ import click
 
 from dubito.cli.output import note
 from dubito.cli.prompts.trial_report import print_trial
-from dubito.cli.run import call_options
+from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.config import check
 from dubito.experiment.models import CallOptions, Watch, price_of_model
@@ -78,8 +78,7 @@ def _calls(given: dict[str, Any]) -> CallOptions:
     keys = ("in_flight", "prices", "preflight", "cache", "offline")
     said = {key: given[key] for key in keys if key in given}
     if "budget" in given:
-        pairs = (part.partition("=") for part in given["budget"].split(",") if part.strip())
-        said["budget"] = {key.strip(): _value(value) for key, _, value in pairs}
+        said["budget"] = caps_of(given["budget"])
     return call_options(check({}, "the command", said), Path.cwd())
 
 
