@@ -59,6 +59,8 @@ class Setup:
 
     def __post_init__(self) -> None:
         check_players(len(self.bots) + 1)
+        if GUEST in self.bots:
+            raise UsageError(f"nobody else may be named {GUEST}: a record calls the person at the table so")
         if not 0 <= self.seat <= len(self.bots):
             raise UsageError(f"seat: {self.seat} is not between 0 and {len(self.bots)}")
 
@@ -178,13 +180,14 @@ class Sitting:
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:
-    """The player's name, with the seat where several share one; the person's seat is his stand-in."""
+    """The player's name, with the seat where several share one or it is "You"; the person's seat is his stand-in."""
 
     def label(seat: int) -> str:
         if seat == me:
             return _ME
         name = one_line(players[seat])
-        return name if players.count(players[seat]) == 1 else f"{name} {seat}"
+        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
+        return name if alone else f"{name} {seat}"
 
     return label
 
@@ -207,5 +210,6 @@ def sorted_hand(cards: Iterable[int]) -> list[int]:
 
 
 def as_sentence(reason: str) -> str:
-    """The engine's reason with a capital and a full stop."""
-    return f"{reason[:1].upper()}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+    """The engine's reason with a capital, unless an address begins it, and a full stop."""
+    first = reason[:1] if "://" in reason.partition(" ")[0] else reason[:1].upper()
+    return f"{first}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"

@@ -34,7 +34,7 @@ def web(config: Path | None, port: int, host: str, games: Path) -> None:
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set) as company:
         tables = Tables(games, company, time.time)
         models = [choice.name for choice in company.choices() if choice.asks]
-        if not is_loopback(host):
+        if not is_loopback(listener.getsockname()[0]):
             asked = ", and ask the models at your cost" if models else ""
             everybody = f"Everybody who can reach {one_line(host)}"
             note(f"{everybody} can play{asked} and see the saved games: there is no password.")

@@ -7,6 +7,7 @@ from typing import Any, Final
 from dubito.errors import one_line
 from dubito.experiment.fallbacks import FALLBACK_OUTCOME
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.human import as_sentence
 from dubito.report.asked import Asked
 from dubito.report.choice import Choice
 from dubito.report.parts import Page, Section, Words, game_page
@@ -154,7 +155,11 @@ def _reasons(refused: dict[int, str]) -> list[str]:
     by_reason: dict[str, list[int]] = {}
     for game, reason in refused.items():
         by_reason.setdefault(reason, []).append(game)
-    return [f"{len(games):,} games are not shown ({_some(games)}): {reason}." for reason, games in by_reason.items()]
+    return [as_sentence(f"{_count(games)} not shown ({_some(games)}): {reason}") for reason, games in by_reason.items()]
+
+
+def _count(games: Sequence[int]) -> str:
+    return "1 game is" if len(games) == 1 else f"{len(games):,} games are"
 
 
 def _some(games: Sequence[int]) -> str:

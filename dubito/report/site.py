@@ -41,9 +41,11 @@ def write_report(
     `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
-    folder = output or run_folder / FOLDER
-    _check(folder)
+    said = output or run_folder / FOLDER
+    folder = said.resolve()  # a link is written through
     draft = folder.with_name(f"{folder.name}.part")
+    _check(folder, said)
+    _check(draft, draft)
     with opened(run_folder) as source:
         choice = chosen(source, games)
         shown = Shown(source, choice, Games(source, registry, home), Asked(source.db))
@@ -54,28 +56,28 @@ def write_report(
             draft.replace(folder)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
-            raise RunStopped(f"cannot write {folder}: {error.strerror}") from None
+            raise RunStopped(f"cannot write {said}: {error.strerror}") from None
         finally:
             shown.games.close()
-    return folder / "index.html"
+    return said / "index.html"
 
 
-def _check(folder: Path) -> None:
-    """Refuse to write over anything that is no report."""
+def _check(folder: Path, said: Path) -> None:
+    """Refuse to write over anything that is no report; `said` is the folder as its user calls it."""
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ours = (folder / _MARK).exists()
     except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}; choose another --output") from None
+        raise UsageError(f"cannot read {one_line(str(said))}: {error.strerror}; choose another --output") from None
     if there and not ours:
-        raise UsageError(f"{one_line(str(folder))} is there and is no report: choose another --output")
+        raise UsageError(f"{one_line(str(said))} is there and is no report: choose another --output")
 
 
 def _write(folder: Path, source: Source, shown: Shown, scanned: Scan) -> None:
-    (folder / "games").mkdir(parents=True)
-    (folder / "bots").mkdir()
-    (folder / "data").mkdir()
+    folder.mkdir(parents=True)
     (folder / _MARK).write_text("Written by `dubito report`, and written over by it.\n", encoding="utf-8")
+    for part in ("games", "bots", "data"):
+        (folder / part).mkdir()
     with as_file(files("dubito.report") / "static") as static:
         shutil.copytree(static, folder / "static")
     order = ranked(source)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from os import fsencode
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -27,7 +29,6 @@ from dubito.web.guard import Guard, body_of
 from dubito.web.tables import LIFE, Move, NewTable, Tables
 
 _HERE: Final = Path(__file__).parent
-_COOKIE: Final = "dubito"
 _NEW_TABLE: Final = TypeAdapter(NewTable)
 _MOVE: Final = TypeAdapter(Move)
 _NOTHING: Final = TypeAdapter(Annotated[dict[str, Any], Field(max_length=0)])
@@ -36,8 +37,10 @@ T = TypeVar("T")
 
 def make_app(tables: Tables, host: str) -> Starlette:
     """The whole site, as it is served at that host."""
-    pages = _Pages(tables)
-    return Starlette(
+    # A browser sends a host's cookies to all its ports: those of two servers with two folders are two.
+    folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
+    pages = _Pages(tables, f"dubito-{folder}")
+    app = Starlette(
         routes=[
             Route("/", pages.lobby),
             Route("/table", pages.table),
@@ -59,6 +62,8 @@ def make_app(tables: Tables, host: str) -> Starlette:
             Exception: pages.broken,
         },
     )
+    app.router.redirect_slashes = False  # an address has one form
+    return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,10 @@ class _Pages:
     """One method a route. Whatever plays or touches the disk runs in a thread."""
 
     tables: Tables
+    cookie: str  # its name
+
+    def _secret(self, request: Request) -> str | None:
+        return request.cookies.get(self.cookie)
 
     def lobby(self, request: Request) -> Response:
         choices = self.tables.choices()
@@ -75,7 +84,7 @@ class _Pages:
             first=[*(choice.name for choice in choices if choice.asks), *GOOD_BOTS],
             sizes=range(MIN_PLAYERS, MAX_PLAYERS + 1),
             jokers=range(MAX_JOKERS, -1, -1),
-            goes_on=self.tables.has(request.cookies.get(_COOKIE)),
+            goes_on=self.tables.has(self._secret(request)),
         )
 
     def table(self, request: Request) -> Response:
@@ -97,22 +106,22 @@ class _Pages:
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)
-        return JSONResponse(self.tables.view(request.cookies.get(_COOKIE), max(0, since)))
+        return JSONResponse(self.tables.view(self._secret(request), max(0, since)))
 
     async def open(self, request: Request) -> Response:
         asked = _read(_NEW_TABLE, await body_of(request))
-        secret, view = await run_in_threadpool(self.tables.open, asked, request.cookies.get(_COOKIE))
+        secret, view = await run_in_threadpool(self.tables.open, asked, self._secret(request))
         response = JSONResponse(view, 201)
-        response.set_cookie(_COOKIE, secret, max_age=LIFE, httponly=True, samesite="strict")
+        response.set_cookie(self.cookie, secret, max_age=LIFE, httponly=True, samesite="strict")
         return response
 
     async def move(self, request: Request) -> Response:
         move = _read(_MOVE, await body_of(request))
-        return JSONResponse(await run_in_threadpool(self.tables.move, request.cookies.get(_COOKIE), move))
+        return JSONResponse(await run_in_threadpool(self.tables.move, self._secret(request), move))
 
     async def again(self, request: Request) -> Response:
         _read(_NOTHING, await body_of(request))
-        return JSONResponse(await run_in_threadpool(self.tables.again, request.cookies.get(_COOKIE)))
+        return JSONResponse(await run_in_threadpool(self.tables.again, self._secret(request)))
 
     def refused(self, request: Request, error: Exception) -> Response:
         """One sentence: as JSON to a script, as a page to a reader."""

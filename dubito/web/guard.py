@@ -54,8 +54,9 @@ class Guard:
         acts = method not in ("GET", "HEAD")
         if not acts and not path.startswith("/api/"):
             return None  # a page holds no secret, and may be linked to
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != host):
+        site = headers.get("sec-fetch-site", "none")
+        foreign = any(origin.partition("://")[2] != host for origin in headers.getlist("origin"))
+        if foreign or site not in ("same-origin", "none"):
             return 403, "Requests from other sites are not answered."
         if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
             return 415, "The body has to be application/json."
@@ -64,8 +65,11 @@ class Guard:
     def _is_mine(self, host: str) -> bool:
         """Whether a Host is ours. A name that somebody points here (DNS rebinding) is not; an address cannot be."""
         try:
-            name = (urlsplit(f"//{host}").hostname or "").casefold()
+            parts = urlsplit(f"//{host}")
+            name, _ = (parts.hostname or "").casefold(), parts.port  # a port that cannot be raises as well
         except ValueError:
+            return False
+        if parts.netloc != host or "@" in host:
             return False
         if name in ("localhost", self._host):
             return True

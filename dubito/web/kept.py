@@ -114,7 +114,7 @@ def replayed(kept: Kept, opponents: Opponents) -> Live:
         live = Live(kept, opponents)
         live.sitting.play_again(kept.outputs, live.step)
     except DubitoError as error:
-        raise HTTPException(410, f"This game cannot go on: {error}.") from None
+        raise HTTPException(410, as_sentence(f"this game cannot go on: {error}")) from None
     return live
 
 

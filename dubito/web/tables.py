@@ -3,6 +3,7 @@
 import json
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +27,7 @@ from dubito.web.kept import Kept, Live, read, replayed
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
-_GRACE: Final = 5.0  # seconds that the end waits for a model's answer
+_GRACE: Final = 5.0  # seconds that the end waits for the models' answers
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 
 
@@ -146,8 +147,9 @@ class Tables:
             for path in list(self._live):
                 self._forget(path)
             playing = list(self._playing)
+        end = time.monotonic() + _GRACE
         for thread in playing:
-            thread.join(_GRACE)
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _path(self, secret: str) -> Path:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
@@ -212,7 +214,8 @@ class Tables:
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
         except RunStopped as error:
-            raise HTTPException(507, f"Nothing was played, since the game cannot be kept: {error}.") from None
+            reason = as_sentence(f"nothing was played, since the game cannot be kept: {error}")
+            raise HTTPException(507, reason) from None
         self._live[path] = text, live
 
     def _sweep(self, now: float) -> set[Path]:

@@ -9,7 +9,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.experiment.opponents import Opponents
 from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
 from dubito.handlers import Entrant, deal_table, play_game
-from dubito.human import GUEST, Guest, in_words_to, labels, set_up, to_me
+from dubito.human import GUEST, Guest, as_sentence, in_words_to, labels, set_up, to_me
 from dubito.record import ending
 from dubito.registry import Registry, find_bots
 from dubito.rules import Rules
@@ -80,9 +80,20 @@ def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
             guests.seat(set_up(["MrDoubt", name], Rules(), 0, 1), 0)
 
 
+def test_a_reason_is_a_sentence() -> None:
+    assert as_sentence("nobody is here") == "Nobody is here."
+    assert as_sentence("http://127.0.0.1/v1 says no. Why?") == "http://127.0.0.1/v1 says no. Why?"
+
+
+def test_nobody_else_has_his_name_in_the_record() -> None:
+    with pytest.raises(UsageError, match="nobody else may be named Guest"):
+        set_up([GUEST, "MrDoubt"], Rules(), 0, 1)
+
+
 def test_he_is_spoken_to() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
+    assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
     assert in_words_to(CardsPlayedEvent(1, 7, 2), label) == "You put down 2 cards as 7s."
     assert in_words_to(CardsPlayedEvent(0, 7, 2), label) == "You 0 puts down 2 cards as 7s."
     mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)

@@ -108,7 +108,7 @@ def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
         connection.execute("UPDATE games SET outcome = ? WHERE game = 2", (changed,))
     report = reported_unscanned(tmp_path / "run")
     assert {path.stem for path in (report / "games").glob("*.html")} == {"0", "1", "3"}
-    assert "played again it ends otherwise" in Seen(report / "games.html").words
+    assert "1 game is not shown (2): played again it ends otherwise" in Seen(report / "games.html").words
 
 
 def reported_unscanned(run: Path) -> Path:
@@ -157,6 +157,22 @@ def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -
     with pytest.raises(UsageError, match="is no report: choose another --output"):
         reported(bots_run, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "r.part").mkdir()
+    (tmp_path / "r.part" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"r\.part is there and is no report: choose another --output"):
+        reported(bots_run, output=tmp_path / "r")
+    assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
+
+
+def test_a_link_to_a_folder_is_written_through(bots_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    for _ in range(2):
+        assert reported(bots_run, output=tmp_path / "link") == tmp_path / "link"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "index.html").exists()
 
 
 def test_a_report_is_written_over_with_the_same_bytes(bots_run: Path, tmp_path: Path) -> None:

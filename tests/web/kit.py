@@ -52,7 +52,7 @@ class Browser:
     """Keeps its cookie, and says what a browser says."""
 
     port: int
-    cookie: str | None = None
+    cookie: str | None = None  # with its name
     turn: int = 0
     answers: list[Any] = field(default_factory=list)
 
@@ -61,7 +61,7 @@ class Browser:
     ) -> Answer:
         sent = {"Content-Type": "application/json"} if body is not None else {}
         if self.cookie is not None:
-            sent["Cookie"] = f"dubito={self.cookie}"
+            sent["Cookie"] = self.cookie
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body, sent | dict(headers or {}))
@@ -70,7 +70,7 @@ class Browser:
         finally:
             connection.close()
         if "set-cookie" in answer.headers:
-            self.cookie = answer.headers["set-cookie"].partition(";")[0].partition("=")[2]
+            self.cookie = answer.headers["set-cookie"].partition(";")[0]
         return answer
 
     def post(self, path: str, content: Any, headers: Mapping[str, str] | None = None) -> Answer:

@@ -29,6 +29,15 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
     assert len(list((tmp_path / "games" / "running").iterdir())) == 1
 
 
+def test_loopback_by_any_name_has_no_warning(tmp_path: Path) -> None:
+    with started(tmp_path, "web", "--port", "0", "--host", "LOCALHOST") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == ("ended\n", "")
+
+
 def test_another_host_has_a_warning(tmp_path: Path) -> None:
     with started(tmp_path, "web", "--port", "0", "--host", "0.0.0.0") as process:  # noqa: S104, what is warned of
         assert process.stdout is not None

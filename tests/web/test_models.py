@@ -33,6 +33,16 @@ class Scripted:
         return self.answer(heard)
 
 
+def after(thought: threading.Event) -> Callable[[Heard], Said]:
+    """Answers once it has thought."""
+
+    def slow(heard: Heard) -> Said:
+        thought.wait(20)
+        return says(heard.protocol)
+
+    return slow
+
+
 def down(heard: Heard) -> Said:
     return Said(503, error_body(heard.protocol, "overloaded", "come back later"))
 
@@ -72,12 +82,7 @@ def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
 
 def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: Path) -> None:
     thought = threading.Event()
-
-    def slow(heard: Heard) -> Said:
-        thought.wait(20)
-        return says(heard.protocol)
-
-    with Server(slow) as model, table_with(home, asking(model), preflight=False) as server:
+    with Server(after(thought)) as model, table_with(home, asking(model), preflight=False) as server:
         browser = server.browser()
         seen = browser.post("/api/table", {"bots": ["MrDoubt", "asker"], "seed": 1, "seat": 0}).json
         assert seen["asked"]
@@ -98,12 +103,7 @@ def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: 
 
 def test_a_table_given_up_while_a_model_thinks_is_gone(home: Path) -> None:
     thought = threading.Event()
-
-    def slow(heard: Heard) -> Said:
-        thought.wait(20)
-        return says(heard.protocol)
-
-    with Server(slow) as model, table_with(home, asking(model), preflight=False) as server:
+    with Server(after(thought)) as model, table_with(home, asking(model), preflight=False) as server:
         browser = server.browser()
         first = browser.post("/api/table", {"bots": ["asker", "MrDoubt"], "seed": 1, "seat": 2}).json
         assert not first["asked"]

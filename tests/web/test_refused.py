@@ -93,12 +93,16 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "plain text": (_from(Content_Type="text/plain"), 415, "The body has to be application/json."),
     "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not answered."),
     "no origin": (_from(Origin="null"), 403, "Requests from other sites are not answered."),
+    "a broken origin": (_from(Origin="http://["), 403, "Requests from other sites are not answered."),
     "another port": (_from(Origin="http://127.0.0.1:1"), 403, "Requests from other sites are not answered."),
     "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not answered."),
     "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not answered."),
     "wrong Host": (_from(Host="evil.example"), 421, "This server is not called what the request calls it (Host)."),
     "a Host that ends well": (_from(Host="evil.localhost"), 421, "This server is not called "),
     "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server is not called "),
+    "a Host with a path": (_from(Host="127.0.0.1/evil"), 421, "This server is not called "),
+    "a Host with a user": (_from(Host="evil@127.0.0.1"), 421, "This server is not called "),
+    "a Host with no such port": (_from(Host="127.0.0.1:99999"), 421, "This server is not called "),
     "no Host": (_from(Host=""), 421, "This server is not called "),
     "a broken Host": (_from(Host="[::1"), 421, "This server is not called "),
 }
@@ -144,7 +148,9 @@ def test_after_the_end_nothing_is_played(browser: Browser) -> None:
 
 def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
     view = browser.sit(seat=0)
-    for cookie in (None, "", "x", "../../games", '"', "ä" * 300):
+    assert browser.cookie is not None
+    name = browser.cookie.partition("=")[0]
+    for cookie in (None, *(f"{name}={secret}" for secret in ("", "x", "../../games", '"', "ä" * 300))):
         stranger = Browser(server.port, cookie)
         for answer in (stranger("GET", "/api/table"), stranger.post("/api/moves", _legal(view))):
             assert (answer.status, answer.json) == (404, {"error": "You have no game here: choose your bots first."})
@@ -196,6 +202,8 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         ("GET", "/static/%2e%2e/app.py", 404),
         ("GET", "/viewer/nothing.js", 404),
         ("GET", "/viewer/%2e%2e/render.py", 404),
+        ("GET", "/static", 404),
+        ("GET", "/api/table/", 404),
         ("GET", "/api/moves", 405),
         ("GET", "/api/table?since=x", 400),
         ("GET", "/rules?players=9", 400),
@@ -241,7 +249,7 @@ def test_the_cookie_is_for_this_site_and_no_script(browser: Browser) -> None:
 def test_a_body_in_pieces_counts_as_a_whole(server: Served, browser: Browser) -> None:
     browser.sit(seat=0)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    headers = {"Content-Type": "application/json", "Cookie": f"dubito={browser.cookie}"}
+    headers = {"Content-Type": "application/json", "Cookie": str(browser.cookie)}
     connection.request("POST", "/api/moves", (b" " * 1000 for _ in range(9)), headers, encode_chunked=True)
     answer = connection.getresponse()
     assert (answer.status, json.loads(answer.read())) == (413, {"error": "The body is longer than 4,096 bytes."})

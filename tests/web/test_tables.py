@@ -127,6 +127,16 @@ def test_a_restart_loses_no_game(tmp_path: Path) -> None:
         assert Browser(server.port, one.cookie).view()["record"] == whole["record"]
 
 
+def test_beside_a_server_with_another_folder_no_game_is_lost(tmp_path: Path) -> None:
+    with served(tmp_path / "one") as one, served(tmp_path / "two") as two:
+        here, there = one.browser(), two.browser()
+        view, other = here.sit(seat=0), there.sit(seat=0, seed=2)
+        jar = dict(str(browser.cookie).split("=") for browser in (here, there))  # a browser has one for all ports
+        sent = "; ".join(f"{name}={secret}" for name, secret in jar.items())
+        assert Browser(one.port, sent).view() == view
+        assert Browser(two.port, sent).view() == other
+
+
 def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     bot = tmp_path / "bots" / "manual" / "mine.py"
@@ -144,6 +154,15 @@ def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> No
             answer = Browser(server.port, cookie)("GET", "/api/table")
     assert answer.status == 410
     assert answer.json["error"].startswith("This game cannot go on: Mine 0 does not play as it did: ")
+
+
+def test_a_bot_that_is_gone_is_said(server: Served, browser: Browser) -> None:
+    browser.sit()
+    (path,) = (server.folder / "running").iterdir()
+    path.write_text(path.read_text().replace("StefaBot", "StefBot"))
+    answer = browser("GET", "/api/table")
+    sentence = "This game cannot go on: nobody here is named 'StefBot': did you mean 'StefaBot'?"
+    assert (answer.status, answer.json) == (410, {"error": sentence})
 
 
 def test_a_damaged_file_is_said(server: Served, browser: Browser) -> None:

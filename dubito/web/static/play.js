@@ -42,7 +42,7 @@ async function follow(answer, frames = answer.frames) {
     await playback(frames);
     if (game.asked || game.over || game.trouble) break;
     controls();
-    answer = await ask(`/api/table?since=${turn + 1}`);
+    answer = await ask(`/api/table?since=${turn + 1}`).catch((error) => ({ turn, frames: [], trouble: error.message }));
     frames = answer.frames;
   }
   busy = false;
@@ -208,9 +208,12 @@ async function again() {
   try {
     await ask("/api/again", {});
   } catch (error) {
-    if (error.status !== 409) return complain(error.message);
+    if (!error.status) {
+      $("why").textContent = error.message;
+      return;
+    }
   }
-  return start();
+  await start();
 }
 
 async function start(complaint = "") {
@@ -218,6 +221,8 @@ async function start(complaint = "") {
     game = await ask("/api/table");
   } catch (error) {
     complain(error.message);
+    $("own").hidden = false;
+    $("trouble").hidden = true;
     $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "To the start"), { href: "/" }));
     return;
   }
@@ -229,12 +234,8 @@ async function start(complaint = "") {
   const isNew = location.hash === "#new";
   if (isNew) history.replaceState(null, "", "/table");
   else game.frames.slice(0, -1).forEach((old) => { old.won = []; show(old); });
-  try {
-    await follow(game, isNew ? game.frames : game.frames.slice(-1));
-    complain(complaint);
-  } catch (error) {
-    complain(error.message);
-  }
+  await follow(game, isNew ? game.frames : game.frames.slice(-1));
+  complain(complaint);
 }
 
 wire();
