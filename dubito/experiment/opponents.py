@@ -10,7 +10,7 @@ from dubito.experiment.models import Models
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import GameServices
-from dubito.llm.failures import Suspended
+from dubito.llm.failures import Quoting, Suspended
 from dubito.registry import FALLBACK, Registry
 
 _NOBODY: Final[dict[str, object]] = {"bots": []}
@@ -40,8 +40,9 @@ def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) 
 
 
 def trouble(error: DubitoError) -> str:
-    """Why the bots of a person's game cannot go on, as a sentence."""
-    return as_sentence(f"it waits {error}" if isinstance(error, Suspended) else str(error))
+    """Why the bots of a person's game cannot go on, as a sentence without a server's words: they may hold cards."""
+    text = error.brief if isinstance(error, Quoting) else str(error)
+    return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,14 @@ Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long"]
 
 
 class TryFailed(DubitoError):
-    """One HTTP call without a reply."""
+    """One HTTP call without a reply; `said` are the server's own words, if it said any."""
 
-    def __init__(self, kind: Kind, reason: str, retry_after: float | None = None, billed: bool = False) -> None:
-        super().__init__(kind, reason, retry_after, billed)
-        self.kind, self.reason, self.retry_after = kind, reason, retry_after
+    def __init__(
+        self, kind: Kind, brief: str, retry_after: float | None = None, billed: bool = False, said: str | None = None
+    ) -> None:
+        super().__init__(kind, brief, retry_after, billed, said)
+        self.kind, self.brief, self.retry_after = kind, brief, retry_after
+        self.reason = brief if said is None else f"{brief}: {said}"
         self.billed = billed  # it may be: the request went out, and nobody said that it failed
 
     def __str__(self) -> str:
@@ -49,7 +52,15 @@ class AttemptFailed(DubitoError):
         return f"{self.cause}: {self.detail}"
 
 
-class Suspended(RunStopped):
+class Quoting(RunStopped):
+    """May quote a server, which may repeat the question with all its cards; `brief` says the same without."""
+
+    def __init__(self, text: str, brief: str | None = None) -> None:
+        super().__init__(text)
+        self.brief = text if brief is None else brief
+
+
+class Suspended(Quoting):
     """Under `provider_errors: suspend`: nobody could be reached, and the game is put back until somebody can be."""
 
 
@@ -57,5 +68,5 @@ class Interrupted(RunStopped):
     """The run was told to leave off; what is under way is kept, nothing more is asked."""
 
 
-class AccountFault(RunStopped):
+class AccountFault(Quoting):
     """No cause of a fallback: the run stops in order, and the sentence says what to do."""

@@ -147,28 +147,28 @@ class Provider:
         folded = text.lower()
         if status < 400:  # the question is for this server alone, and so is the key
             to = self._scrubbed(response.headers.get("location", "nowhere"))
-            return self._fault(ask, "base_url", f"sends us elsewhere (status {status}): {to}")
+            return self._fault(ask, "base_url", f"sends us elsewhere (status {status})", to)
         if status in (400, 413) and any(words in folded for words in _TOO_LONG):
-            return TryFailed("too_long", f"status {status}: {said}")
+            return TryFailed("too_long", f"status {status}", said=said)
         if status == 402 or (status in (400, 403, 429) and any(words in folded for words in _NO_MONEY)):
             return AccountFault(f"{self._account} has no money left (status {status}); top it up")
         if status in _RATE_LIMIT:
-            return TryFailed("rate_limit", f"status {status}: {said}", _retry_after(response.headers))
+            return TryFailed("rate_limit", f"status {status}", _retry_after(response.headers), said=said)
         if status >= 500:
-            return TryFailed("server", f"status {status}: {said}", _retry_after(response.headers))
+            return TryFailed("server", f"status {status}", _retry_after(response.headers), said=said)
         if status in (401, 403):
             return self._fault(ask, "api_key_env", f"refused the key (status {status})")
         if status in (404, 405):
             model = one_line(str(ask.request.body.get("model")), 80)
-            return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong: {said}")
-        return self._fault(ask, _named(text, ask), f"rejected the request (status {status}): {said}")
+            return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
+        return self._fault(ask, _named(text, ask), f"rejected the request (status {status})", said)
 
-    def _fault(self, ask: Ask, setting: str, what: str) -> AccountFault:
+    def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
         """The user's to mend: whose setting it is, and what the server said of it."""
         hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
-        return AccountFault(
-            f"{self._account} {what}; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
-        )
+        todo = f"; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
+        told = what if said is None else f"{what}: {said}"
+        return AccountFault(f"{self._account} {told}{todo}", f"{self._account} {what}{todo}")
 
     def _scrubbed(self, text: str) -> str:
         return one_line(self._in_errors.sub("***", text), 240)

@@ -39,7 +39,8 @@ def retried(
             if error.kind == "too_long":
                 raise AttemptFailed("too_long", error.reason) from None
             if suspend:
-                raise Suspended(f"for {gate.account}, which cannot be reached ({error.reason})") from None
+                nobody = f"for {gate.account}, which cannot be reached"
+                raise Suspended(f"{nobody} ({error.reason})", f"{nobody} ({error.brief})") from None
             gate.gave_up(ask.place.game)
             raise AttemptFailed("unreachable", f"{settings.tries} tries, the last: {error.reason}") from None
 

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -155,6 +156,22 @@ def test_two_tables_are_two_games(home: Path) -> None:
         assert [view["trouble"] for view in views] == [None, None]
         ((games,),) = rows(home / "games", "SELECT count(DISTINCT game) FROM decisions")
         assert games == 2
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 429, 503])
+def test_a_server_that_repeats_the_question_shows_nobody_the_cards(home: Path, status: int) -> None:
+    def end_of(heard: Heard) -> str:
+        return quote(str(heard.conversation[-1]["content"])[-40:].strip())
+
+    def echoes(heard: Heard) -> Said:
+        return Said(status, end_of(heard), {"location": f"/{end_of(heard)}", "retry-after": "0"})
+
+    with Server(echoes) as model, table_with(home, asking(model), preflight=False) as server:
+        trouble = server.browser().sit(["asker", "MrDoubt"], seed=1, seat=2)["trouble"]
+        ((error,),) = rows(home / "games", "SELECT error FROM tries")
+        assert end_of(model.heard[0]) in error
+        assert end_of(model.heard[0]) not in trouble
+        assert f"status {status}" in trouble or "`model` in the entry of 'asker'" in trouble
 
 
 def test_a_used_up_budget_is_told_and_a_larger_one_goes_on(home: Path) -> None:
