@@ -151,10 +151,10 @@ def dump(record: GameRecord) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
-def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong in a file, and where."""
+def first_fault(error: ValidationError, whole: str = "the file") -> str:
+    """The first thing that is wrong in what was read, and where."""
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or "the file"
+    where = ".".join(map(str, first["loc"])) or whole
     return f"{one_line(where)}: {one_line(first['msg'])}"
 
 

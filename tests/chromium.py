@@ -142,11 +142,8 @@ class Chrome:
         self.drawn()
 
     def screenshot(self, file: Path) -> None:
-        """The whole page as PNG."""
-        size = self("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-        data = self("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
-        file.write_bytes(base64.b64decode(data))
+        """What is on the screen, as PNG."""
+        file.write_bytes(base64.b64decode(self("Page.captureScreenshot")["data"]))
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:

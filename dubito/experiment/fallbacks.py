@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.tally import Tally, measures_of
-from dubito.llm.failures import FALLBACK_OUTCOME as FALLBACK_OUTCOME  # dubito/report/games.py takes it from here
+from dubito.llm.failures import FALLBACK_OUTCOME
 
 
 @dataclass(frozen=True, slots=True)

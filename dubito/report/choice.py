@@ -8,7 +8,7 @@ from dubito.experiment.outcome import Outcome, unpack
 from dubito.report.source import Source
 
 FIRST: Final = 500  # games that are shown unless others are asked for
-LONGEST: Final = 20  # besides them, the longest
+_LONGEST: Final = 20  # besides them, the longest
 _AMONG: Final = 10_000  # of the first so many
 MOST: Final = 10_000  # games that one report shows
 
@@ -39,7 +39,7 @@ def chosen(source: Source, asked: str | None) -> Choice:
     among = min(kept, _AMONG)
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (FIRST, among))
     by_length = sorted((-_length(unpack(row)), game) for game, row in rows)
-    longest = sorted(game for _, game in by_length[:LONGEST])
+    longest = sorted(game for _, game in by_length[:_LONGEST])
     why = (
         f"{FIRST + len(longest):,} of {kept:,} games: the first {FIRST:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"

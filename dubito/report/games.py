@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.experiment.fallbacks import FALLBACK_OUTCOME
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.human import as_sentence
+from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.asked import Asked
 from dubito.report.choice import Choice
 from dubito.report.parts import Page, Section, Words, game_page

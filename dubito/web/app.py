@@ -167,7 +167,7 @@ def _read(kind: TypeAdapter[T], body: bytes) -> T:
     try:
         return kind.validate_json(body)
     except ValidationError as error:
-        raise UsageError(f"this request cannot be read: {first_fault(error)}") from None
+        raise UsageError(f"this request cannot be read: {first_fault(error, 'the body')}") from None
 
 
 def _number(request: Request, name: str, default: int) -> int:

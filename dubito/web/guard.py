@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES: Final = 4096  # of a body
+_MOST_BYTES: Final = 4096  # of a body
 _DRAINED: Final = 1 << 20  # bytes read and thrown away, so that whoever sends them reads the refusal
 _SAFE: Final = {
     "content-security-policy": (
@@ -73,10 +73,10 @@ class Guard:
             return False
         if name in ("localhost", self._host):
             return True
-        return is_address(name) and (not is_loopback(self._host) or is_loopback(name))
+        return _is_address(name) and (not is_loopback(self._host) or is_loopback(name))
 
 
-def is_address(host: str) -> bool:
+def _is_address(host: str) -> bool:
     """Whether it is an IP address."""
     try:
         ip_address(host)
@@ -87,7 +87,7 @@ def is_address(host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
-    return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
 async def body_of(request: Request) -> bytes:
@@ -95,9 +95,9 @@ async def body_of(request: Request) -> bytes:
     body, size = b"", 0
     async for chunk in request.stream():
         size += len(chunk)
-        body = body + chunk if size <= MOST_BYTES else b""
+        body = body + chunk if size <= _MOST_BYTES else b""
         if size > _DRAINED:
             break
-    if size > MOST_BYTES:
-        raise HTTPException(413, f"The body is longer than {MOST_BYTES:,} bytes.")
+    if size > _MOST_BYTES:
+        raise HTTPException(413, f"The body is longer than {_MOST_BYTES:,} bytes.")
     return body

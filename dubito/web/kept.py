@@ -91,6 +91,7 @@ class Live:
         rests, frames, sitting = self.rests, list(self.frames), self.sitting
         over = rests and sitting.game.over
         return {
+            "table": self.kept.number,
             "names": names(self.kept.setup.players, sitting.me),
             "me": sitting.me,
             "words": WORDS,

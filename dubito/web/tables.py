@@ -46,11 +46,15 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The person's move. `turn` is how many turns he has seen, so that no move is made twice."""
+    """The person's move. `turn` is how many turns he has seen, so that no move is made twice.
+
+    `table` is which of his tables it is for, where he says it: another page of his may have opened a new one since.
+    """
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
     turn: int
+    table: int | None = None
     doubt: bool = False
     cards: list[int] | None = None
     number: int | None = None
@@ -112,6 +116,8 @@ class Tables:
         """Make the person's move, and let the bots make theirs: the new frames. Nothing changes if it is refused."""
         with self._lock:
             path, live = self._find(secret)
+            if move.table not in (None, live.kept.number):
+                raise HTTPException(409, "This move is for a game that you have given up for another one.")
             if live.sitting.game.over:
                 raise HTTPException(409, "The game is over.")
             seen = len(live.frames) - 1

@@ -83,7 +83,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
         409,
         "This move is for turn 3, and 0 turns have been played.",
     ),
-    "no JSON": (_raw(b"{"), 400, "This request cannot be read: the file: "),
+    "no JSON": (_raw(b"{"), 400, "This request cannot be read: the body: "),
     "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "This request cannot be read: "),
     "a list": (_raw(b"[]"), 400, "This request cannot be read: "),
     "deep nesting": (_raw(b"[" * 4000), 400, "This request cannot be read: "),
@@ -114,6 +114,18 @@ def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with served(tmp_path_factory.mktemp("games")) as server:
         browser = server.browser()
         yield server, browser, browser.sit(seat=0)
+
+
+def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> None:
+    first = browser.sit(seat=0, seed=1)
+    second = browser.sit(seat=0, seed=2)
+    refused = browser.post("/api/moves", _legal(second) | {"table": first["table"]})
+    assert (refused.status, refused.json["error"]) == (
+        409,
+        "This move is for a game that you have given up for another one.",
+    )
+    assert browser.view() == second
+    assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
 
 
 @pytest.mark.parametrize("name", REQUESTS)

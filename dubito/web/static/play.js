@@ -157,7 +157,7 @@ async function send(move) {
   busy = true;
   controls();
   try {
-    await follow(await ask("/api/moves", { turn, ...move }));
+    await follow(await ask("/api/moves", { table: game.table, turn, ...move }));
     if (myTurn()) $("hand").querySelector("button")?.focus({ preventScroll: true });
   } catch (error) {
     busy = false;

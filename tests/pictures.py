@@ -1,0 +1,52 @@
+"""The README's pictures, made anew: `python -m tests.pictures`. The house plays the models: no key is needed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dubito.cli.company import opponents
+from tests.chromium import started
+from tests.web.kit import served
+
+REPO = Path(__file__).parent.parent
+CONFIG = REPO / "examples" / "models.yaml"
+DEAL = """
+(() => {
+  localStorage.setItem('dubito speed', '0');
+  const form = document.querySelector('#lobby');
+  form.size.value = '5';
+  form.size.dispatchEvent(new Event('change'));
+  form.seed.value = '11';
+  form.seat.value = '2';
+  form.requestSubmit();
+})()
+"""
+
+
+def pictures(into: Path) -> None:
+    """The overview of a report, and the table in mid-game; the working directory takes what is played for them."""
+    flags = ["--games", "240", "--budget", "calls=50000", "--output", "models", "--quiet"]
+    subprocess.run([sys.executable, "-m", "dubito", "run", CONFIG, *flags], check=True)
+    games = Path("games")
+    with (
+        opponents(CONFIG, None, games, int(time.time() * 1000), lambda: False) as company,
+        served(games, opponents=company) as server,
+        started() as chrome,
+    ):
+        chrome.screen(1100, 900)
+        chrome.open(Path("models/report/index.html"))
+        chrome.screenshot(into / "report.png")
+        chrome.screen(1440, 740)
+        chrome.open(f"http://127.0.0.1:{server.port}/")
+        chrome.run(DEAL)
+        chrome.until("document.querySelector('#own.asked .card') !== null")
+        chrome.screenshot(into / "table.png")
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as home:
+        os.chdir(home)
+        pictures(REPO / "docs" / "images")
