@@ -25,7 +25,6 @@ def web(config: Path | None, port: int, host: str, games: Path) -> None:
     Only this machine can reach the page unless --host says so.
     """
     from dubito.web.app import make_app  # late: no other command needs a web server
-    from dubito.web.guard import is_loopback
     from dubito.web.server import listen, make_server
     from dubito.web.tables import Tables
 
@@ -33,18 +32,25 @@ def web(config: Path | None, port: int, host: str, games: Path) -> None:
     first = int(time.time() * 1000)
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set) as company:
         tables = Tables(games, company, time.time)
-        models = [choice.name for choice in company.choices() if choice.asks]
-        if not is_loopback(listener.getsockname()[0]):
-            asked = ", and ask the models at your cost" if models else ""
-            everybody = f"Everybody who can reach {one_line(host)}"
-            note(f"{everybody} can play{asked} and see the saved games: there is no password.")
-        shown = f"[{host}]" if ":" in host else host
-        say(f"Play at http://{shown}:{listener.getsockname()[1]}/")
-        if models:
-            say(f"model players: {', '.join(map(one_line, models))}")
-        say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")
+        models = [one.name for one in company.choices() if one.asks]
+        server = make_server(make_app(tables, host), lambda: _announce(host, listener.getsockname(), games, models))
         with suppress(KeyboardInterrupt):
-            make_server(make_app(tables, host)).run([listener])
+            server.run([listener])
         stop.set()
         tables.close()
     say("ended")
+
+
+def _announce(host: str, listens: tuple[str, int], games: Path, models: list[str]) -> None:
+    """Where to play, and who can."""
+    from dubito.web.guard import is_loopback
+
+    if not is_loopback(listens[0]):
+        asked = ", and ask the models at your cost" if models else ""
+        everybody = f"Everybody who can reach {one_line(host)}"
+        note(f"{everybody} can play{asked} and see the saved games: there is no password.")
+    shown = f"[{host}]" if ":" in host else host
+    say(f"Play at http://{shown}:{listens[1]}/")
+    if models:
+        say(f"model players: {', '.join(map(one_line, models))}")
+    say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from typing import Final
 
 import uvicorn
@@ -39,8 +40,11 @@ def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def make_server(app: ASGIApp) -> uvicorn.Server:
-    """A server for `run([listener])`: plain HTTP, no access log; a bug's traceback reaches standard error."""
+def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """A server for `run([listener])`: plain HTTP, no access log; a bug's traceback reaches standard error.
+
+    `serves` is called once it serves; from then on it ends in order.
+    """
     config = uvicorn.Config(
         app,
         http="h11",
@@ -54,4 +58,16 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
         date_header=False,
         timeout_graceful_shutdown=_GRACE,
     )
-    return uvicorn.Server(config)
+    return _Server(config, serves)
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves."""
+
+    def __init__(self, config: uvicorn.Config, serves: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._serves = serves
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._serves()
