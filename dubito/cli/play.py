@@ -13,15 +13,15 @@ import click
 
 from dubito.cli.company import opponents
 from dubito.cli.output import note, say
+from dubito.cli.telling import save_record
 from dubito.core_game import Result
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game_data import JOKER, NUMBERS, GameStartEvent, TurnOutput
 from dubito.human import GOOD_BOTS, Setup, Sitting, as_sentence, in_words_to, set_up, sorted_hand, to_me
-from dubito.record import card_name, cards_in_words, dump
+from dubito.record import card_name, cards_in_words
 from dubito.rule_text import objective, rule_sentences
 from dubito.rules import Rules, WinRule
-from dubito.store.folder import write_whole
 
 _HOW: Final = (
     "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "
@@ -94,7 +94,7 @@ def play(
             return
     _farewell(sitting, config)
     if save is not None:
-        _save(save, dump(sitting.record()))
+        save_record(save, sitting.record())
 
 
 def _tell(text: str) -> None:
@@ -221,11 +221,3 @@ def _again(setup: Setup, config: Path | None) -> str:
     if config is not None:
         flags += f" --config {shlex.quote(str(config))}"
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text)
-    except RunStopped as error:
-        raise RunStopped(f"the game was played, but {error}") from None
-    say(f"record: {path}")

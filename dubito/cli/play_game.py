@@ -5,15 +5,13 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.output import say
-from dubito.cli.telling import tell
-from dubito.errors import RunStopped, UsageError
+from dubito.cli.telling import save_record, tell
+from dubito.errors import UsageError
 from dubito.handlers import Entrant, deal_table
 from dubito.human import labels
-from dubito.record import Recorder, dump
+from dubito.record import Recorder
 from dubito.registry import FALLBACK, find_bots
 from dubito.rules import Rules, WinRule
-from dubito.store.folder import write_whole
 from dubito.streams import DealStreams
 
 
@@ -50,12 +48,4 @@ def play_game(
     recorder = Recorder(table.game)
     tell(table, labels(names, None), recorder, show_hands)
     if save is not None:
-        _save(save, dump(recorder.record(table.game, names, seed, deal)))
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text)
-    except RunStopped as error:
-        raise RunStopped(f"the game was played, but {error}") from None
-    say(f"record: {path}")
+        save_record(save, recorder.record(table.game, names, seed, deal))

@@ -1,14 +1,17 @@
 """One game, told turn by turn, in words a card player uses."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from dubito.cli.output import note, say
 from dubito.core_game import Game
+from dubito.errors import RunStopped
 from dubito.game_data import Event, GameStartEvent, TurnOutput
 from dubito.handlers import Table, step
-from dubito.record import Label, Recorder, cards_in_words, ending, sentence
+from dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, sentence
 from dubito.registry import FALLBACK
 from dubito.rules import is_honest
+from dubito.store.folder import write_whole
 
 
 def tell(
@@ -50,3 +53,12 @@ def _final(game: Game, label: Label) -> str:
     placed = [f"{place}. {label(seat)}" for place, seat in winners]
     turns = f"{game.turns} turns and {game.free_turns} free ones"
     return "\n".join([ending(game, label), *placed, turns])
+
+
+def save_record(path: Path, record: GameRecord) -> None:
+    """Write a game's record and say so; raises RunStopped."""
+    try:
+        write_whole(path, dump(record))
+    except RunStopped as error:
+        raise RunStopped(f"the game was played, but {error}") from None
+    say(f"record: {path}")
