@@ -66,7 +66,7 @@ def config(house: House, path: Path) -> Path:
     """Some hundred calls of two models."""
     both = [
         contender("one", "house-sharp", base_url=house.openai_base_url, prompt="reasoned"),
-        contender("two", bot="AnthropicBot", base_url=house.anthropic_base_url),
+        contender("two", base_url=house.openai_base_url, api="chat"),  # one SDK: each start has to import it
     ]
     base = {"games": 40, "table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 18}}
     path.write_text(yaml.safe_dump(base | {"contenders": both, "provider_errors": "suspend", "in_flight": IN_FLIGHT}))
