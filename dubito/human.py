@@ -192,6 +192,12 @@ def labels(players: Sequence[str], me: int | None) -> Label:
     return label
 
 
+def names_to(players: Sequence[str], me: int | None) -> list[str]:
+    """What the seats are called, the person's as he is spoken to."""
+    label = labels(players, me)
+    return ["You" if seat == me else label(seat) for seat in range(len(players))]
+
+
 def in_words_to(event: Event, label: Label) -> str:
     """One event in a card player's words; what the person does is said to him."""
     return to_me(sentence(event, label))

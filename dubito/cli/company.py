@@ -10,7 +10,7 @@ from dubito.experiment.config import check, read_config
 from dubito.experiment.models import Watch, check_cache, checked_models, model_specs, serving
 from dubito.experiment.opponents import Opponents, company
 from dubito.registry import find_bots
-from dubito.store.folder import DATABASE
+from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
 
@@ -44,7 +44,7 @@ def opponents(
 
 def _store(games: Path) -> RunDb:
     file = games / DATABASE
-    if (games / "manifest.yaml").exists():
+    if (games / MANIFEST).exists():
         raise UsageError(f"{games} is the folder of a run: choose another --games")
     if file.exists():
         RunDb.open(file).__exit__()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config, Experiment, PlayerSpec, resolve, unsettled
@@ -13,8 +12,6 @@ from dubito.llm.decider import GameServices
 from dubito.llm.failures import Quoting, Suspended
 from dubito.registry import FALLBACK, Registry
 
-_NOBODY: Final[dict[str, object]] = {"bots": []}
-
 
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
     """An experiment whose field are those who may sit down: everybody, or those of these names.
@@ -22,7 +19,7 @@ def company(config: Config, registry: Registry, names: Sequence[str] | None = No
     Everybody is the players of the config and, under their own names, all hand-written bots that can be used. A
     name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
     """
-    said = resolve(config if config.bots else config.model_copy(update=_NOBODY), registry)
+    said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry)
     known = {bot.name: unsettled(bot) for bot in registry.bots.values() if bot.kind == "manual"}
     known |= {spec.name: spec for spec in said.players}
     if names is not None:

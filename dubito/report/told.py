@@ -7,7 +7,7 @@ from dubito.core_game import Game
 from dubito.errors import DubitoError, UsageError
 from dubito.game_data import Event, PlayerWonEvent, TurnOutput
 from dubito.hand import Hand
-from dubito.human import GUEST, labels, to_me
+from dubito.human import GUEST, labels, names_to, to_me
 from dubito.record import GameRecord, Label, card_name, ending, in_order, sentence
 from dubito.rules import is_honest
 
@@ -67,7 +67,7 @@ def of_record(record: GameRecord) -> dict[str, Any]:
     """
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
     label = labels(record.players, me)
-    names = ["You" if seat == me else label(seat) for seat in range(len(record.players))]
+    names = names_to(record.players, me)
     game = Game(record.rules, [Hand(cards) for cards in record.hands])
     outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
     try:

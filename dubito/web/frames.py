@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.core_game import Game
 from dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, GameStartEvent, PlayerWonEvent, TurnOutput
-from dubito.human import in_words_to, labels, sorted_hand
+from dubito.human import in_words_to, sorted_hand
 from dubito.record import Label, card_name
 from dubito.rules import is_honest
 
@@ -52,12 +52,6 @@ class Frame:
     hand: list[int]  # the person's own
     really: list[int] | None  # the cards of this turn's play, if it was his
     honest: bool | None
-
-
-def names(players: Sequence[str], me: int) -> list[str]:
-    """What the seats are called, the person's as he is spoken to."""
-    label = labels(players, me)
-    return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
 def dealt(game: Game, label: Label, me: int) -> Frame:

@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 from dubito.errors import DubitoError, UsageError
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game_data import TurnOutput
-from dubito.human import Setup, as_sentence
+from dubito.human import Setup, as_sentence, names_to
 from dubito.record import RecordedOutput
-from dubito.web.frames import WORDS, Frame, after, dealt, names
+from dubito.web.frames import WORDS, Frame, after, dealt
 
 _BROKEN: Final = "something is broken here: the terminal that serves this page says what"
 
@@ -92,7 +92,7 @@ class Live:
         over = rests and sitting.game.over
         return {
             "table": self.kept.number,
-            "names": names(self.kept.setup.players, sitting.me),
+            "names": names_to(self.kept.setup.players, sitting.me),
             "me": sitting.me,
             "words": WORDS,
             "rules": asdict(self.kept.setup.rules),
