@@ -20,6 +20,7 @@ from dubito.facts import Position, facts
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
+from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
@@ -85,10 +86,9 @@ def pipeline(folder: Path, address: str) -> Iterator[Pipeline]:
         offline=False,
         suspend=False,
         house_address=lambda api, server: address,
-        sleep=lambda seconds, why: time.sleep(seconds),
-        waiting=lambda why: nullcontext(),
-        clock=time.monotonic,
-        stopped=lambda: False,
+        timing=Timing(
+            PATIENCE, lambda seconds, why: time.sleep(seconds), lambda why: nullcontext(), time.monotonic, lambda: False
+        ),
     )
     with RunDb.create(folder / "run.db") as db:
         opened = Pipeline(ModelLog(db), ReplyCache(folder / "cache"), Caps(calls=10**9), options)

@@ -21,11 +21,13 @@ from dubito.experiment.models import CallOptions, Watch, check_cache, checked_mo
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
+from dubito.llm.rate_headers import duration
 from dubito.registry import Registry, find_bots
 from dubito.report.site import FOLDER as REPORT
 from dubito.report.site import write_report
 
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
+_WEEK: Final = 7 * 24 * 3600.0  # seconds
 _LISTS: Final = ("table_sizes", "bots", "contenders")
 
 
@@ -47,6 +49,9 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most a run may use up. [default: no cap]")
 @click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
 @click.option("--preflight/--no-preflight", default=None, help="Ask each model once first. [default: preflight]")
+@click.option(
+    "--patience", metavar="TIME", help="How long an account may give no answer, as 90s, 30m, 2h. [default: 30m]"
+)
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared by runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
@@ -97,7 +102,16 @@ def call_options(config: Config, here: Path) -> CallOptions:
         Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
         read_prices(config.prices, "prices", here),
         config.preflight,
+        patience_of(config.patience),
     )
+
+
+def patience_of(given: str | float) -> float:
+    """`30m` in seconds; raises UsageError."""
+    seconds = duration(given.replace(" ", "")) if isinstance(given, str) else None
+    if seconds is None or not 1 <= seconds <= _WEEK:
+        raise UsageError(f"patience: a time from 1s to 7d, as 90s, 30m or 2h, not {one_line(repr(given), 60)}")
+    return seconds
 
 
 def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:

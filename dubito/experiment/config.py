@@ -66,6 +66,7 @@ class Config(BaseModel):
     budget: BudgetConfig = BudgetConfig()
     prices: str | dict[str, Any] = {}  # USD per million tokens, by model; or a file that says it
     preflight: bool = True
+    patience: str | float = "30m"  # how long an account may give no answer before the run stops
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME

@@ -15,6 +15,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decisions, GameServices, Journal, ModelPlayer
 from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import Price, dollars, find_price
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _NO_CAPS: Final = Caps()
+_LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class CallOptions:
     caps: Caps = _NO_CAPS  # the budget
     prices: Mapping[str, Price] = field(default_factory=dict)  # the config's own, by model
     preflight: bool = True
+    patience: float = PATIENCE
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class Watch:
     outcomes: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)  # by origin
     waiting: Counter[str] = field(default_factory=Counter)
+    logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -80,8 +84,11 @@ class Watch:
         """Somebody begins to wait."""
         with self._lock:
             self.waiting[why] += 1
-            first = self.waiting[why] == 1
-        if first:
+            now = self.clock()
+            news = now - self.logged.get(why, -_LOGGED) >= _LOGGED
+            if news:
+                self.logged[why] = now
+        if news:
             self.log("waits", why=why)
 
     def waited_for(self, why: str) -> None:
@@ -203,7 +210,7 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend) as pipeline:
-        watch.used = lambda: _in_words(pipeline.budget, options.caps)
+        watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         players = {
             spec.name: _player(spec, experiment, registry, pipeline, log, options, watch.count)
             for spec in model_specs(experiment, registry)
@@ -229,10 +236,7 @@ def asking(
             options.offline,
             suspend=suspend,
             house_address=houses.address,
-            sleep=watch.sleep,
-            waiting=watch.waits,
-            clock=watch.clock,
-            stopped=stopped,
+            timing=Timing(options.patience, watch.sleep, watch.waits, watch.clock, stopped),
             counted=watch.replied,
         ),
     )

@@ -9,8 +9,11 @@ _FIRST, _MOST = 0.5, 30.0  # seconds: the ceiling doubles from the one to the ot
 _JITTER: Final = random.Random()  # how long a wait is changes no result: it needs no stream of its own
 
 
-def pause(error: TryFailed, number: int, cap: float) -> float:
-    """The seconds to wait after a failed try, which was the `number`th: the server's, up to `cap`, else full jitter."""
+def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> float:
+    """The seconds to wait after a failed try, which was the `number`th: the server's, up to `cap`, else by chance.
+
+    `spread` is the part of the time that is left to chance: all of it, unless said.
+    """
     if error.retry_after is not None:
         return min(error.retry_after, cap)
-    return _JITTER.uniform(0, min(_MOST, _FIRST * 2 ** (number - 1)))
+    return _JITTER.uniform(1 - spread, 1) * min(_MOST, _FIRST * 2 ** (number - 1))

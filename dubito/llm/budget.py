@@ -6,12 +6,10 @@ happens, what is spent never passes a cap.
 """
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from dubito.llm.failures import AccountFault, NotSent, TryFailed
-from dubito.llm.gate import Try
+from dubito.llm.gate import Try, Waiting
 from dubito.llm.prices import Tariff, dollars
 from dubito.llm.wire import Ask, Reply
 from dubito.store.model_log import Spend
@@ -29,9 +27,6 @@ class Caps:
         """The first of the caps that this passes."""
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
-
-
-Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for: the progress line shows it
 
 
 class Budget:

@@ -10,6 +10,7 @@ DubitoError
     └── Interrupted   the user's wish: no further question is asked
 """
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from dubito.errors import DubitoError, RunStopped
@@ -18,7 +19,7 @@ Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
 FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
 
-Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long"]
+Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
 
 
 class TryFailed(DubitoError):
@@ -31,6 +32,7 @@ class TryFailed(DubitoError):
         self.kind, self.brief, self.retry_after = kind, brief, retry_after
         self.reason = brief if said is None else f"{brief}: {said}"
         self.billed = billed  # it may be: the request went out, and nobody said that it failed
+        self.headers: Mapping[str, str] = {}  # of the answer, if one came: those that are kept
 
     def __str__(self) -> str:
         return self.reason

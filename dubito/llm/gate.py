@@ -1,127 +1,252 @@
-"""The gate of an account: how many tries at once, how long none at all, and when failures are an outage.
+"""The gate of an account: how many tries at once, at what pace, when none at all, and when its silence is an outage.
 
-One rate limit slows the account, not each call: until the server's time is over no try of the account is sent.
-The gate stands on both sides of the budget: in front a try waits, holding nothing of the budget; behind it the gate
-is looked at again, since waiting for the budget takes time, and learns how the try ended before the budget does.
+A try is given its time in front of the budget, where it waits holding nothing of it, and is looked at once more behind
+it, since waiting for the budget takes time; there the gate also learns how the try ended before the budget does.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dubito.llm.backoff import pause
-from dubito.llm.failures import AccountFault, NotSent, TryFailed
+from dubito.llm.failures import AccountFault, Interrupted, NotSent, TryFailed
+from dubito.llm.pace import Pace, Sent
+from dubito.llm.rate_headers import limits_of
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
 
-OUTAGE: Final = 20  # connection failures, timeouts or 5xx in a row
 Try = Callable[[Ask, int], Reply]
 Sleep = Callable[[float, str], None]  # told for how many seconds, and for whom and why
+Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for: the progress line shows it
+
+PATIENCE: Final = 30 * 60.0  # seconds: the default
+_SILENT: Final = ("rate_limit", "server", "connection", "deadline")  # kinds of failure that are no answer
+_LOOK: Final = 1.0  # seconds after which who waits looks whether to stop
+_PROBES: Final = 5.0  # seconds between probes at the most, where a server says nothing of how long its limit lasts
+_BYTES: Final = 4  # of a request, about, to a token
+_OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+_SHOWN: Final = 60.0  # seconds for which a pace that held a call back is worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a gate waits by, and for how long at the most; nothing of it can change a completed run's results."""
+
+    patience: float  # seconds that an account may go without an answer while it is asked
+    sleep: Sleep
+    waiting: Waiting
+    clock: Callable[[], float]  # seconds
+    stopped: Callable[[], bool]  # True: ask nothing more
+    time: Callable[[], float] = time.time  # of the day, in seconds since 1970: servers name moments
 
 
 class Gate:
-    """One per account, shared by its players. A try that waits for another time holds no slot."""
+    """One per account (and model, where its limits are a model's), shared by its players."""
 
-    def __init__(self, account: Account, limit: int, sleep: Sleep, clock: Callable[[], float]) -> None:
-        """`clock` says when it is, in seconds."""
+    def __init__(self, account: Account, limit: int, timing: Timing) -> None:
+        """`limit` is how many tries may be under way at once."""
         self.account = account
-        self._sleep, self._clock = sleep, clock
+        self._timing = timing
+        self._pace = Pace()
         self._slots = threading.BoundedSemaphore(limit)
-        self._lock = threading.Lock()
-        self._opens = 0.0
-        self._failed_in_a_row = 0
-        self._gave_up: set[int] = set()  # games, within the row
+        self._line = threading.Lock()  # whoever holds it is next; the others stand behind
+        self._changed = threading.Condition()
+        self._local = threading.local()  # the try that a thread has been given its time for
+        self._silent_since: float | None = None  # when the first try was sent of those that got no answer, in a row
+        self._sends = 0  # tries so far
+        self._answered = 0  # the latest of them that was answered
+        self._outage: AccountFault | None = None
+        self._gave_up: set[int] = set()  # games, since the last answer
+        self._held = float("-inf")  # when a call last had to wait
+        self._probing = threading.Lock()
 
     def around(self, inner: Try) -> Try:
-        """The same try, once the gate is open and there is a slot; and anew where it was not sent after all."""
+        """The same try, at its time and with a slot; and anew where it was not sent after all."""
 
         def gated(ask: Ask, number: int) -> Reply:
             while True:
-                with self._slot():
-                    self._refuse_in_an_outage()
-                    try:
-                        return inner(ask, number)
-                    except NotSent:
-                        continue
-                    except TryFailed:
-                        self._refuse_in_an_outage()
-                        raise
+                self._take_turn(ask)
+                try:
+                    return inner(ask, number)
+                except NotSent:
+                    continue
+                finally:
+                    if self._local.sent is not None:  # it never came to be sent
+                        with self._changed:
+                            self._pace.ended()
+                    self._slots.release()
 
         return gated
 
     def behind(self, inner: Try, cap: float) -> Try:
-        """The same try, if the gate is open still, else NotSent. A rate limit closes it for `cap` seconds at most."""
+        """The same try, if the gate is open still, else NotSent. A server's word closes it for up to `cap` seconds."""
 
         def sent(ask: Ask, number: int) -> Reply:
-            if not self._open or self._outage:
-                raise NotSent
+            with self._changed:
+                if self._outage is not None or self._pace.closed_until > self._timing.clock():
+                    raise NotSent
+                self._sends += 1
+                order, mine = self._sends, replace(self._local.sent, at=self._timing.clock())
+                self._local.sent = None
             try:
                 reply = inner(ask, number)
             except TryFailed as error:
-                if error.kind == "rate_limit":
-                    self._close_for(pause(error, number, cap))
-                self._count(error.kind in ("server", "connection", "deadline"))
+                self._failed(mine, order, error, cap)
                 raise
-            self._count(failed=False)
+            except BaseException:
+                with self._changed:
+                    self._pace.ended()
+                raise
+            limits = limits_of(reply.received.headers, self._timing.time())
+            with self._changed:
+                self._pace.took(mine, limits)
+                self._answers(order)
             return reply
 
         return sent
 
+    def sign_of_life(self, probe: Callable[[], object]) -> None:
+        """Return once a try that was sent from now on has been answered, be it anybody's.
+
+        Where nobody else asks anything, `probe` does, again and again. Raises AccountFault when patience is at an end.
+        """
+        with self._changed:
+            mark = self._sends
+        probes, why = 0, f"for {self.account} (no answer)"
+        with self._timing.waiting(why):
+            while not self._heard_since(mark):
+                if not self._probing.acquire(blocking=False):
+                    continue  # somebody else does
+                try:
+                    probes += 1
+                    self._timing.sleep(pause(TryFailed("server", "no answer"), probes, _LOOK), why)
+                    if not self._pace.under_way and self._answered <= mark:
+                        probe()
+                except TryFailed:
+                    continue
+                finally:
+                    self._probing.release()
+
+    def _heard_since(self, mark: int) -> bool:
+        """Whether a later try has been answered; waits a moment for those that are under way."""
+        with self._changed:
+            if self._answered <= mark and (self._pace.under_way or self._probing.locked()):
+                self._changed.wait(_LOOK)
+            self._refuse()
+            return self._answered > mark
+
     def gave_up(self, game: int) -> None:
         """A decision of this game ended unreachable."""
-        with self._lock:
-            if self._failed_in_a_row:
+        with self._changed:
+            if self._silent_since is not None:
                 self._gave_up.add(game)
 
     def try_again(self) -> None:
         """An outage may be over: send again."""
-        with self._lock:
-            self._failed_in_a_row = 0
+        with self._changed:
+            self._outage, self._silent_since = None, None
 
     @property
     def put_back(self) -> set[int]:
         """Games that gave a decision up within an outage; none without one."""
-        with self._lock:
-            return set(self._gave_up) if self._outage else set()
+        with self._changed:
+            return set(self._gave_up) if self._outage is not None else set()
 
     @property
-    def _open(self) -> bool:
-        return self._opens <= self._clock()
+    def paced(self) -> str | None:
+        """The pace that holds calls back at present, in words; None if none does."""
+        with self._changed:
+            rate = self._pace.per_minute()
+            if rate is None or self._timing.clock() - self._held > _SHOWN:
+                return None
+            by = "by the server" if self._pace.allowances else "as the server takes them"
+            return f"paced at {rate:,.0f} requests/min {by}"
 
-    @property
-    def _outage(self) -> bool:
-        return self._failed_in_a_row == OUTAGE
-
-    def _close_for(self, seconds: float) -> None:
-        with self._lock:
-            self._opens = max(self._opens, self._clock() + seconds)
-
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        while True:
-            while (seconds := self._opens - self._clock()) > 0:
-                self._sleep(seconds, f"for {self.account} (rate limit)")
-            self._slots.acquire()
-            if self._open:
-                break
-            self._slots.release()  # it closed while we stood in line
+    def _take_turn(self, ask: Ask) -> None:
+        """Wait for a slot and for the time of the next try."""
+        if not self._line.acquire(blocking=False):
+            with self._timing.waiting(f"for {self.account} (rate limit)"):
+                self._line.acquire()
         try:
-            yield
+            while True:
+                self._slots.acquire()
+                with self._changed:
+                    try:
+                        self._refuse()
+                        now = self._timing.clock()
+                        seconds = self._pace.wait(now, _costs(ask))
+                        if seconds <= 0:
+                            self._local.sent = self._pace.sent(now)
+                            return
+                        self._held = now
+                    except BaseException:
+                        self._slots.release()
+                        raise
+                self._slots.release()
+                self._timing.sleep(min(seconds, _LOOK), f"for {self.account} (rate limit)")
         finally:
-            self._slots.release()
+            self._line.release()
 
-    def _count(self, failed: bool) -> None:
-        with self._lock:
-            if self._outage:  # it stands until the run has stopped, whoever is still under way
+    def _failed(self, sent: Sent, order: int, error: TryFailed, cap: float) -> None:
+        """A try got no answer, or one that was none of the account's making."""
+        limits = limits_of(error.headers, self._timing.time())
+        with self._changed:
+            now = self._timing.clock()
+            if error.kind not in _SILENT:
+                self._pace.took(sent, limits)
+                self._answers(order)
                 return
-            self._failed_in_a_row = self._failed_in_a_row + 1 if failed else 0
-            if not failed:
-                self._gave_up.clear()
+            if self._silent_since is None:
+                self._silent_since = sent.at
+            if error.kind == "rate_limit":
+                seconds = pause(error, self._pace.refusals + 1, cap, spread=0.5)
+                known = error.retry_after is not None
+                self._pace.refused(sent, now, seconds if known else min(seconds, _PROBES), limits)
+                if (error.retry_after or 0) > self._timing.patience:
+                    self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
+            else:
+                self._pace.ended()
+            if now - self._silent_since >= self._timing.patience:
+                self._stop(f"cannot be reached: no answer for {in_words(now - self._silent_since)}", error)
+            self._changed.notify_all()
+            self._refuse()
 
-    def _refuse_in_an_outage(self) -> None:
-        if self._outage:
-            raise AccountFault(
-                f"{self.account} cannot be reached: {OUTAGE} connection failures, timeouts or server errors in a row; "
-                "check that it is up and that `base_url` is right"
+    def _answers(self, order: int) -> None:
+        self._answered = max(self._answered, order)
+        if self._outage is None:  # it stands until the run has stopped, whoever is still under way
+            self._silent_since = None
+            self._gave_up.clear()
+        self._changed.notify_all()
+
+    def _stop(self, what: str, error: TryFailed) -> None:
+        if self._outage is None:
+            todo = (
+                f"`patience` is {in_words(self._timing.patience)}: check that the server is up, that `base_url` is right "
+                "and what the account may ask, or go on later"
             )
+            told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
+            self._outage = AccountFault(told, brief)
+
+    def _refuse(self) -> None:
+        """Raise what ends all asking, if anything does."""
+        if self._timing.stopped():
+            raise Interrupted("stopped by Ctrl-C")
+        if self._outage is not None:
+            raise AccountFault(str(self._outage), self._outage.brief)
+
+
+def _costs(ask: Ask) -> dict[str, float]:
+    """The tokens of a call as a server may count them beforehand, until it is known how it does."""
+    into, body = len(ask.request.text) / _BYTES, ask.request.body
+    out = next((float(body[name]) for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), 0.0)
+    return {"tokens": into + out, "input-tokens": into, "output-tokens": out}
+
+
+def in_words(seconds: float) -> str:
+    """A length of time: `8 s`, `30 min`, `2.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -8,20 +8,22 @@
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
+from itertools import count
 from shlex import quote
 from threading import Lock
 from typing import cast
 
 from dubito.errors import RunStopped
-from dubito.llm.budget import Budget, Caps, Waiting
+from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
-from dubito.llm.gate import Gate, Sleep, Try
+from dubito.llm.gate import Gate, Timing, Try
+from dubito.llm.preflight import PROBE, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import Attempt, retried
-from dubito.llm.settings import Account, ModelSettings, account_of, is_house, key_of
+from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import Kept, ModelLog, Spend
 
@@ -34,10 +36,7 @@ class Options:
     offline: bool
     suspend: bool  # `provider_errors: suspend`
     house_address: Callable[[Protocol, str], str]  # (api, `house...`) -> base URL of the embedded server
-    sleep: Sleep  # before another try
-    waiting: Waiting
-    clock: Callable[[], float]  # seconds
-    stopped: Callable[[], bool]  # True: ask nothing more
+    timing: Timing
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
 
 
@@ -46,9 +45,10 @@ class Pipeline:
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
         self._log, self._cache, self._options = log, cache, options
-        self.budget = Budget(caps, options.waiting, log.spent())
+        self.budget = Budget(caps, options.timing.waiting, log.spent())
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
-        self._gates: dict[Account, Gate] = {}
+        self._gates: dict[tuple[Account, str | None], Gate] = {}
+        self._probes = count(log.probes(PROBE))
         self._providers: dict[Account, Provider] = {}
         self._lock = Lock()
 
@@ -56,15 +56,36 @@ class Pipeline:
         """A player's way to ask; raises UsageError if its key is not set and calls are allowed."""
         account = account_of(settings)
         options, tariff = self._options, Tariff(price, settings.max_output)
-        gate = self._gates.setdefault(account, Gate(account, options.in_flight, options.sleep, options.clock))
+        gate = self._gate(account, settings.model)
         if options.offline:
             live: Attempt = self._refused_offline
         else:
             logged = self._logged(self._provider(account, name), account, settings, tariff)
             sent = gate.behind(logged, settings.retry_after_cap)
             tried = gate.around(self.budget.around(sent, tariff))
-            live = retried(tried, settings, gate, options.sleep, self._tries, options.suspend)
+            live = retried(
+                tried,
+                settings,
+                gate,
+                options.timing.sleep,
+                probe=None if options.suspend else lambda: tried(probe_of(name, settings, next(self._probes)), 1),
+                made=self._tries,
+                suspend=options.suspend,
+            )
         return self._taped(self._cached(live, account), account)
+
+    def _gate(self, account: Account, model: str) -> Gate:
+        with self._lock:
+            key = (account, model if has_limits_by_model(account) else None)
+            if key not in self._gates:
+                self._gates[key] = Gate(account, self._options.in_flight, self._options.timing)
+            return self._gates[key]
+
+    @property
+    def paced(self) -> list[str]:
+        """The paces that hold calls back at present, in words."""
+        with self._lock:
+            return [paced for gate in self._gates.values() if (paced := gate.paced) is not None]
 
     @property
     def put_back(self) -> set[int]:
@@ -107,16 +128,16 @@ class Pipeline:
 
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), tariff.worst(ask.request)
-            start = self._options.clock()
+            start = self._options.timing.clock()
             self._log.try_opens(key, ask.place.player, str(account), worst, priced=tariff.price is not None)
             try:
                 received = provider(ask, number, settings.deadline)
             except TryFailed as error:
                 used = worst if error.billed else Spend(calls=1)
-                self._log.try_failed(key, error.kind, str(error), used, self._options.clock() - start)
+                self._log.try_failed(key, error.kind, str(error), used, self._options.timing.clock() - start)
                 raise
             except AccountFault as error:
-                self._log.try_failed(key, "account", str(error), Spend(calls=1), self._options.clock() - start)
+                self._log.try_failed(key, "account", str(error), Spend(calls=1), self._options.timing.clock() - start)
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, tariff.price
@@ -129,7 +150,7 @@ class Pipeline:
                 usage=astuple(usage) if usage else None,
                 spent=used,
                 saved=price.saved(usage) if usage and price else 0,
-                seconds=self._options.clock() - start,
+                seconds=self._options.timing.clock() - start,
                 beyond=beyond(used, worst),
             )
             return reply
@@ -146,7 +167,7 @@ class Pipeline:
 
     def _taped(self, inner: Attempt, account: Account) -> Attempt:
         def taped(ask: Ask) -> Reply:
-            if self._options.stopped():
+            if self._options.timing.stopped():
                 raise Interrupted("stopped by Ctrl-C")
             if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
@@ -175,7 +196,7 @@ class Pipeline:
                 draw=ask.draw,
                 reply=reply.digest if reply else None,
                 raw=reply.received.raw if reply else None,
-                cause=cause if ask.place.game >= 0 else None,  # a preflight without a reply is made again
+                cause=cause if ask.place.in_game else None,  # a preflight without a reply is made again
                 origin=reply.origin if reply else "live",
                 usage=astuple(reply.usage) if reply and reply.usage else None,
             )

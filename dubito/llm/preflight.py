@@ -11,9 +11,10 @@ from dubito.llm.failures import AccountFault, AttemptFailed, Suspended
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import Attempt
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Ask, Place
+from dubito.llm.wire import Ask, Place, Request
 
 GAME: Final = -1  # the place of a preflight: before all games
+PROBE: Final = -2  # and that of a probe, which asks whether an account answers at all
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 
@@ -23,11 +24,20 @@ def preflight(name: str, number: int, settings: ModelSettings, fields: tuple[Fie
 
     Players that are asked in the same way at the same server share one call: the cache answers the others.
     """
-    exchange = Exchange(_SYSTEM, _USER, form_of(fields, "C").schema)
-    request = build_request(settings, exchange, "dubito-preflight")
     place = Place(name, GAME, GAME, number, 0, 0, "preflight")
     try:
-        ask(Ask(request, "preflight", place))
+        ask(Ask(_request(settings, fields), "preflight", place))
     except (AttemptFailed, Suspended) as error:
         setting = "max_output" if isinstance(error, AttemptFailed) and error.cause == "too_long" else "base_url"
         raise AccountFault(f"the preflight of {name} got no reply ({error}); check `{setting}` in its entry") from None
+
+
+def probe_of(name: str, settings: ModelSettings, number: int) -> Ask:
+    """The same question as a sign of life: the run's probe of that number, in this player's name."""
+    place = Place(name, PROBE, PROBE, 0, number, 0, "probe")
+    return Ask(_request(settings, ("answer",)), "probe", place)
+
+
+def _request(settings: ModelSettings, fields: tuple[Field, ...]) -> Request:
+    exchange = Exchange(_SYSTEM, _USER, form_of(fields, "C").schema)
+    return build_request(settings, exchange, "dubito-preflight")

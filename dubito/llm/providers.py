@@ -76,14 +76,20 @@ class Provider:
                     options={"headers": headers, "timeout": deadline},
                 )
             except self._errors.APIStatusError as error:
-                raise self._status(error.response, ask) from None
+                failure = self._status(error.response, ask)
+                if isinstance(failure, TryFailed):
+                    failure.headers = self._kept(error.response.headers)
+                raise failure from None
             except self._errors.APIConnectionError as error:
                 raise self._lost(error, bound.passed, deadline) from None
             except UnicodeEncodeError:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
         raw = self._without_key(response.content.decode("utf-8", "replace"))
-        kept = {name: self._without_key(value) for name, value in _kept(response.headers).items()}
-        return Received(response.status_code, raw, kept)
+        return Received(response.status_code, raw, self._kept(response.headers))
+
+    def _kept(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers that may be kept, without the key."""
+        return {name: self._without_key(value) for name, value in _kept(headers).items()}
 
     def close(self) -> None:
         """Close the connections, if any were made."""

@@ -1,17 +1,23 @@
-"""Trying again: one owner of retries, a number of tries and full-jitter backoff, so that it repeats."""
+"""Trying again: one owner of retries, a number of tries and full-jitter backoff, so that it repeats.
 
-from collections.abc import Callable
+A rate limit uses up no try: it is the gate that waits, for the whole account. Behind the second failure in a row
+another try has to wait until the account has answered somebody: so an outage uses up no tries either, and a decision
+is unreachable only where its own calls fail again and again while others succeed.
+"""
+
+from collections.abc import Callable, Iterator
 from itertools import count
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from dubito.llm.backoff import pause
-from dubito.llm.failures import AttemptFailed, Suspended, TryFailed
+from dubito.llm.failures import AttemptFailed, Cause, Suspended, TryFailed
 from dubito.llm.gate import Gate, Sleep, Try
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
+_ALONE = 2  # failures in a row from which others have to succeed before another try
 
 Attempt = Callable[[Ask], Reply]
 
@@ -21,23 +27,27 @@ def retried(
     settings: ModelSettings,
     gate: Gate,
     sleep: Sleep,
+    *,
+    probe: Callable[[], object] | None,
     made: Callable[[Ask], int] = lambda ask: 0,
     suspend: bool = False,
 ) -> Attempt:
     """Up to `tries` tries of one attempt; raises AttemptFailed when they are used up or cannot help.
 
-    `made`: how many tries of an attempt there were before; their numbers go on. With `suspend`, that nobody can be
-    reached is no cause of a fallback: it raises Suspended.
+    `probe` asks the account for a sign of life, None: nobody waits for one. `made`: how many tries of an attempt there
+    were before; their numbers go on. With `suspend`, that nobody can be reached is no cause of a fallback: it raises
+    Suspended.
     """
-    retrying = _retrying(settings, gate, sleep)
+    retrying = _retrying(settings, gate, sleep, probe)
 
     def attempt(ask: Ask) -> Reply:
         numbers = count(made(ask) + 1)
         try:
-            return retrying(lambda: inner(ask, next(numbers)))
+            return retrying(_paced, inner, ask, numbers)
         except TryFailed as error:
-            if error.kind == "too_long":
-                raise AttemptFailed("too_long", error.reason) from None
+            cause = _cause_of(error)
+            if cause != "unreachable":
+                raise AttemptFailed(cause, error.reason) from None
             if suspend:
                 nobody = f"for {gate.account}, which cannot be reached"
                 raise Suspended(f"{nobody} ({error.reason})", f"{nobody} ({error.brief})") from None
@@ -47,22 +57,34 @@ def retried(
     return attempt
 
 
-def _retrying(settings: ModelSettings, gate: Gate, sleep: Sleep) -> Retrying:
-    """How often, and how long to wait. After a rate limit it is the gate that waits, for the whole account."""
+def _paced(inner: Try, ask: Ask, numbers: Iterator[int]) -> Reply:
+    """One try that is no rate limit."""
+    while True:
+        try:
+            return inner(ask, next(numbers))
+        except TryFailed as error:
+            if error.kind != "rate_limit":
+                raise
 
+
+def _cause_of(error: TryFailed) -> Cause:
+    return error.kind if error.kind in ("too_long", "refused") else "unreachable"
+
+
+def _retrying(settings: ModelSettings, gate: Gate, sleep: Sleep, probe: Callable[[], object] | None) -> Retrying:
     def wait(state: RetryCallState) -> float:
-        error = _failure(state)
-        return pause(error, state.attempt_number, settings.retry_after_cap) if error.kind in _WHY else 0
+        return pause(_failure(state), state.attempt_number, settings.retry_after_cap)
 
     def rest(state: RetryCallState) -> None:
-        error = _failure(state)
-        if error.kind in _WHY:
-            sleep(state.upcoming_sleep, f"for {gate.account} ({_WHY[error.kind]})")
+        sleep(state.upcoming_sleep, f"for {gate.account} ({_WHY[_failure(state).kind]})")
+        ask: Ask = state.args[1]
+        if probe is not None and state.attempt_number >= _ALONE and ask.place.in_game:
+            gate.sign_of_life(probe)
 
     return Retrying(
         stop=stop_after_attempt(settings.tries),
         wait=wait,
-        retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and error.kind != "too_long"),
+        retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and _cause_of(error) == "unreachable"),
         before_sleep=rest,
         sleep=lambda seconds: None,  # it has been slept: tenacity's own would not say for whom and why
         reraise=True,

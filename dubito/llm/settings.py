@@ -151,6 +151,11 @@ def asks_provider(settings: ModelSettings) -> bool:
     return settings.base_url is None or settings.base_url.rstrip("/") == _PROVIDERS[settings.api][1]
 
 
+def has_limits_by_model(account: Account) -> bool:
+    """Whether each model has rate limits of its own there, as OpenAI and Anthropic say of theirs."""
+    return any(account.server == address for _, address in _PROVIDERS.values())
+
+
 def is_loopback(server: str) -> bool:
     """Whether a server is on this very machine."""
     if is_house(server):

@@ -97,6 +97,11 @@ class Place:
         """Under which the run's log keeps the attempt."""
         return (self.game, self.seat, self.decision, self.attempt)
 
+    @property
+    def in_game(self) -> bool:
+        """Whether it is a question of a game: not a preflight, nor a probe."""
+        return self.game >= 0
+
     def __str__(self) -> str:
         return f"{self.player}, game {self.game}, node {self.node} (decision {self.decision})"
 

@@ -189,6 +189,11 @@ class ModelLog:
         )
         return int(last)
 
+    def probes(self, game: int) -> int:
+        """How many calls there were outside of any game, under this number of a game."""
+        ((last,),) = self._db.read("SELECT coalesce(max(decision), -1) FROM tries WHERE game = ?", (game,))
+        return int(last) + 1
+
     def reopen(self, games: Collection[int]) -> None:
         """Put these games back: nothing of them is decided, all is asked anew (what was replied is in the cache).
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Journal, ModelPlayer
+from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.settings import check_settings
 from dubito.llm.wire import Place, Protocol
@@ -50,10 +51,7 @@ class Desk:
             offline=False,
             suspend=False,
             house_address=address,
-            sleep=self.clock.sleep,
-            waiting=lambda why: nullcontext(),
-            clock=self.clock,
-            stopped=lambda: False,
+            timing=Timing(PATIENCE, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
         )
         self._pipeline = Pipeline(self._log, ReplyCache(folder / "cache"), Caps(), options)
         self._decisions = 0

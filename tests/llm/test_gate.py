@@ -1,16 +1,17 @@
-"""The gate of an account over scripted tries: how many at once, how long none at all, and when it is an outage."""
+"""The gate of an account over scripted tries: how many at once, how long none at all, when it is an outage."""
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault, AttemptFailed, Kind, TryFailed
-from dubito.llm.gate import OUTAGE, Gate, Try
+from dubito.llm.failures import AccountFault, Interrupted, Kind, TryFailed
+from dubito.llm.gate import PATIENCE, Gate, Sleep, Timing, Try
 from dubito.llm.prices import Tariff
 from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account
@@ -22,9 +23,18 @@ ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
 OTHER = Account("responses", "http://127.0.0.1:1/v1", "ANOTHER_KEY")
 
 
-def new_gate(limit: int = 1, clock: Clock | None = None, account: Account = ACCOUNT) -> Gate:
-    clock = clock or Clock()
-    return Gate(account, limit, clock.sleep, clock)
+def timing(clock: Clock, patience: float = PATIENCE, sleep: Sleep | None = None) -> Timing:
+    return Timing(patience, sleep or clock.sleep, lambda why: nullcontext(), clock, lambda: False)
+
+
+def new_gate(
+    limit: int = 1, clock: Clock | None = None, account: Account = ACCOUNT, patience: float = PATIENCE
+) -> Gate:
+    return Gate(account, limit, timing(clock or Clock(), patience))
+
+
+def limited(seconds: float) -> TryFailed:
+    return TryFailed("rate_limit", "slowly", seconds)
 
 
 def times(kind: Kind, number: int) -> list[Outcome]:
@@ -49,54 +59,85 @@ def fail(times: int, call: Callable[[], Reply]) -> None:
             call()
 
 
-@pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
-def test_twenty_failures_in_a_row_are_an_outage(kind: Kind) -> None:
-    assert OUTAGE == 20
-    call = gated(new_gate(), *[kind] * 20)
-    fail(19, call)
-    with pytest.raises(AccountFault, match=r"cannot be reached: 20 connection failures.*`base_url`"):
-        call()
+KINDS: list[Kind] = ["rate_limit", "server", "connection", "deadline"]
 
 
-def test_an_outage_stands_and_lets_no_try_through() -> None:
-    script = Script(*times("server", 20))
-    one = through(new_gate(), script)
-    fail(19, lambda: one(ask(), 1))
+def failing(gate: Gate, clock: Clock, kind: Kind, seconds: float, every: float = 60.0) -> None:
+    """So long each try of an account fails; one is made now and then."""
+    call, end = gated(gate, *times(kind, 1000)), clock.now + seconds
+    while clock.now < end:
+        fail(1, call)
+        clock.now += every
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_account_that_is_silent_for_longer_than_patience_stops_all(kind: Kind) -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=1800)
+    failing(gate, clock, kind, 1790)
+    clock.now += 60
+    for _ in range(2):
+        with pytest.raises(AccountFault, match=r"cannot be reached: no answer for 3\d min \(the last: a .* failure\)"):
+            gated(gate, kind)()
+    script = Script()
+    with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`"):
+        through(gate, script)(ask(), 1)
+    assert script.numbers == [], "nothing more is sent"
+
+
+@pytest.mark.parametrize("end", [None, "refused", "too_long"])
+def test_any_answer_ends_the_silence(end: Kind | None) -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
     for _ in range(3):
-        with pytest.raises(AccountFault):
-            one(ask(), 1)
-    assert len(script.numbers) == 20
+        failing(gate, clock, "server", 90, every=10)
+        if end is None:
+            assert gated(gate)().text
+        else:
+            fail(1, gated(gate, end))
+    failing(gate, clock, "connection", 90, every=10)
+    assert gated(gate)().text
 
 
-@pytest.mark.parametrize("end", [None, "rate_limit", "too_long"])
-def test_any_other_answer_ends_the_row(end: Kind | None) -> None:
-    call = gated(new_gate(), *times("server", 19), end, *times("connection", 19))
-    fail(19, call)
-    if end is None:
-        assert call().text
+def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    assert gated(gate)().text
+    clock.now += 10_000
+    fail(1, gated(gate, "server"))
+    assert gated(gate)().text
+
+
+@pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
+def test_a_server_that_asks_for_more_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
+    gate = new_gate(patience=100)
+    call = gated(gate, limited(seconds))
+    if stops:
+        with pytest.raises(AccountFault, match=r"asks to wait .*`patience` is 100 s"):
+            call()
     else:
         fail(1, call)
-    fail(19, call)
+
+
+def test_twenty_failures_in_a_row_are_no_outage() -> None:
+    call = gated(new_gate(), *times("server", 200))
+    fail(200, call)
     assert call().text
 
 
-def test_rate_limits_are_no_outage() -> None:
-    call = gated(new_gate(), *times("rate_limit", 50))
-    fail(50, call)
-    assert call().text
-
-
-def test_games_that_gave_up_within_the_row_are_put_back() -> None:
-    gate = new_gate()
-    call = gated(gate, "server", None, *times("server", 20))
-    gate.gave_up(1)
+def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    call = gated(gate, "server", None, *times("server", 2))
     fail(1, call)
     gate.gave_up(2)
-    assert gate.put_back == set(), "a row is no outage yet"
+    assert gate.put_back == set(), "silence is no outage yet"
     call()
-    fail(19, call)
+    gate.gave_up(1)
+    fail(1, call)
     gate.gave_up(3)
     gate.gave_up(4)
+    clock.now += 200
     with pytest.raises(AccountFault):
         call()
     assert gate.put_back == {3, 4}
@@ -104,7 +145,8 @@ def test_games_that_gave_up_within_the_row_are_put_back() -> None:
 
 def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
     """One try is under way when the outage is found; its answer does not end it."""
-    gate = new_gate(2)
+    clock = Clock()
+    gate = new_gate(2, clock, patience=100)
     under_way, go_on = threading.Event(), threading.Event()
 
     def slow(ask: Ask, number: int) -> Reply:
@@ -115,16 +157,97 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(through(gate, slow), ask(), 1)
         assert under_way.wait(20)
-        call = gated(gate, *times("server", 20))
-        fail(19, call)
+        fail(1, gated(gate, "server"))
         gate.gave_up(5)
+        clock.now += 200
         with pytest.raises(AccountFault):
-            call()
+            gated(gate, "server")()
         go_on.set()
         assert late.result(20).text
     assert gate.put_back == {5}
     with pytest.raises(AccountFault):
+        gated(gate)()
+
+
+def test_an_outage_that_may_be_over_is_tried_again() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    failing(gate, clock, "server", 90, every=50)
+    with pytest.raises(AccountFault):
+        gated(gate, "server")()
+    gate.try_again()
+    fail(1, gated(gate, "server"))
+    assert gated(gate)().text
+
+
+def test_a_sign_of_life_is_anybody_s_answer() -> None:
+    gate = new_gate(4)
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def slow(ask: Ask, number: int) -> Reply:
+        under_way.set()
+        assert go_on.wait(20)
+        return reply()
+
+    with ThreadPoolExecutor(3) as pool:
+        early = pool.submit(through(gate, slow), ask(1), 1)
+        assert under_way.wait(20)
+        waits = pool.submit(gate.sign_of_life, lambda: pytest.fail("somebody else asks"))
+        under_way.clear()
+        later = pool.submit(through(gate, slow), ask(2), 1)
+        assert under_way.wait(20)
+        assert not waits.done()
+        go_on.set()
+        assert early.result(20).text
+        assert later.result(20).text
+        waits.result(20)
+
+
+def test_where_nobody_asks_a_probe_does_until_it_is_answered() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock)
+    probes = gated(gate, "server", "connection", "rate_limit", None)
+    gate.sign_of_life(probes)
+    assert len(clock.slept) >= 4
+    assert f"for {ACCOUNT} (no answer)" in clock.whys
+
+
+def test_patience_ends_probing_too() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock, patience=100)
+    fail(1, gated(gate, "server"))
+    with pytest.raises(AccountFault, match="cannot be reached"):
+        gate.sign_of_life(gated(gate, *times("server", 1000)))
+
+
+def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
+    clock, stop = Clock(), threading.Event()
+
+    def sleep(seconds: float, why: str) -> None:
+        stop.set()
+        clock.sleep(seconds, why)
+
+    gate = Gate(ACCOUNT, 1, Timing(1800, sleep, lambda why: nullcontext(), clock, stop.is_set))
+    fail(1, gated(gate, limited(60)))
+    with pytest.raises(Interrupted):
+        gated(gate)()
+    assert clock.now < 60, "at once, not when the wait were over"
+
+
+def test_the_pace_is_said_while_it_holds_calls_back() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock)
+    told = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}
+    answer = replace(reply(), received=replace(reply().received, headers=told))
+    call = gated(gate, answer, answer, answer)
+    call()
+    assert gate.paced is None, "nothing had to wait"
+    for _ in range(2):
         call()
+    assert gate.paced == "paced at 480 requests/min by the server"
+    assert f"for {ACCOUNT} (rate limit)" in clock.whys
+    clock.now += 61
+    assert gate.paced is None
 
 
 def test_no_more_tries_than_slots_at_once() -> None:
@@ -148,7 +271,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
     assert most == 3
 
 
-@pytest.mark.parametrize("kind", ["server", "connection", "deadline", "rate_limit"])
+@pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_a_sleeping_try_holds_no_slot(kind: Kind) -> None:
     """With a single slot, another attempt is sent while the first one waits before its second try."""
     clock, heard = Clock(), list[int]()
@@ -160,8 +283,8 @@ def test_a_sleeping_try_holds_no_slot(kind: Kind) -> None:
                 assert pool.submit(through(gate, Script()), ask(2), 1).result(20).text
         clock.sleep(seconds, why)
 
-    gate = Gate(ACCOUNT, 1, sleep, clock)
-    first = retried(through(gate, Script(kind)), settings(), gate, sleep)
+    gate = Gate(ACCOUNT, 1, timing(clock, sleep=sleep))
+    first = retried(through(gate, Script(kind)), settings(), gate, sleep, probe=None)
     assert first(ask(1)).text
     assert heard == [2]
 
@@ -187,27 +310,22 @@ class Timed(Script):
         return super().__call__(ask, number)
 
 
-def limited(seconds: float) -> TryFailed:
-    return TryFailed("rate_limit", "slowly", seconds)
-
-
 def attempts(clock: Clock, gate: Gate, script: Script, **changes: Any) -> Attempt:
     how = settings(**changes)
-    return retried(through(gate, script, how.retry_after_cap), how, gate, clock.sleep)
+    return retried(through(gate, script, how.retry_after_cap), how, gate, clock.sleep, probe=None)
 
 
 def test_one_rate_limit_stops_the_other_calls_of_the_account_for_that_long() -> None:
     clock = Clock()
     gate, elsewhere = new_gate(4, clock), new_gate(4, clock, OTHER)
     first, second, third = Timed(clock, limited(7)), Timed(clock), Timed(clock)
-    with pytest.raises(AttemptFailed):
-        attempts(clock, gate, first, tries=1)(ask(1))
+    fail(1, lambda: through(gate, first)(ask(1), 1))
     attempts(clock, elsewhere, third)(ask(3))
     assert (third.sent, clock.slept) == ([0.0], []), "another account"
     attempts(clock, gate, second)(ask(2))
-    assert (first.sent, second.sent, clock.slept) == ([0.0], [7.0], [7.0])
+    assert (first.sent, second.sent) == ([0.0], [7.0])
     attempts(clock, gate, second)(ask(2))
-    assert second.sent == [7.0, 7.0], "when it is over it is over"
+    assert second.sent[1] < 8, "when it is over it is over"
 
 
 def test_a_rate_limited_call_waits_like_the_others() -> None:
@@ -237,8 +355,7 @@ def test_the_longest_wait_counts() -> None:
 def test_a_wait_of_a_whole_account_is_capped_by_the_player() -> None:
     clock = Clock()
     gate, second = new_gate(4, clock), Timed(clock)
-    with pytest.raises(AttemptFailed):
-        attempts(clock, gate, Timed(clock, limited(7200)), tries=1, retry_after_cap=11)(ask(1))
+    fail(1, lambda: through(gate, Timed(clock, limited(1200)), cap=11)(ask(1), 1))
     attempts(clock, gate, second)(ask(2))
     assert second.sent == [11.0]
 
@@ -246,8 +363,7 @@ def test_a_wait_of_a_whole_account_is_capped_by_the_player() -> None:
 def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
     clock = Clock()
     gate, second = new_gate(4, clock), Timed(clock)
-    with pytest.raises(AttemptFailed):
-        attempts(clock, gate, Timed(clock, "rate_limit"), tries=1)(ask(1))
+    fail(1, lambda: through(gate, Timed(clock, "rate_limit"))(ask(1), 1))
     attempts(clock, gate, second)(ask(2))
     assert 0 < second.sent[0] <= 0.5
 
@@ -256,42 +372,26 @@ def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
 def test_other_failures_slow_nobody_else(kind: Kind) -> None:
     clock = Clock()
     gate, second = new_gate(4, clock), Timed(clock)
-    with pytest.raises(AttemptFailed):
-        attempts(clock, gate, Timed(clock, TryFailed(kind, "slowly", 7)), tries=1)(ask(1))
+    fail(1, lambda: through(gate, Timed(clock, TryFailed(kind, "slowly", 7)))(ask(1), 1))
     attempts(clock, gate, second)(ask(2))
     assert second.sent == [0.0]
 
 
-class Told(Clock):
-    """A clock that says when another thread than its maker's has looked at it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looked = threading.Event()
-        self._mine = threading.get_ident()
-
-    def __call__(self) -> float:
-        if threading.get_ident() != self._mine:
-            self.looked.set()
-        return self.now
-
-
 def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
     """The only slot is taken while the other stands in line for it; then a rate limit closes the gate."""
-    clock = Told()
+    clock = Clock()
     gate, second = new_gate(1, clock), Timed(clock)
     with ThreadPoolExecutor(1) as pool:
 
         def first(asked: Ask, number: int) -> Reply:
             late.append(pool.submit(attempts(clock, gate, second), ask(2)))
-            assert clock.looked.wait(20), "it found the gate open, and has only the slot to wait for"
             raise limited(5)
 
         late = list[Future[Reply]]()
         with pytest.raises(TryFailed):
             through(gate, first)(ask(1), 1)
         assert late[0].result(20).text
-    assert (second.sent, clock.slept) == ([5.0], [5.0])
+    assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
 
 class Narrow:
@@ -333,7 +433,7 @@ def test_a_call_that_waited_for_the_budget_goes_back_when_the_gate_closes() -> N
     clock = Clock()
     narrow, second = Narrow(new_gate(2, clock)), Timed(clock)
     assert in_turn(narrow, limited(5), second).result().text
-    assert (second.sent, clock.slept) == ([5.0], [5.0])
+    assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
 
 def test_a_call_that_waits_for_the_gate_keeps_nothing_of_the_budget() -> None:
@@ -343,17 +443,19 @@ def test_a_call_that_waits_for_the_gate_keeps_nothing_of_the_budget() -> None:
         held.append(narrow.budget.reserved)
         clock.sleep(seconds, why)
 
-    narrow = Narrow(Gate(ACCOUNT, 2, sleep, clock))
+    narrow = Narrow(Gate(ACCOUNT, 2, timing(clock, sleep=sleep)))
     script = Script()
     assert in_turn(narrow, limited(5), script).result().text
-    assert held == [Spend()]
+    assert set(held) == {Spend()}
     assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), "and what was not sent costs nothing"
 
 
 def test_a_call_that_waited_for_the_budget_is_not_sent_into_an_outage() -> None:
-    gate, script = new_gate(2), Script()
-    fail(19, gated(gate, *times("server", 19)))
+    clock = Clock()
+    gate, script = new_gate(2, clock, patience=100), Script()
+    fail(1, gated(gate, "server"))
     narrow = Narrow(gate)
+    clock.now += 200
     error = in_turn(narrow, TryFailed("server", "broken"), script).exception()
     assert isinstance(error, AccountFault)
     assert (script.numbers, narrow.budget.spent) == ([], Spend(1))

@@ -1,5 +1,6 @@
 """Retry over scripted tries: how often, how long, and when it is over."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,17 +11,21 @@ from dubito.llm.retry import retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
 from tests.llm.kit import Clock, Script, ask, reply, settings
+from tests.llm.test_gate import timing
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
-KINDS: list[Kind] = ["rate_limit", "server", "connection", "deadline"]
+KINDS: list[Kind] = ["server", "connection", "deadline"]
 
 
-def attempt(script: Try, clock: Clock | None = None, **changes: Any) -> Reply:
+def attempt(
+    script: Try, clock: Clock | None = None, probe: Callable[[], object] | None = None, **changes: Any
+) -> Reply:
     """One attempt of a player with these settings."""
     clock = clock or Clock()
-    gate = Gate(ACCOUNT, 1, clock.sleep, clock)
+    gate = Gate(ACCOUNT, 1, timing(clock))
     how = settings(**changes)
-    return retried(gate.around(gate.behind(script, how.retry_after_cap)), how, gate, clock.sleep)(ask())
+    tried = gate.around(gate.behind(script, how.retry_after_cap))
+    return retried(tried, how, gate, clock.sleep, probe=probe)(ask())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,11 +47,40 @@ def test_the_number_of_tries_is_the_players(kind: Kind, tries: int) -> None:
     assert (failed.value.cause, failed.value.detail) == ("unreachable", f"{tries} tries, the last: a {kind} failure")
 
 
-def test_too_long_is_not_tried_again() -> None:
-    script = Script("too_long")
+@pytest.mark.parametrize("kind", ["too_long", "refused"])
+def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: Kind) -> None:
+    script = Script(kind)
     with pytest.raises(AttemptFailed) as failed:
         attempt(script)
-    assert (failed.value.cause, script.numbers) == ("too_long", [1])
+    assert (failed.value.cause, script.numbers) == (kind, [1])
+
+
+@pytest.mark.parametrize("tries", [1, 2, 5])
+def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
+    script = Script(*["rate_limit"] * 40, *["server"] * (tries - 1))
+    assert attempt(script, tries=tries).text == reply().text
+    assert script.numbers == list(range(1, 41 + tries)), "each has a number of its own"
+
+
+def test_from_the_second_failure_in_a_row_on_somebody_has_to_be_answered_first() -> None:
+    probed, script = list[int](), Script(*["server"] * 4)
+    gate = Gate(ACCOUNT, 1, timing(Clock()))
+    tried = gate.around(gate.behind(script, 60))
+
+    def probe() -> None:
+        probed.append(len(script.numbers))
+        gate.around(gate.behind(Script(), 60))(ask(), 1)
+
+    assert retried(tried, settings(), gate, Clock().sleep, probe=probe)(ask()).text
+    assert probed == [2, 3, 4], "behind the second, the third and the fourth try"
+
+
+def test_a_preflight_waits_for_nobody() -> None:
+    script = Script(*["server"] * 4)
+    gate = Gate(ACCOUNT, 1, timing(Clock()))
+    before_all = ask(game=-1)
+    once = retried(script, settings(), gate, Clock().sleep, probe=lambda: pytest.fail("it is the first to ask"))
+    assert once(before_all).text
 
 
 def test_a_fault_of_the_account_is_not_tried_again() -> None:
@@ -64,7 +98,7 @@ def test_an_exception_of_another_kind_passes() -> None:
         attempt(broken)
 
 
-@pytest.mark.parametrize("kind", ["rate_limit", "server"])
+@pytest.mark.parametrize("kind", ["server"])
 def test_retry_after_is_obeyed_up_to_the_cap(kind: Kind) -> None:
     seconds = [0.001, 1.5, 60.0, 7200.0, 1e300]
     script, clock = Script(*(TryFailed(kind, "slowly", after) for after in seconds)), Clock()
@@ -72,7 +106,7 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: Kind) -> None:
     assert clock.slept == pytest.approx([0.001, 1.5, 20.0, 20.0, 20.0])
 
 
-@pytest.mark.parametrize("kind", ["rate_limit", "server"])
+@pytest.mark.parametrize("kind", ["server"])
 def test_a_server_that_asks_for_no_wait_gets_none(kind: Kind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
@@ -94,4 +128,4 @@ def test_a_wait_says_for_whom_and_why() -> None:
     clock = Clock()
     attempt(Script("rate_limit", "server", "connection", "deadline"), clock)
     reasons = ["rate limit", "server errors", "no connection", "deadline passed"]
-    assert clock.whys == [f"for http://127.0.0.1:1/v1 (SOME_KEY) ({reason})" for reason in reasons]
+    assert list(dict.fromkeys(clock.whys)) == [f"for http://127.0.0.1:1/v1 (SOME_KEY) ({reason})" for reason in reasons]

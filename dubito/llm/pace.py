@@ -1,0 +1,327 @@
+"""How fast an account may be asked: by what its server says in headers, else by what it takes.
+
+State only: every method is told what time it is, in seconds of any clock; nothing here sleeps, and nothing is shared
+between threads (the gate sees to both).
+
+Three things bound the next call, and the slowest counts. After a rate limit, and at the start, a *window* of calls
+under way opens with one probe (at the start, with a few) and doubles as long as none is refused. Where headers tell,
+each of the server's *allowances* (requests, tokens) is followed call by call. Where they do not, or not all, the
+*climb* finds the rate: what was taken between two rate limits, over the time between them, is what the server allows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from dubito.llm.rate_headers import Limit
+
+MARGIN: Final = 0.96  # of what a server allows: clocks, orders of arrival and rounded headers differ
+_MINUTE: Final = 60.0
+_FEW: Final = 8  # calls that are under way at the start before any is known to be taken
+_GROWS: Final = 0.25  # seconds after which a full window grows: a refusal comes back sooner than an answer
+_ROUND: Final = 20  # calls from which a share of refusals is worth looking at
+_SLOWEST: Final = 0.2  # calls per second
+_HELD: Final = 5000  # calls for which a rate that was found is kept, at the most
+_OPEN: Final = 1024  # calls: what lets so many go lets all go
+_DEAF: Final = 200  # calls for which refusals that no slower pace prevents are put up with
+
+
+@dataclass(slots=True)
+class Allowance:
+    """One of a server's limits, as its headers tell it: a bucket that refills all the time, or a fixed window.
+
+    Its level is reckoned call by call and put right by each answer, which says what was left when its call came in.
+    Bucket or window shows in the instant at which all is there again: each call puts that of a bucket off by the time
+    one call takes to refill, and that of a window not at all.
+    """
+
+    cost: float = 1.0  # of a call; of tokens it is learned from what remains
+    learns: bool = False
+    rate: float = 0.0  # refilled per second
+    level: float = inf
+    capacity: float = 0.0
+    fixed: bool = False
+    resets: float = inf  # a window: when
+    whole: float = 0.0
+    stamp: float = 0.0
+    put_right: float = 0.0  # all corrections so far
+    stretch: tuple[int, float, Limit] | None = (
+        None  # where measuring began: number and time of a call, what it was told
+    )
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next call may be sent."""
+        self._refill(now)
+        short = self.cost - self.level
+        if short <= 0:
+            return 0.0
+        return max(0.0, self.resets - now) if self.fixed else short / (MARGIN * self.rate)
+
+    def sent(self) -> tuple[float, float]:
+        """A call goes out; what is reckoned to be left behind it, for `told`."""
+        self.level -= self.cost
+        return self.level, self.put_right
+
+    def told(self, number: int, at: float, reckoned: tuple[float, float] | None, limit: Limit) -> None:
+        """The answer to a call sent `at` that time, behind which so much was reckoned to be left."""
+        if self.whole != limit.limit:
+            self.whole, self.rate, self.stretch = limit.limit, limit.limit / _MINUTE, None  # a minute is the usual
+        self.capacity = max(self.capacity, limit.remaining)
+        if self.fixed and limit.reset is not None:
+            self.resets = max(at + limit.reset, self.resets if self.resets < inf else 0.0)
+        if reckoned is None or self.level == inf:
+            self.level, self.stamp = limit.remaining, max(at, self.stamp)
+        else:
+            left, put_right = reckoned
+            wrong = limit.remaining - (left + self.put_right - put_right)
+            self.level += wrong
+            self.put_right += wrong
+        if self.stretch is None:
+            self.stretch = (number, at, limit)
+        elif number - self.stretch[0] >= _ROUND // 2:
+            self._measure(*self.stretch, number, at, limit)
+            self.stretch = (number, at, limit)
+
+    def _refill(self, now: float) -> None:
+        if self.fixed:
+            if now >= self.resets:
+                self.level, self.resets = self.whole, inf
+        elif self.level < inf:
+            self.level = min(max(self.capacity, self.cost), self.level + MARGIN * self.rate * (now - self.stamp))
+        self.stamp = now
+
+    def _measure(self, number: int, at: float, before: Limit, now_number: int, now_at: float, after: Limit) -> None:
+        calls, seconds = now_number - number, now_at - at
+        if self.learns:
+            used = before.remaining - after.remaining + min(self.rate * seconds, self.capacity - after.remaining)
+            self.cost = max(1.0, used / calls)
+        if before.reset is None or after.reset is None:
+            return
+        shift = (now_at + after.reset) - (at + before.reset)
+        usual = self.whole / _MINUTE
+        if abs(shift) < 0.1 * min(calls * self.cost / usual, before.reset):
+            self.fixed, self.resets = True, now_at + after.reset
+        elif max(before.remaining, after.remaining) < 0.7 * self.capacity:  # a full bucket refills no more
+            measured = calls * self.cost / shift if shift > 0 else usual
+            self.fixed = self.fixed and shift <= 0
+            self.rate = usual if 0.7 < measured / usual < 1.4 else measured
+
+
+@dataclass(slots=True)
+class Climb:
+    """The rate that a server takes, found from its refusals alone.
+
+    A refusal comes back at once and an answer late, so that whatever was sent and not refused counts as taken.
+    """
+
+    rate: float = inf  # calls per second
+    burst: float = float(_FEW)  # calls that may catch up after a pause
+    good: float | None = None  # the highest rate, below today's, at which a round passed
+    step: float = 0.5
+    hold: int = 0  # calls before the next rise
+    deaf: int = 0  # calls for which refusals change nothing
+    before: tuple[float, float | None] | None = None  # the rate before the last cuts, and the share refused then
+    level: float = 0.0
+    stamp: float = 0.0
+    sends: int = 0  # since the last cut
+    refusals: int = 0
+    passed: int = 0  # calls since the last rate limit or rise
+    since: float | None = None  # the last rate limit
+    taken: int = 0  # since then
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next call may be sent."""
+        if self.rate == inf:
+            return 0.0
+        self.level = min(max(1.0, self.burst), self.level + self.rate * (now - self.stamp))
+        self.stamp = now
+        return max(0.0, (1 - self.level) / self.rate)
+
+    def sent(self, now: float, alone: bool) -> None:
+        """A call goes out; alone: no other is under way, so that nothing held calls back."""
+        if self.since is None or (alone and self.rate == inf):
+            self.since, self.taken = now, 0
+        self.sends += 1
+        self.taken += 1
+        self.deaf = max(0, self.deaf - 1)
+        if self.rate == inf:
+            return
+        self.level -= 1
+        self.passed += 1
+        if self.passed >= max(_ROUND, 2 * self.burst, self.hold):
+            if self.level < 1:  # it was this rate that held calls back, not a want of calls
+                self.good = self.rate
+                self.rate *= 1 + self.step
+                self.hold = 0
+            self.passed = 0
+
+    def refused(self) -> None:
+        """One of the calls was refused."""
+        self.taken -= 1
+        self.refusals += 1
+
+    def limit(self, at: float, now: float, burst: int, refused: int) -> None:
+        """A rate limit is over: it came `at` that time, after a burst of so many calls of which some were refused."""
+        if self.taken <= 0:
+            return  # nothing was taken since the last one: it is the same that goes on
+        share = self.refusals / max(1, self.sends)
+        lower = self.taken / max(at - (at if self.since is None else self.since), 1e-3)
+        self.since, self.taken, self.passed = at, 0, 0
+        if refused > 1 and burst <= self.burst + refused:
+            self.burst = max(1.0, min(self.burst, burst - refused))
+        elif burst > 4 * self.burst:
+            self.burst *= 2  # what caught up after the last pause was taken: so more of it next time
+        if self.deaf and share < 0.6:
+            return
+        if self.before is not None and self.sends < _ROUND and not (share >= 0.5 and self.refusals >= 4):
+            return  # too few to tell
+        if self._slower_did_not_help(share, lower):
+            assert self.before is not None
+            self._cut_to(self.before[0], now)
+            self.before, self.deaf = None, _DEAF
+            return
+        known = share if self.sends >= _ROUND else None
+        if self.good is not None and self.sends >= _ROUND:
+            self.before = (self.rate, known)
+            self._cut_to(0.98 * min(self.good, (lower * self.good) ** 0.5), now)
+            self.step = max(0.01, self.step / 4)
+        else:
+            self.before = (self.rate if self.before is None else self.before[0], known)
+            least = 0.9 * self.rate if self._sure else _SLOWEST
+            self._cut_to(max(min(lower, 0.9 * self.rate), least), now)
+        lost = int(12 * (now - at) * self.rate) if self._sure else 0  # to try more costs a pause
+        self.hold = min(_HELD, max(3 * _ROUND, lost))
+
+    def _slower_did_not_help(self, share: float, lower: float) -> bool:
+        """Whether as many calls are refused as before the last cut, though no more are sent than were to be."""
+        if self.before is None or self.before[1] is None or lower < 0.6 * self.rate:
+            return False
+        return share >= 0.1 and 0.5 < share / self.before[1] < 2
+
+    @property
+    def _sure(self) -> bool:
+        """Whether the rate is about right: it was found, and is changed in small steps."""
+        return self.step < 0.05
+
+    def _cut_to(self, rate: float, now: float) -> None:
+        self.rate, self.good = rate, None
+        self.level, self.stamp = 0.0, now
+        self.sends = self.refusals = 0
+
+
+@dataclass(slots=True)
+class Opening:
+    """How many calls may go while it is not known how many are taken: few, and twice as many a moment later.
+
+    At the start those under way count, since nothing was refused yet; after a rate limit all that were sent since.
+    """
+
+    size: float = float(_FEW)
+    probing: bool = False
+    sends: int = 0  # since the last rate limit
+    grown: float | None = None  # when last
+
+    def wait(self, now: float, under_way: int) -> float:
+        """Seconds until another call may go."""
+        if (self.sends if self.probing else under_way) < self.size:
+            return 0.0
+        if self.grown is None:
+            self.grown = now
+        if now - self.grown < _GROWS:
+            return self.grown + _GROWS - now
+        self.size, self.grown = self.size * 2 if self.size < _OPEN else inf, now
+        return 0.0
+
+    def again(self) -> None:
+        """After a rate limit: one probe first."""
+        self.size, self.sends, self.grown, self.probing = 1.0, 0, None, True
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call under way."""
+
+    number: int
+    at: float
+    reckoned: dict[str, tuple[float, float]]
+
+
+@dataclass(slots=True)
+class Pace:
+    """The pace of one account: told of every call's sending and end, it says when the next may go."""
+
+    closed_until: float = 0.0
+    allowances: dict[str, Allowance] = field(default_factory=dict)
+    climb: Climb = field(default_factory=Climb)
+    opening: Opening = field(default_factory=Opening)
+    under_way: int = 0
+    costs: Mapping[str, float] = field(default_factory=dict)  # of a call by kind of limit, until it is learned
+    refusals: int = 0  # in a row, without a call taken
+    _number: int = 0
+    _closed_at: float = -inf
+    _reopened: bool = True
+    _refused_since: int = 0
+
+    def wait(self, now: float, costs: Mapping[str, float]) -> float:
+        """Seconds until the next call may be sent; 0: now. It may cost so much of each kind of limit."""
+        self.costs = costs
+        if now < self.closed_until:
+            return self.closed_until - now
+        if not self._reopened:
+            self._reopen(now)
+        waits = [allowance.wait(now) for allowance in self.allowances.values()]
+        return max([self.opening.wait(now, self.under_way), self.climb.wait(now), *waits])
+
+    def sent(self, now: float) -> Sent:
+        """A call goes out."""
+        self._number += 1
+        self.climb.sent(now, alone=self.under_way == 0)
+        self.under_way += 1
+        self.opening.sends += 1
+        return Sent(self._number, now, {kind: allowance.sent() for kind, allowance in self.allowances.items()})
+
+    def took(self, sent: Sent, limits: Sequence[Limit]) -> None:
+        """The server took a call, and said this of its limits."""
+        self.under_way -= 1
+        self.refusals = 0
+        self._told(sent, limits)
+
+    def refused(self, sent: Sent, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
+        """The server refused a call for its rate: nothing is sent for so many seconds."""
+        self.under_way -= 1
+        self._told(sent, limits)
+        self.climb.refused()
+        self._refused_since += 1
+        if self._reopened:
+            self._reopened, self._closed_at = False, now
+            self.refusals += 1
+        self.closed_until = max(self.closed_until, now + pause)
+
+    def ended(self) -> None:
+        """A call ended in another way: it says nothing of the pace."""
+        self.under_way -= 1
+
+    @property
+    def slowed(self) -> bool:
+        """Whether a server's limits are known, told or found out."""
+        return bool(self.allowances) or self.climb.rate < inf
+
+    def _reopen(self, now: float) -> None:
+        """The time of a rate limit is over, and all the refusals that belong to it are known."""
+        self.climb.limit(self._closed_at, now, self.opening.sends, self._refused_since)
+        self.opening.again()
+        self._reopened, self._refused_since = True, 0
+
+    def per_minute(self) -> float | None:
+        """Calls a minute that the server allows; None where nothing holds calls back."""
+        rates = [a.rate / a.cost for a in self.allowances.values()] + [self.climb.rate]
+        slowest = min(rates)
+        return None if slowest == inf else MARGIN * slowest * _MINUTE
+
+    def _told(self, sent: Sent, limits: Sequence[Limit]) -> None:
+        for limit in limits:
+            if limit.kind not in self.allowances:
+                cost = self.costs.get(limit.kind, 1.0)
+                self.allowances[limit.kind] = Allowance(learns=limit.kind != "requests", cost=cost)
+            self.allowances[limit.kind].told(sent.number, sent.at, sent.reckoned.get(limit.kind), limit)

@@ -1,0 +1,32 @@
+"""What these tests share: runs against a foreign server in whose world, and ours, time runs faster."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from dubito.experiment.models import Watch
+from dubito.experiment.runner import Run
+from dubito.llm.wire import Protocol
+from tests.foreign.server import Foreign
+from tests.llm.kit import asker, ran, small
+
+
+class Hurried(Watch):
+    """Its seconds are `scale` times as short as the clock's."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(clock=lambda: time.monotonic() * scale)
+        self._scale = scale
+
+    def sleep(self, seconds: float, why: str) -> None:
+        """Wait as long as that is here."""
+        with self.waits(why):
+            time.sleep(seconds / self._scale)
+
+
+def played(
+    server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Protocol = "chat", **calls: Any
+) -> Run:
+    """A run of short games against that server, in its time."""
+    of = small(asker(server, protocol, prompt="plain"), games=games, turns=calls.pop("turns", 4))
+    return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **calls)

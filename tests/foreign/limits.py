@@ -1,0 +1,94 @@
+"""Rate limits as providers keep them: buckets that refill all the time, windows that begin anew. No clock here."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+MINUTE = 60.0
+
+
+class Limiter(Protocol):
+    """One limit of a server."""
+
+    limit: float  # as its headers name it
+
+    def refresh(self, now: float) -> None:
+        """It is now that many seconds."""
+
+    @property
+    def left(self) -> float:
+        """How much may be taken now."""
+
+    def take(self, amount: float) -> None:
+        """Take so much, which is left."""
+
+    def wait(self, amount: float) -> float:
+        """Seconds until so much is left."""
+
+    def whole(self) -> float:
+        """Seconds until all is there again."""
+
+
+@dataclass
+class Bucket:
+    """So much a minute, refilled all the time; a burst of so much is let through."""
+
+    limit: float
+    burst: float
+    _level: float = -1.0
+    _now: float = 0.0
+
+    def refresh(self, now: float) -> None:
+        """Refill it."""
+        level = self.burst if self._level < 0 else self._level + self.limit / MINUTE * (now - self._now)
+        self._level, self._now = min(self.burst, level), now
+
+    @property
+    def left(self) -> float:
+        """Its level."""
+        return self._level
+
+    def take(self, amount: float) -> None:
+        """Take from it."""
+        self._level -= amount
+
+    def wait(self, amount: float) -> float:
+        """Until it is full enough."""
+        return max(0.0, (amount - self._level) * MINUTE / self.limit)
+
+    def whole(self) -> float:
+        """Until it is full."""
+        return (self.burst - self._level) * MINUTE / self.limit
+
+
+@dataclass
+class Window:
+    """So much in each window of that many seconds, which begins by the clock."""
+
+    limit: float
+    seconds: float = MINUTE
+    _used: float = 0.0
+    _number: int = -1
+    _now: float = 0.0
+
+    def refresh(self, now: float) -> None:
+        """Begin a new window if it is time."""
+        self._now = now
+        if int(now // self.seconds) != self._number:
+            self._number, self._used = int(now // self.seconds), 0.0
+
+    @property
+    def left(self) -> float:
+        """What this window has left."""
+        return self.limit - self._used
+
+    def take(self, amount: float) -> None:
+        """Use some of it."""
+        self._used += amount
+
+    def wait(self, amount: float) -> float:
+        """Until the next window, where this one has too little."""
+        return 0.0 if amount <= self.left else self.whole()
+
+    def whole(self) -> float:
+        """Until the next window."""
+        return (self._number + 1) * self.seconds - self._now

@@ -1,0 +1,188 @@
+"""A scriptable server in the way of foreign providers: rate limits, headers of several kinds, bursts of errors.
+
+Written from the providers' documents, not from our client. Its time runs `scale` times as fast as the clock, so that
+a minute's limit is met within a second. A thread with an event loop of its own; every connection is kept alive.
+"""
+
+import asyncio
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from hashlib import sha256
+from typing import Any, Literal
+
+from dubito.llm.wire import Protocol
+from tests.foreign.limits import Limiter
+from tests.llm.kit import PATH_OF, PROTOCOLS, error_body, reply_body
+
+RetryAfter = Literal["ms", "exact", "whole", "date"] | None
+Style = Literal["openai", "anthropic"] | None
+OUTPUT_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a server behaves; times in its own seconds."""
+
+    requests: Sequence[Limiter] = ()
+    tokens: Sequence[Limiter] = ()  # a call takes its input and its `max_output`
+    headers: Style = None
+    retry_after: RetryAfter = None
+    latency: tuple[float, float] = (1.0, 3.0)
+    overloaded: Sequence[tuple[float, float]] = ()  # from, until, since the first call: 529
+    quota: str | None = None  # what a 429 says, instead of a rate limit's words
+    scale: float = 1.0
+
+
+@dataclass
+class Heard:
+    """A call that came in: when, as what body, and what was answered."""
+
+    at: float
+    body: dict[str, Any]
+    status: int
+
+
+@dataclass
+class Answer:
+    """What is sent."""
+
+    status: int
+    body: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Reply = Callable[[Protocol, dict[str, Any]], dict[str, Any] | Answer]
+
+
+def by_the_question(protocol: Protocol, body: dict[str, Any]) -> dict[str, Any]:
+    """Yes or no, by a hash of what is asked: the same question, the same answer."""
+    digest = sha256(json.dumps(body, sort_keys=True).encode()).digest()
+    return reply_body(protocol, json.dumps({"answer": digest[0] % 2 == 0}))
+
+
+class Foreign:
+    """The server; a context manager."""
+
+    def __init__(self, habits: Habits, reply: Reply = by_the_question) -> None:
+        self.habits, self._reply = habits, reply
+        self.heard: list[Heard] = []
+        self.under_way = self.most = 0
+        self._start: float | None = None
+        self._chance = random.Random(5)
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    def __enter__(self) -> "Foreign":
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def base_url(self, protocol: Protocol) -> str:
+        """The base URL for that protocol's SDK."""
+        address = f"http://127.0.0.1:{self._port}"
+        return address if protocol == "messages" else f"{address}/v1"
+
+    def count(self, status: int) -> int:
+        """How many calls were answered so."""
+        return sum(heard.status == status for heard in self.heard)
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=2048)
+        self._port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        async with server:
+            await self._stop.wait()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                path = head.split(" ", 2)[1]
+                size = next(int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
+                answer = await self._answer(path, json.loads(await reader.readexactly(size)))
+                payload = answer.body.encode()
+                lines = [f"HTTP/1.1 {answer.status} -", f"content-length: {len(payload)}"]
+                lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+                writer.write(("\r\n".join(lines) + "\r\ncontent-type: application/json\r\n\r\n").encode() + payload)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, path: str, body: dict[str, Any]) -> Answer:
+        if self._start is None:
+            self._start = time.monotonic()
+        now = (time.monotonic() - self._start) * self.habits.scale
+        (protocol,) = [name for name in PROTOCOLS if path.endswith(PATH_OF[name])]
+        answer = self._refused(protocol, body, now)
+        if answer is None:
+            said = self._reply(protocol, body)
+            answer = said if isinstance(said, Answer) else Answer(200, json.dumps(said), self._told(now))
+        self.heard.append(Heard(now, body, answer.status))
+        if answer.status == 200:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            await asyncio.sleep(self._chance.uniform(*self.habits.latency) / self.habits.scale)
+            self.under_way -= 1
+        return answer
+
+    def _refused(self, protocol: Protocol, body: dict[str, Any], now: float) -> Answer | None:
+        if any(start <= now < end for start, end in self.habits.overloaded):
+            return Answer(529, error_body(protocol, "overloaded_error", "Overloaded"))
+        tokens = len(json.dumps(body)) / 4 + next(body[name] for name in OUTPUT_LIMITS if name in body)
+        wanted = [(limit, 1.0) for limit in self.habits.requests] + [(limit, tokens) for limit in self.habits.tokens]
+        for limit, _ in wanted:
+            limit.refresh(now)
+        if all(limit.left >= amount for limit, amount in wanted):
+            for limit, amount in wanted:
+                limit.take(amount)
+            return None
+        seconds = max(limit.wait(amount) for limit, amount in wanted)
+        words = self.habits.quota or "Rate limit reached"
+        kind = "insufficient_quota" if self.habits.quota else "rate_limit_error"
+        return Answer(429, error_body(protocol, kind, words), self._told(now) | self._retry_after(seconds))
+
+    def _retry_after(self, seconds: float) -> dict[str, str]:
+        match self.habits.retry_after:
+            case "ms":
+                return {"retry-after-ms": f"{1000 * seconds:.0f}"}
+            case "exact":
+                return {"retry-after": f"{seconds:.3f}"}
+            case "whole":
+                return {"retry-after": str(math.ceil(seconds))}
+            case "date":
+                moment = datetime.fromtimestamp(time.time() + math.ceil(seconds), UTC)
+                return {"retry-after": format_datetime(moment, usegmt=True)}
+        return {}
+
+    def _told(self, now: float) -> dict[str, str]:
+        headers = {}
+        for kind, limits in (("requests", self.habits.requests), ("tokens", self.habits.tokens)):
+            if not limits or self.habits.headers is None:
+                continue
+            limit = min(limits, key=lambda limit: limit.left / limit.limit)
+            limit.refresh(now)
+            left, whole = str(math.floor(limit.left)), limit.whole()
+            if self.habits.headers == "openai":
+                headers[f"x-ratelimit-limit-{kind}"] = f"{limit.limit:.0f}"
+                headers[f"x-ratelimit-remaining-{kind}"] = left
+                headers[f"x-ratelimit-reset-{kind}"] = f"{whole:.3f}s" if whole >= 1 else f"{1000 * whole:.0f}ms"
+            else:
+                moment = datetime.fromtimestamp(math.ceil(time.time() + whole), UTC)
+                headers[f"anthropic-ratelimit-{kind}-limit"] = f"{limit.limit:.0f}"
+                headers[f"anthropic-ratelimit-{kind}-remaining"] = left
+                headers[f"anthropic-ratelimit-{kind}-reset"] = moment.isoformat().replace("+00:00", "Z")
+        return headers

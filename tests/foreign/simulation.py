@@ -1,0 +1,112 @@
+"""A pace against a server's limits, in simulated time: no clock, no threads, the same figures each time."""
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+from dubito.llm.pace import Pace, Sent
+from dubito.llm.rate_headers import Limit
+from tests.foreign.limits import Limiter
+
+_TRIP = 0.03  # seconds from us to the server, and back
+_PROBES = 5.0  # as the gate's
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of it."""
+
+    seconds: float
+    taken: int
+    refused: int
+    taken_late: int  # in the second half of the time
+    pace: Pace
+
+    @property
+    def share(self) -> float:
+        """The share of refusals among all calls."""
+        return self.refused / (self.taken + self.refused)
+
+    @property
+    def rate(self) -> float:
+        """Calls taken a minute, in the second half: what burst there was at the start is over."""
+        return self.taken_late / (self.seconds / 2) * 60
+
+
+def simulated(
+    limiter: Limiter | None,
+    in_flight: int,
+    calls: int,
+    *,
+    kind: str | None = None,
+    resolution: float = 0.001,
+    retry_after: Literal["exact", "whole"] | None = None,
+    latency: Sequence[float] = (1.0, 3.0),
+    cost: float = 1.0,
+    at_random: float = 0.0,
+    seed: int = 1,
+) -> Simulated:  # noqa: C901, a few events
+    """So many calls, so many at once, after one that goes first.
+
+    `kind` is that of the limit which the server's headers tell, None: they tell nothing; their times are rounded up to
+    a `resolution` in seconds. `at_random`: the share of calls refused whatever the pace.
+    """
+    chance, order, pace = random.Random(seed), count(), Pace()
+    events: list[tuple[float, int, Callable[[], None]]] = []
+    now, ready, refused, wake = 0.0, 1, 0, -1.0
+    taken: list[float] = []
+
+    def later(seconds: float, what: Callable[[], None]) -> None:
+        heapq.heappush(events, (now + seconds, next(order), what))
+
+    def told() -> list[Limit]:
+        if kind is None or limiter is None:
+            return []
+        whole = math.ceil(limiter.whole() / resolution) * resolution
+        return [Limit(kind, limiter.limit, math.floor(limiter.left), whole)]
+
+    def arrives(sent: Sent) -> None:
+        lucky = chance.random() >= at_random
+        if limiter is not None:
+            limiter.refresh(now)
+        if lucky and (limiter is None or limiter.left >= cost):
+            if limiter is not None:
+                limiter.take(cost)
+            limits = told()
+            later(chance.uniform(*latency), lambda: answered(sent, limits))
+            return
+        seconds = limiter.wait(cost) if limiter is not None else 0.0
+        limits = told()
+        later(_TRIP, lambda: limited(sent, limits, seconds))
+
+    def answered(sent: Sent, limits: list[Limit]) -> None:
+        nonlocal ready
+        pace.took(sent, limits)
+        ready += 1 if taken else in_flight
+        taken.append(now)
+
+    def limited(sent: Sent, limits: list[Limit], seconds: float) -> None:
+        nonlocal ready, refused
+        ready, refused = ready + 1, refused + 1
+        grows = min(_PROBES, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals)
+        pause = {"exact": seconds, "whole": float(math.ceil(seconds)), None: grows}[retry_after]
+        pace.refused(sent, now, pause, limits)
+
+    while len(taken) < calls:
+        while ready:
+            seconds = pace.wait(now, {"tokens": cost})
+            if seconds > 1e-9:
+                if not now < wake <= now + seconds:
+                    wake = now + seconds
+                    later(seconds, lambda: None)
+                break
+            sent = pace.sent(now)
+            ready -= 1
+            later(_TRIP, lambda sent=sent: arrives(sent))  # type: ignore[misc]
+        now, _, happens = heapq.heappop(events)
+        happens()
+    return Simulated(now, len(taken), refused, sum(at > now / 2 for at in taken), pace)

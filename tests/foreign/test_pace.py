@@ -1,0 +1,111 @@
+"""The pace against servers as providers have them, in simulated time: few refusals, and the rate is used."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dubito.llm.pace import Pace
+from dubito.llm.rate_headers import Limit
+from tests.foreign.limits import Bucket, Limiter, Window
+from tests.foreign.simulation import simulated
+
+RATE = 500.0  # requests a minute
+TOKENS = 3_000_000.0  # a minute
+A_CALL = 10_600.0  # tokens, those that it may put out counted
+
+Case = tuple[Callable[[], Limiter], float, dict[str, Any]]  # the server's limit, calls a minute, what it tells
+CASES: dict[str, Case] = {
+    "small bursts, headers": (lambda: Bucket(RATE, 8), RATE, {"kind": "requests", "retry_after": "exact"}),
+    "small bursts, headers, no time": (lambda: Bucket(RATE, 8), RATE, {"kind": "requests"}),
+    "large bursts, headers": (lambda: Bucket(RATE, 500), RATE, {"kind": "requests", "retry_after": "exact"}),
+    "small bursts, exact times": (lambda: Bucket(RATE, 8), RATE, {"retry_after": "exact"}),
+    "small bursts, whole seconds": (lambda: Bucket(RATE, 8), RATE, {"retry_after": "whole"}),
+    "small bursts, nothing told": (lambda: Bucket(RATE, 8), RATE, {}),
+    "large bursts, whole seconds": (lambda: Bucket(RATE, 500), RATE, {"retry_after": "whole"}),
+    "large bursts, nothing told": (lambda: Bucket(RATE, 500), RATE, {}),
+    "slow, moments in seconds": (
+        lambda: Bucket(50, 50),
+        50,
+        {"kind": "requests", "retry_after": "whole", "resolution": 1.0},
+    ),
+    "slow, small bursts, moments": (
+        lambda: Bucket(50, 5),
+        50,
+        {"kind": "requests", "retry_after": "whole", "resolution": 1.0},
+    ),
+    "tokens, headers": (lambda: Bucket(TOKENS, TOKENS / 10), TOKENS / A_CALL, {"kind": "tokens", "cost": A_CALL}),
+    "tokens, nothing told": (lambda: Bucket(TOKENS, TOKENS / 10), TOKENS / A_CALL, {"cost": A_CALL}),
+    "fast, whole seconds": (
+        lambda: Bucket(6000, 100),
+        6000,
+        {"retry_after": "whole", "latency": (0.1, 0.3)},
+    ),
+}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "headers": {"kind": "requests", "retry_after": "whole"},
+    "whole seconds": {"retry_after": "whole"},
+    "nothing told": {},
+}
+
+
+@pytest.mark.parametrize("in_flight", [32, 128])
+@pytest.mark.parametrize("case", CASES)
+def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_flight: int) -> None:
+    limiter, rate, told = CASES[case]
+    end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **told)
+    assert end.share <= 0.05
+    assert min(rate, in_flight / sum(told.get("latency", (1, 3))) * 2 * 60) * 0.9 <= end.rate
+
+
+@pytest.mark.parametrize("in_flight", [32, 128])
+@pytest.mark.parametrize("told", WINDOWS)
+def test_a_fixed_minute_is_used_up(told: str, in_flight: int) -> None:
+    end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[told])
+    assert end.share <= 0.05
+    assert end.seconds <= 1500 / RATE * 60 * 1.05
+
+
+@pytest.mark.parametrize("told", ["headers", "nothing"])
+def test_a_call_at_a_time_is_not_slowed(told: str) -> None:
+    end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if told == "headers" else None)
+    assert end.refused == 0
+    assert end.seconds <= 200 * 2.2
+
+
+def test_nothing_slows_calls_that_no_limit_refuses() -> None:
+    end = simulated(None, 512, 10_000, latency=(2.0, 2.0))
+    assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "the first call, and the start, which grows within seconds"
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("retry_after", ["exact", None])
+def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
+    """One call of five is refused whatever the pace: slower does not help, and is left off again."""
+    end = simulated(None, 32, 1000, at_random=0.2, latency=(0.2, 0.4), retry_after=retry_after, seed=seed)
+    assert end.seconds < 60 + 2 * end.refused
+
+
+def test_a_day_that_is_used_up_closes_the_pace_until_it_is_over() -> None:
+    pace = Pace()
+    sent = pace.sent(0.0)
+    pace.refused(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
+    assert pace.wait(1.0, {}) == pytest.approx(7199.1)
+
+
+def test_after_a_pause_one_call_goes_first() -> None:
+    pace = Pace()
+    calls = [pace.sent(0.0) for _ in range(4)]
+    pace.refused(calls[0], 0.1, 5.0)
+    assert pace.wait(2.0, {}) == pytest.approx(3.1)
+    assert pace.wait(5.2, {}) <= 0.05
+    pace.sent(5.3)
+    assert pace.wait(5.4, {}) > 0, "nobody goes with the probe"
+    assert pace.wait(5.9, {}) == 0, "nothing bad was heard of it"
+
+
+def test_the_server_s_own_pace_is_said() -> None:
+    pace = Pace()
+    assert pace.per_minute() is None
+    pace.took(pace.sent(0.0), [Limit("requests", 500, 499, 0.12)])
+    assert pace.per_minute() == pytest.approx(480)
