@@ -5,7 +5,8 @@ from typing import Final
 
 from dubito.llm.failures import TryFailed
 
-_FIRST, _MOST = 0.5, 30.0  # seconds: the ceiling doubles from the one to the other
+_FIRST: Final = 0.5  # seconds: the ceiling doubles from here ...
+_MOST: Final = 30.0  # ... to here
 _JITTER: Final = random.Random()  # how long a wait is changes no result: it needs no stream of its own
 
 
@@ -16,4 +17,5 @@ def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> flo
     """
     if error.retry_after is not None:
         return min(error.retry_after, cap)
-    return _JITTER.uniform(1 - spread, 1) * min(_MOST, _FIRST * 2 ** (number - 1))
+    most: float = min(_MOST, _FIRST * 2 ** (number - 1))
+    return most * _JITTER.uniform(1 - spread, 1)

@@ -224,8 +224,8 @@ class Gate:
     def _stop(self, what: str, error: TryFailed) -> None:
         if self._outage is None:
             todo = (
-                f"`patience` is {in_words(self._timing.patience)}: check that the server is up, that `base_url` is right "
-                "and what the account may ask, or go on later"
+                f"`patience` is {in_words(self._timing.patience)}: check that the server is up, that `base_url` is "
+                "right and what the account may ask, or go on later"
             )
             told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
             self._outage = AccountFault(told, brief)

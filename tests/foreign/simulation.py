@@ -37,7 +37,7 @@ class Simulated:
         return self.taken_late / (self.seconds / 2) * 60
 
 
-def simulated(
+def simulated(  # noqa: C901, a few events that share a world
     limiter: Limiter | None,
     in_flight: int,
     calls: int,
@@ -49,7 +49,7 @@ def simulated(
     cost: float = 1.0,
     at_random: float = 0.0,
     seed: int = 1,
-) -> Simulated:  # noqa: C901, a few events
+) -> Simulated:
     """So many calls, so many at once, after one that goes first.
 
     `kind` is that of the limit which the server's headers tell, None: they tell nothing; their times are rounded up to

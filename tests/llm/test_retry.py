@@ -11,7 +11,7 @@ from dubito.llm.retry import retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
 from tests.llm.kit import Clock, Script, ask, reply, settings
-from tests.llm.test_gate import timing
+from tests.llm.test_gate import times, timing
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
 KINDS: list[Kind] = ["server", "connection", "deadline"]
@@ -57,13 +57,13 @@ def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: Kind) -> None:
 
 @pytest.mark.parametrize("tries", [1, 2, 5])
 def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
-    script = Script(*["rate_limit"] * 40, *["server"] * (tries - 1))
+    script = Script(*times("rate_limit", 40), *times("server", tries - 1))
     assert attempt(script, tries=tries).text == reply().text
     assert script.numbers == list(range(1, 41 + tries)), "each has a number of its own"
 
 
 def test_from_the_second_failure_in_a_row_on_somebody_has_to_be_answered_first() -> None:
-    probed, script = list[int](), Script(*["server"] * 4)
+    probed, script = list[int](), Script(*times("server", 4))
     gate = Gate(ACCOUNT, 1, timing(Clock()))
     tried = gate.around(gate.behind(script, 60))
 
@@ -76,7 +76,7 @@ def test_from_the_second_failure_in_a_row_on_somebody_has_to_be_answered_first()
 
 
 def test_a_preflight_waits_for_nobody() -> None:
-    script = Script(*["server"] * 4)
+    script = Script(*times("server", 4))
     gate = Gate(ACCOUNT, 1, timing(Clock()))
     before_all = ask(game=-1)
     once = retried(script, settings(), gate, Clock().sleep, probe=lambda: pytest.fail("it is the first to ask"))
