@@ -13,16 +13,19 @@ DubitoError
 from typing import Final, Literal
 
 from dubito.errors import DubitoError, RunStopped
+from dubito.store.model_log import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
 FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
 
-Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long"]
+Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
 
 
 class TryFailed(DubitoError):
     """One HTTP call without a reply; `said` are the server's own words, if it said any."""
+
+    spent: Spend | None = None  # what it cost, where a body came that said so
 
     def __init__(
         self, kind: Kind, brief: str, retry_after: float | None = None, billed: bool = False, said: str | None = None
@@ -70,3 +73,5 @@ class Interrupted(RunStopped):
 
 class AccountFault(Quoting):
     """No cause of a fallback: the run stops in order, and the sentence says what to do."""
+
+    spent: Spend | None = None  # as of TryFailed

@@ -120,7 +120,13 @@ class Pipeline:
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, tariff.price
-            used = tariff.of(usage) if usage else worst
+            used = tariff.of(usage, reply.charges) if usage else worst
+            failed = None
+            if reply.failure:  # no reply after all: whatever it cost, it is never used and never cached
+                failed = provider.failure(reply.failure.error, reply.failure.generated, received, ask)
+                if usage is None and not (isinstance(failed, TryFailed) and failed.billed):
+                    used = Spend(calls=1)
+                failed.spent = used
             self._log.try_received(
                 key,
                 received.status,
@@ -131,7 +137,10 @@ class Pipeline:
                 saved=price.saved(usage) if usage and price else 0,
                 seconds=self._options.clock() - start,
                 beyond=beyond(used, worst),
+                failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
             )
+            if failed:
+                raise failed
             return reply
 
         return logged

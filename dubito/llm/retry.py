@@ -13,6 +13,8 @@ from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
 
+_FINAL = ("too_long", "refused")  # what the same request would be told again
+
 Attempt = Callable[[Ask], Reply]
 
 
@@ -36,8 +38,8 @@ def retried(
         try:
             return retrying(lambda: inner(ask, next(numbers)))
         except TryFailed as error:
-            if error.kind == "too_long":
-                raise AttemptFailed("too_long", error.reason) from None
+            if error.kind == "too_long" or error.kind == "refused":
+                raise AttemptFailed(error.kind, error.reason) from None
             if suspend:
                 nobody = f"for {gate.account}, which cannot be reached"
                 raise Suspended(f"{nobody} ({error.reason})", f"{nobody} ({error.brief})") from None
@@ -62,7 +64,7 @@ def _retrying(settings: ModelSettings, gate: Gate, sleep: Sleep) -> Retrying:
     return Retrying(
         stop=stop_after_attempt(settings.tries),
         wait=wait,
-        retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and error.kind != "too_long"),
+        retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and error.kind not in _FINAL),
         before_sleep=rest,
         sleep=lambda seconds: None,  # it has been slept: tenacity's own would not say for whom and why
         reraise=True,

@@ -191,11 +191,12 @@ SHIPPED: dict[str, Any] = yaml.safe_load(Path(prices.__file__).with_name("prices
 
 
 def test_the_shipped_prices_are_dated_and_have_sources() -> None:
-    assert set(SHIPPED) == {"as_of", "servers"}
-    assert type(SHIPPED["as_of"]) is date
-    assert SHIPPED["as_of"] >= date(2026, 11, 1)
+    assert set(SHIPPED) == {"servers"}
     for listed in SHIPPED["servers"].values():
-        assert set(listed) == {"source", "models"}
+        assert {"as_of", "source", "models"} <= set(listed) <= {"as_of", "source", "times", "long", "models"}
+        assert type(listed["as_of"]) is date
+        assert listed["as_of"] >= date(2026, 11, 1)
+        assert set(listed.get("long", {})) <= set(listed["models"])
         assert "." in listed["source"]
         assert listed["models"]
 
