@@ -222,7 +222,7 @@ def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | Non
 
 def outdated(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
     """That the list price in use was read too long ago, in words; None if it was not, or is the config's own."""
-    provider = _listed().get(server)
+    provider = None if is_house(server) else _listed().get(server)
     if provider is None or model in own or model not in provider.models or today - provider.as_of <= _FRESH:
         return None
     days = (today - provider.as_of).days
