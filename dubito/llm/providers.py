@@ -4,7 +4,6 @@ The SDKs' retries are off; base URL, organisation and project are told, never re
 A body is taken raw, so that a reply that was paid for is never lost to a parser's exception.
 """
 
-import json
 import os
 import re
 import threading
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.settings import Account, is_loopback
-from dubito.llm.verdicts import Verdict, verdict, verdict_within
+from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.llm.wire import Ask, Received
 
 if TYPE_CHECKING:
@@ -136,8 +135,7 @@ class Provider:
     def failure(self, error: Any, generated: bool | None, received: Received, ask: Ask) -> TryFailed | AccountFault:
         """What an error means that came with status 200, after a part of an answer or not (None: nobody knows)."""
         found = verdict_within(error, received.headers)
-        text = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        failed = self._failure(found, f"status {received.status} with an error in it", text, ask)
+        failed = self._failure(found, f"status {received.status} with an error in it", text_of(error), ask)
         if isinstance(failed, TryFailed):
             failed.billed = generated is True or (generated is None and found.meaning == "server")
         return failed

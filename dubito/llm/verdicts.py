@@ -110,9 +110,17 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
     return Verdict(meaning, status, _delay(said) if asked is None else asked)
 
 
+def text_of(error: Any) -> str:
+    """An error as text, as it may have come."""
+    try:
+        return error if isinstance(error, str) else json.dumps(error)
+    except RecursionError:
+        return "an error that is nested without end"
+
+
 def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
     """What an error means that came with status 200."""
-    text, status = error if isinstance(error, str) else json.dumps(error), _status_of(error)
+    text, status = text_of(error), _status_of(error)
     if status is None:  # its words may still say whose fault it is; if they do not, it is the server's
         found = verdict(400, text, headers)
         return found if found.meaning != "request" else verdict(_SERVER, text, headers)
@@ -222,7 +230,8 @@ def _details(folded: str) -> Iterator[dict[str, Any]]:
 def _seconds(span: str) -> float | None:
     """The seconds in a span of time such as `1h2m3.5s`; None if it is none."""
     parts = _SPAN.findall(span)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else None
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds if parts and seconds < float("inf") else None
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:

@@ -1,10 +1,11 @@
 """Every way a call can fail, under its right name; never with the key in what is said."""
 
+import json
 import socket
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
-from dubito.llm.verdicts import wait_asked
+from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
 from dubito.llm.wire import Protocol
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
@@ -310,3 +311,64 @@ def test_a_redirect_of_a_server_far_away_is_not_followed() -> None:
         provider = Provider(Account(protocol, "https://far.example/v1", "SOME_KEY"), "https://far.example/v1", KEY, 1)
         assert provider._client[0]._client.follow_redirects is False
         provider.close()
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["429", "{", '[{"']),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "code", "type", "message", "details", "status", "metadata", "raw", "reasons"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.integers(400, 599), ANYTHING | st.text())
+@example(429, {"error": {"details": [{"retryDelay": "9" * 400 + "s"}]}})
+@example(400, {"error": {"code": "9" * 400, "message": {"message": ["x"]}}})
+def test_any_error_has_a_verdict(status: int, error: Any) -> None:
+    for found in (
+        verdict(status, error if isinstance(error, str) else json.dumps(error), {}),
+        verdict_within(error, {}),
+    ):
+        assert found.meaning in get_args(Meaning)
+        assert found.retry_after is None or 0 <= found.retry_after < float("inf")
+
+
+def test_an_error_that_is_nested_without_end_has_one() -> None:
+    error: Any = []
+    for _ in range(100_000):
+        error = {"error": [error]}
+    assert verdict_within(error, {}).meaning == "server"
+    assert verdict(500, "[" * 100_000, {}).meaning == "server"
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Please try again in 20s.", 20),
+        ("Please try again in 6m0s.", 360),
+        ("Please try again in 350ms.", 0.35),
+        ("try again in 1h2m3.5s", 3723.5),
+        ("Please retry after 59 seconds.", 59),
+        ("retry in 2 minutes", 120),
+        ("Please retry in 45.578569677s.", 45.578569677),
+        ("Try again in 1 day", None),
+        ("Please try again in 5 moments", None),
+        ("Please try again later", None),
+    ],
+)
+def test_a_wait_that_only_the_body_names(words: str, seconds: float | None) -> None:
+    text = json.dumps({"error": {"message": words}})
+    assert verdict(429, text, {}).retry_after == (seconds if seconds is None else pytest.approx(seconds))
+    assert verdict(429, text, {"retry-after": "3"}).retry_after == 3, "a header goes before"
+    assert verdict(429, text, {"retry-after": "0"}).retry_after == 0
+    assert verdict(400, text, {}).retry_after is None
