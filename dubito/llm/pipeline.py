@@ -121,12 +121,8 @@ class Pipeline:
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, tariff.price
             used = tariff.of(usage, reply.charges) if usage else worst
-            failed = None
-            if reply.failure:  # no reply after all: whatever it cost, it is never used and never cached
-                failed = provider.failure(reply.failure.error, reply.failure.generated, received, ask)
-                if usage is None and not (isinstance(failed, TryFailed) and failed.billed):
-                    used = Spend(calls=1)
-                failed.spent = used
+            failed = _failed(provider, reply, ask, used)
+            used = (failed.spent if failed else None) or used
             self._log.try_received(
                 key,
                 received.status,
@@ -206,3 +202,13 @@ class Pipeline:
 
     def _tries(self, ask: Ask) -> int:
         return self._log.tries(ask.place.key) if self._goes_on else 0
+
+
+def _failed(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
+    """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
+    if reply.failure is None:
+        return None
+    failed = provider.failure(reply.failure.error, reply.failure.generated, reply.received, ask)
+    billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
+    failed.spent = worst if billed else Spend(calls=1)
+    return failed
