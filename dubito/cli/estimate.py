@@ -1,5 +1,6 @@
 """`dubito estimate`: what a run with models will take, before anything is spent."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from dubito.cli.run import call_options
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config, resolve
 from dubito.experiment.estimate import Range, duration, estimate
-from dubito.experiment.models import checked_models, model_specs
+from dubito.experiment.models import checked_models, model_specs, outdated_prices
 from dubito.llm.prices import dollars
 from dubito.registry import find_bots
 
@@ -47,6 +48,8 @@ def estimate_command(config: Path, games: int | None, runs: tuple[Path, ...], th
     seconds = sorted({one.seconds for one in found})
     said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
     say(f"time: {_time(low)} to {_time(high)}, at {said} s a call and {checked.in_flight} in flight")
+    for sentence in outdated_prices(experiment, registry, options, datetime.now(UTC).date()):
+        note(sentence)
     note("thoughts, prices and the provider's cache are assumed at both their ends; nothing was asked, nothing spent")
 
 

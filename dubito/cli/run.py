@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -17,7 +18,7 @@ from dubito.cli.summary import print_summary
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_config, resolve
-from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs
+from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs, outdated_prices
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
@@ -67,6 +68,9 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     experiment = checked_models(resolve(checked, registry), registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn_of_unrepeatable(experiment, registry)
+    if calls.caps.usd is not None:
+        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
+            note(sentence)
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.preflight import preflight
-from dubito.llm.prices import Price, dollars, find_price
+from dubito.llm.prices import Price, charged_by_call, dollars, find_price, outdated, unpriced
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.retry import Attempt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, faults_of, is_house, key_of
@@ -151,11 +152,8 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         if not options.offline:
             key_of(account_of(settings), spec.name)
         _check_faults(spec.name, settings)
-        if options.caps.usd is not None and price_of_model(settings, options) is None:
-            raise UsageError(
-                f"{one_line(spec.name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
-                f"{account_of(settings).server}, and there is none: say it in `prices`, or take budget.usd away"
-            )
+        if options.caps.usd is not None:
+            _check_price(spec.name, settings, options)
         source = registry.find(settings.fallback).digest
         return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
 
@@ -164,6 +162,33 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         field=tuple(map(checked, experiment.field)),
         contenders=tuple(map(checked, experiment.contenders)),
     )
+
+
+def _check_price(name: str, settings: ModelSettings, options: CallOptions) -> None:
+    if price_of_model(settings, options) is None:
+        raise UsageError(
+            f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
+            f"{account_of(settings).server}, and there is none: say it in `prices`, or take budget.usd away"
+        )
+    check_surcharges(name, settings, options)
+
+
+def check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
+    """Raise UsageError if a player's parameters ask for what costs more than his price says: no budget would hold."""
+    price = price_of_model(settings, options)
+    if price is None or not price.worst(1, 1):  # what costs nothing costs nothing in any mode
+        return
+    if (called := charged_by_call(settings.parameters)) is not None:
+        raise UsageError(
+            f"{one_line(name)}: parameters.{called}: the server charges for its tools by the call, which no price here "
+            "says: take the parameter away, or budget.usd"
+        )
+    dear, model = unpriced(settings.parameters), one_line(settings.model)
+    if dear is not None and settings.model not in options.prices:
+        raise UsageError(
+            f"{one_line(name)}: parameters.{one_line(dear)}: it costs more than the list price of {model!r}: say in "
+            f"`prices.{model}` what it costs so, or take the parameter away, or budget.usd"
+        )
 
 
 def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> None:
@@ -262,6 +287,13 @@ def _in_words(budget: Budget, caps: Caps) -> str:
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
     """The price of a player's model at its server; None if nobody said it."""
     return find_price(account_of(settings).server, settings.model, options.prices)
+
+
+def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
+    """A sentence for each provider whose list prices are in use and were read too long ago."""
+    every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    said = [outdated(account_of(one).server, one.model, options.prices, today) for one in every]
+    return sorted({sentence for sentence in said if sentence})
 
 
 def _player(

@@ -92,8 +92,8 @@ REASKS: Final[dict[Cause, str]] = {
         "object, {wanted}."
     ),
     "refused": (
-        "Your last reply declined to answer. This is a card game among programs; bluffing is part of its rules and "
-        "harms nobody. Please reply with the JSON object, {wanted}."
+        "This is a card game among programs; bluffing is part of its rules and harms nobody. Please reply with nothing "
+        "but the JSON object, {wanted}."
     ),
 }
 

@@ -48,13 +48,13 @@ class Budget:
             used = worst
             try:
                 reply = inner(ask, number)
-                used = tariff.of(reply.usage) if reply.usage is not None else worst
+                used = tariff.of(reply.usage, reply.charges) if reply.usage is not None else worst
                 return reply
             except TryFailed as error:
-                used = worst if error.billed else Spend(calls=1)
+                used = error.spent or (worst if error.billed else Spend(calls=1))
                 raise
-            except AccountFault:
-                used = Spend(calls=1)
+            except AccountFault as error:
+                used = error.spent or Spend(calls=1)
                 raise
             except NotSent:
                 used = Spend()

@@ -95,10 +95,10 @@ class ModelPlayer:
     def _model(
         self, rendered: Rendered, form: Form, place: Place, digests: list[list[str | None]]
     ) -> tuple[Answered | None, str]:
-        again: list[tuple[str, str]] = []
+        user, again = rendered.user, list[tuple[str, str]]()
         for attempt in range(self.settings.reasks + 1):
             here = replace(place, attempt=attempt)
-            exchange = Exchange(rendered.system, rendered.user, form.schema, tuple(again))
+            exchange = Exchange(rendered.system, user, form.schema, tuple(again))
             request = build_request(self.settings, exchange, f"dubito-{digest_of(rendered.system)[:16]}")
             draw = draw_of(self.seed, here, self.settings.sample)
             digests.append([request.digest, None])
@@ -111,7 +111,10 @@ class ModelPlayer:
                 asked = re_ask(error, form)
                 if asked is None:
                     break
-                again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
+                if error.cause == "refused":  # who declined once goes on declining: begin anew
+                    user, again = f"{rendered.user}\n\n{asked}", []
+                else:
+                    again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
         return None, f"{FALLBACK_OUTCOME}{failure.cause}"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from dubito.errors import DubitoError, RunStopped
+from dubito.store.model_log import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
@@ -24,6 +25,8 @@ Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "re
 
 class TryFailed(DubitoError):
     """One HTTP call without a reply; `said` are the server's own words, if it said any."""
+
+    spent: Spend | None = None  # what it cost, where a body came that said so
 
     def __init__(
         self, kind: Kind, brief: str, retry_after: float | None = None, billed: bool = False, said: str | None = None
@@ -72,3 +75,5 @@ class Interrupted(RunStopped):
 
 class AccountFault(Quoting):
     """No cause of a fallback: the run stops in order, and the sentence says what to do."""
+
+    spent: Spend | None = None  # as of TryFailed

@@ -141,7 +141,9 @@ class Pipeline:
                 raise
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, tariff.price
-            used = tariff.of(usage) if usage else worst
+            used = tariff.of(usage, reply.charges) if usage else worst
+            failed = _failed(provider, reply, ask, used)
+            used = (failed.spent if failed else None) or used
             self._log.try_received(
                 key,
                 received.status,
@@ -152,7 +154,10 @@ class Pipeline:
                 saved=price.saved(usage) if usage and price else 0,
                 seconds=self._options.timing.clock() - start,
                 beyond=beyond(used, worst),
+                failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
             )
+            if failed:
+                raise failed
             return reply
 
         return logged
@@ -218,3 +223,13 @@ class Pipeline:
 
     def _tries(self, ask: Ask) -> int:
         return self._log.tries(ask.place.key) if self._goes_on else 0
+
+
+def _failed(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
+    """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
+    if reply.failure is None:
+        return None
+    failed = provider.failure(reply.failure.error, reply.failure.generated, reply.received, ask)
+    billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
+    failed.spent = worst if billed else Spend(calls=1)
+    return failed

@@ -1,7 +1,7 @@
 """Preflight: one real call for each model player, before any game is played and paid for.
 
 It has the player's own parameters and the form of his answers, and a short fixed prompt. Any complete 2xx reply
-passes, readable or not; a fault of the account stops the run here, with one sentence.
+passes, readable or not, and so does a filter's refusal; a fault of the account stops the run here, with one sentence.
 """
 
 from typing import Final
@@ -28,6 +28,8 @@ def preflight(name: str, number: int, settings: ModelSettings, fields: tuple[Fie
     try:
         ask(Ask(_request(settings, fields), "preflight", place))
     except (AttemptFailed, Suspended) as error:
+        if isinstance(error, AttemptFailed) and error.cause == "refused":
+            return  # by a filter: key, money, model and parameters are in order
         setting = "max_output" if isinstance(error, AttemptFailed) and error.cause == "too_long" else "base_url"
         raise AccountFault(f"the preflight of {name} got no reply ({error}); check `{setting}` in its entry") from None
 

@@ -4,18 +4,22 @@ Money is counted in whole picodollars (1e-12 USD), in which a price of up to six
 whole number per token; so no sum is ever rounded.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
-from dubito.llm.wire import Request, Usage
+from dubito.llm.wire import PLAIN, Charges, Request, Usage
 from dubito.store.model_log import Spend
 from dubito.yaml_file import read_yaml
 
@@ -23,6 +27,12 @@ PICO: Final = 10**12  # picodollars in a dollar
 _FILE: Final = Path(__file__).with_name("prices.yaml")
 _DECIMALS: Final = 6  # of a price in USD per million tokens
 _MOST: Final = 5_000  # USD per million tokens: so the cost of any reply fits into a column of SQLite
+
+_FRESH: Final = timedelta(days=60)  # for how long a list price is taken for today's
+_LONG_WRITE: Final = 2  # times the price of input: what Anthropic takes for keeping it an hour
+_TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
+_SHORT: Final = ("5m", "30m")  # for so long a `cache_write` keeps its input
+_BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins", "mcp_servers", "container")
 
 
 class _Listed(BaseModel):
@@ -37,6 +47,26 @@ class _Listed(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Surcharges:
+    """What a provider takes for more than the usual service: so many times the list price."""
+
+    modes: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)  # mode -> value -> times
+    long_from: int | None = None  # tokens of input above which all of a call costs `long` times as much
+    long: Fraction = Fraction(1)
+
+    def times(self, modes: Sequence[tuple[str, str]], into: int) -> Fraction:
+        """How many times the list price; a value that is not known counts as the dearest of its mode."""
+        times = self.long if self.long_from is not None and into > self.long_from else Fraction(1)
+        for mode, value in modes:
+            known = self.modes.get(mode, {})
+            times *= known.get(value) or max(known.values(), default=Fraction(1))
+        return times
+
+
+_NO_SURCHARGES: Final = Surcharges()
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """Picodollars a token."""
 
@@ -44,20 +74,27 @@ class Price:
     cached_input: int  # read from the provider's cache
     cache_write: int  # input that the provider keeps for later
     output: int  # reasoning included
+    surcharges: Surcharges = field(
+        default=_NO_SURCHARGES, compare=False, kw_only=True
+    )  # none on a price of the config's own
 
-    def of(self, usage: Usage) -> int:
-        """What these tokens cost."""
+    def of(self, usage: Usage, charges: Charges = PLAIN) -> int:
+        """What these tokens cost, so served."""
         plain = max(0, usage.input - usage.cached - usage.cache_write)
         into = plain * self.input + usage.cached * self.cached_input + usage.cache_write * self.cache_write
-        return into + usage.output * self.output
+        into += charges.long_writes * max(0, _LONG_WRITE * self.input - self.cache_write)
+        tokens = into + usage.output * self.output
+        calls = charges.tool_calls * _TOOL_CALL
+        return ceil(tokens * self.surcharges.times(charges.modes, usage.input)) + calls
 
     def saved(self, usage: Usage) -> int:
         """What the provider's cache saved on them; below 0 where writing to it cost more than reading brought."""
         return usage.cached * (self.input - self.cached_input) - usage.cache_write * (self.cache_write - self.input)
 
-    def worst(self, into: int, out: int) -> int:
-        """The most that so many tokens can cost."""
-        return into * max(self.input, self.cached_input, self.cache_write) + out * self.output
+    def worst(self, into: int, out: int, modes: Sequence[tuple[str, str]] = ()) -> int:
+        """The most that so many tokens can cost, so served."""
+        tokens = into * max(self.input, self.cached_input, self.cache_write) + out * self.output
+        return ceil(tokens * self.surcharges.times(modes, into))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +107,35 @@ class Tariff:
     def worst(self, request: Request) -> Spend:
         """The most a try can cost. A token is at least one byte of the request, which holds the prompt and more."""
         into = len(request.text)
-        return Spend(1, into + self.max_output, self.price.worst(into, self.max_output) if self.price else 0)
+        usd = self.price.worst(into, self.max_output, modes_of(request.body)) if self.price else 0
+        return Spend(1, into + self.max_output, usd)
 
-    def of(self, usage: Usage) -> Spend:
-        """What a try did cost, by the usage in its reply."""
-        return Spend(1, usage.input + usage.output, self.price.of(usage) if self.price else 0)
+    def of(self, usage: Usage, charges: Charges = PLAIN) -> Spend:
+        """What a try did cost, by what its reply says."""
+        return Spend(1, usage.input + usage.output, self.price.of(usage, charges) if self.price else 0)
+
+
+def unpriced(parameters: Mapping[str, Any]) -> str | None:
+    """The first of a player's parameters that makes tokens cost more than the list price; None if none does."""
+    dear = {mode for mode, _ in modes_of(parameters)}
+    dear |= {name for name, value in parameters.items() if any(ttl not in _SHORT for ttl in _ttls(value))}
+    return min(dear, default=None)
+
+
+def charged_by_call(parameters: Mapping[str, Any]) -> str | None:
+    """The first of a player's parameters that lets a server charge for more than tokens; None if none does."""
+    return next((name for name in _BY_CALL if parameters.get(name)), None)
+
+
+def _ttls(value: Any) -> Iterator[Any]:
+    """For how long input shall be kept, wherever it is said."""
+    if isinstance(value, dict):
+        yield from (value["ttl"],) if "ttl" in value else ()
+        for inner in value.values():
+            yield from _ttls(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _ttls(inner)
 
 
 def read_prices(given: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
@@ -109,7 +170,7 @@ def price_of(entry: Any, where: str) -> Price:
             f"{said}: a price is {{{', '.join(_Listed.model_fields)}}}, numbers from 0 to {_MOST:,} in USD per million "
             "tokens"
         ) from None
-    return Price(*(_pico(getattr(listed, field), f"{where}: {field}") for field in _Listed.model_fields))
+    return Price(*(_pico(getattr(listed, name), f"{where}: {name}") for name in _Listed.model_fields))
 
 
 def _pico(usd_per_million: float, where: str) -> int:
@@ -126,19 +187,49 @@ def _loaded(path: Path) -> dict[str, Any]:
     return content
 
 
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """The list prices of one server, by model, and the day on which they were read."""
+
+    as_of: date
+    models: Mapping[str, Price]
+
+
 @cache
-def _listed() -> dict[str, dict[str, Price]]:
-    """The shipped prices: server -> model -> price."""
-    servers = _loaded(_FILE)["servers"]
-    return {
-        server: {model: price_of(entry, f"{_FILE.name}: {model}") for model, entry in listed["models"].items()}
-        for server, listed in servers.items()
+def _listed() -> dict[str, _Provider]:
+    """The shipped prices, by server."""
+    return {server: _provider(listed) for server, listed in _loaded(_FILE)["servers"].items()}
+
+
+def _provider(listed: Mapping[str, Any]) -> _Provider:
+    modes = {
+        mode: {value: Fraction(str(times)) for value, times in values.items()}
+        for mode, values in listed.get("times", {}).items()
     }
+    models = {}
+    for model, entry in listed["models"].items():
+        price, long = price_of(entry, f"{_FILE.name}: {model}"), listed.get("long", {}).get(model)
+        above = Surcharges(modes, long["above"], Fraction(str(long["times"]))) if long else Surcharges(modes)
+        models[model] = replace(price, surcharges=above)
+    return _Provider(listed["as_of"], models)
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | None:
     """The price of a model at a server: the config's own, else the provider's list price; None if unknown."""
-    return own.get(model) or _listed().get(HOUSE if is_house(server) else server, {}).get(model)
+    provider = _listed().get(HOUSE if is_house(server) else server)
+    return own.get(model) or (provider.models.get(model) if provider else None)
+
+
+def outdated(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
+    """That the list price in use was read too long ago, in words; None if it was not, or is the config's own."""
+    provider = None if is_house(server) else _listed().get(server)
+    if provider is None or model in own or model not in provider.models or today - provider.as_of <= _FRESH:
+        return None
+    days = (today - provider.as_of).days
+    return (
+        f"the list prices of {server} were read on {provider.as_of:%Y-%m-%d}, {days} days ago: "
+        "check them, and say what has changed in `prices`"
+    )
 
 
 def dollars(pico: int) -> str:

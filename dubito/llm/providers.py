@@ -7,16 +7,15 @@ A body is taken raw, so that a reply that was paid for is never lost to a parser
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.settings import Account, is_loopback
+from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.llm.wire import Ask, Received
 
 if TYPE_CHECKING:
@@ -29,24 +28,11 @@ _ENVIRONMENT: Final = threading.Lock()
 _SHORTEST_KEY: Final = 8  # characters from which a key is a secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
-_RATE_LIMIT: Final = (408, 409, 429)
-_TOO_LONG: Final = (
-    *("context_length_exceeded", "prompt is too long", "request_too_large", "context window"),
-    *("maximum context length", "available context size"),  # vLLM, OpenRouter; llama.cpp
-)
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by its own settings
     "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
     "response_format": ("response_format",),
 }
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
-_NO_MONEY: Final = (
-    "insufficient_quota",
-    "billing_error",
-    "billing_hard_limit",
-    "credit balance",
-    "spend limit",
-    "spend_limit",
-)
 
 
 class Provider:
@@ -84,7 +70,10 @@ class Provider:
                 raise self._lost(error, bound.passed, deadline) from None
             except UnicodeEncodeError:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
-        raw = self._without_key(response.content.decode("utf-8", "replace"))
+        from dubito.llm.packed import whole
+
+        missing = "" if whole(response) else "\ufffd"  # as for other bytes that are no text
+        raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
         return Received(response.status_code, raw, self._kept(response.headers))
 
     def _kept(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +107,7 @@ class Provider:
         """The SDK's client, and the deadlines of its connections."""
         import httpx2
 
+        from dubito.llm import packed
         from dubito.llm.deadline import Deadline
 
         limits = httpx2.Limits(
@@ -129,6 +119,7 @@ class Provider:
         else:
             default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
             client = default(limits=limits, follow_redirects=False)
+        packed.watch(client)
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
             if messages:
@@ -147,27 +138,40 @@ class Provider:
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
 
+    def failure(self, error: Any, generated: bool | None, received: Received, ask: Ask) -> TryFailed | AccountFault:
+        """What an error means that came with status 200, after a part of an answer or not (None: nobody knows)."""
+        found = verdict_within(error, received.headers)
+        failed = self._failure(found, f"status {received.status} with an error in it", text_of(error), ask)
+        if isinstance(failed, TryFailed):
+            failed.billed = generated is True or (generated is None and found.meaning == "server")
+        return failed
+
     def _status(self, response: Any, ask: Ask) -> TryFailed | AccountFault:
-        status, text = response.status_code, response.text
-        said = self._scrubbed(text)
-        folded = text.lower()
+        status = response.status_code
         if status < 400:  # the question is for this server alone, and so is the key
             to = self._scrubbed(response.headers.get("location", "nowhere"))
             return self._fault(ask, "base_url", f"sends us elsewhere (status {status})", to)
-        if status in (400, 413) and any(words in folded for words in _TOO_LONG):
-            return TryFailed("too_long", f"status {status}", said=said)
-        if status == 402 or (status in (400, 403, 429) and any(words in folded for words in _NO_MONEY)):
-            return AccountFault(f"{self._account} has no money left (status {status}); top it up")
-        if status in _RATE_LIMIT:
-            return TryFailed("rate_limit", f"status {status}", _retry_after(response.headers), said=said)
-        if status >= 500:
-            return TryFailed("server", f"status {status}", _retry_after(response.headers), said=said)
-        if status in (401, 403):
-            return self._fault(ask, "api_key_env", f"refused the key (status {status})")
-        if status in (404, 405):
-            model = one_line(str(ask.request.body.get("model")), 80)
-            return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
-        return self._fault(ask, _named(text, ask), f"rejected the request (status {status})", said)
+        found = verdict(status, response.text, response.headers)
+        return self._failure(found, f"status {status}", response.text, ask)
+
+    def _failure(self, found: Verdict, brief: str, text: str, ask: Ask) -> TryFailed | AccountFault:
+        said = self._scrubbed(text)
+        match found.meaning:
+            case "too_long" | "refused" | "rate_limit" | "server" as kind:
+                return TryFailed(kind, brief, found.retry_after, said=said)
+            case "money":
+                broke = f"{self._account} has no money left"
+                if found.status == 402:
+                    return AccountFault(f"{broke} ({brief}); top it up")
+                what, todo = f"{broke}, or no quota ({brief})", "; top it up, or go on when it is renewed"
+                return AccountFault(f"{what}: {said}{todo}", f"{what}{todo}")
+            case "key":
+                return self._fault(ask, "api_key_env", f"refused the key ({brief})")
+            case "model":
+                model = one_line(str(ask.request.body.get("model")), 80)
+                return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
+            case "request":
+                return self._fault(ask, _named(text, ask), f"rejected the request ({brief})", said)
 
     def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
         """The user's to mend: whose setting it is, and what the server said of it."""
@@ -216,24 +220,3 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
         for name, value in headers.items()
         if name.lower() in _KEPT_HEADERS or name.lower().startswith(_KEPT_PREFIXES)
     }
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms`, or from `retry-after` in seconds or as a date; None if it says nothing usable."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "")
-        try:
-            seconds = float(said) / unit
-        except ValueError:
-            seconds = _until(said)
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
-
-
-def _until(date: str) -> float:
-    """The seconds until an HTTP date, 0 if it is past; NaN if it is none."""
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return float("nan")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Protocol = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
@@ -65,6 +65,26 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Charges:
+    """What a reply says of its price besides the tokens."""
+
+    modes: tuple[tuple[str, str], ...] = ()  # served other than as usual: (`service_tier`, `priority`)
+    long_writes: int = 0  # of the newly cached tokens, those kept for longer than the price is for
+    tool_calls: int = 0  # of the provider's own tools, which he charges by the call
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error that came where a reply should be."""
+
+    error: Any  # the server's: an object, or a text
+    generated: bool | None  # whether a model had begun to write; None: it is not said
+
+
+PLAIN: Final = Charges()
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What a model said, read from a received body."""
 
@@ -73,6 +93,8 @@ class Reply:
     usage: Usage | None
     received: Received
     origin: Literal["live", "cache", "tape"] = "live"
+    charges: Charges = PLAIN
+    failure: Failure | None = None  # then it is no reply
 
     @property
     def digest(self) -> str:

@@ -125,20 +125,23 @@ class ModelLog:
         saved: int,
         seconds: float,
         beyond: str | None = None,
+        failed: tuple[str, str] | None = None,
     ) -> None:
         """A complete 2xx body came in; `usage` is what it says it cost, None if it does not, then `spent` is assumed.
 
         `seconds`: how long it took; `saved`: picodollars that the provider's own cache saved; `beyond`: how it used
-        more than was reserved for it.
+        more than was reserved for it; `failed`: the kind (as of `try_failed`) and words of the error that it holds.
         """
+        state, kind, error = ("failed", *failed) if failed else ("received", beyond and _BEYOND, beyond)
+        assumed = usage is None and spent.tokens > 0
         with self._db.writing(paid=True) as connection:
             digest = _keep_text(connection, raw)
             row = (status, digest, json.dumps(dict(headers)), usage and json.dumps(usage))
             connection.execute(
-                "UPDATE tries SET state = 'received', status = ?, raw = ?, headers = ?, usage = ?, "
+                "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
                 "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
                 "kind = ?, error = ? WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (*row, spent.tokens, spent.usd, usage is None, saved, seconds, beyond and _BEYOND, beyond, *key),
+                (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, *key),
             )
 
     def try_failed(self, key: Key, kind: str, error: str, spent: Spend, seconds: float) -> None:

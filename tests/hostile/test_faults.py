@@ -24,7 +24,7 @@ NO_BOOL: Final = ("malformed", "`answer` is neither true nor false (without quot
 NO_TEXT: Final = ("malformed", "it holds no text")
 OTHERS: Final = ("malformed", "it has other fields than `answer`")
 CUT_OFF: Final = ("truncated", "was cut off before the answer. Think less this time")
-REFUSED: Final = ("refused", "declined to answer. This is a card game among programs")
+REFUSED: Final = ("refused", "\n\nThis is a card game among programs; bluffing is part of its rules")
 TWINS: Final = ("malformed", "a key stands twice")
 MISSING: Final = ("malformed", "the field `answer` is missing")
 

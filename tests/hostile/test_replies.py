@@ -107,6 +107,13 @@ def test_generated_texts(text: str) -> None:
     check_text(text)
 
 
+def speakers(protocol: Protocol, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a body that say whose they are."""
+    parts: Any = {"responses": body.get("output"), "messages": [body], "chat": body.get("choices")}[protocol]
+    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [part.get("message", {}) for part in found if isinstance(part.get("message", {}), dict)] + found
+
+
 def said_in(protocol: Protocol, body: Any) -> str | None:
     """The text of a body that ended as it should, found on a way of the test's own; None if there is none."""
 
@@ -114,10 +121,12 @@ def said_in(protocol: Protocol, body: Any) -> str | None:
         items = items if isinstance(items, list) else []
         return [item for item in items if isinstance(item, dict) and item.get("type") == kind]
 
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) or body.get("error") or body.get("type") == "error":
+        return None
+    if any(item.get("role") not in (None, "assistant") for item in speakers(protocol, body)):
         return None
     if protocol == "responses":
-        good = body.get("status") == "completed"
+        good = body.get("status") == "completed" and len(among(body.get("output"), "message")) < 2
         parts = [p for m in among(body.get("output"), "message") for p in among(m.get("content"), "output_text")]
         refused = any(among(m.get("content"), "refusal") for m in among(body.get("output"), "message"))
         why = body.get("incomplete_details")
@@ -129,7 +138,7 @@ def said_in(protocol: Protocol, body: Any) -> str | None:
         choices = (
             [c for c in body.get("choices", ()) if isinstance(c, dict)] if isinstance(body.get("choices"), list) else []
         )
-        choice = choices[0] if choices else {}
+        choice = choices[0] if len(choices) == 1 else {}
         message: Any = choice.get("message") if isinstance(choice.get("message"), dict) else {}
         good = choice.get("finish_reason") == "stop" and not message.get("refusal")
         content = message.get("content")
@@ -140,7 +149,7 @@ def said_in(protocol: Protocol, body: Any) -> str | None:
 def check_body(protocol: Protocol, raw: str) -> None:
     """A body of any shape: an answer exactly where its text is one; else a cause."""
     try:
-        body = json.loads(raw)
+        body = json.loads(raw, object_pairs_hook=_no_twins)
     except (ValueError, RecursionError):
         body = None
     for form in (PLAIN, REASONED):

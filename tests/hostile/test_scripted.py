@@ -13,7 +13,7 @@ from dubito.errors import RunStopped
 from dubito.llm.failures import AccountFault
 from dubito.llm.wire import Protocol
 from tests.hostile.kit import Decided, Desk
-from tests.llm.kit import PROTOCOLS, YES, Heard, Said, Server, error_body, says
+from tests.llm.kit import PROTOCOLS, YES, Heard, Said, Server, says
 
 Answer = Callable[[Heard], Said]
 
@@ -84,7 +84,6 @@ PAGES: Final[Mapping[str, bytes | str]] = {
     "no UTF-8": b'{"output": "\xff\xfe"}',
     "UTF-16": YES.encode("utf-16"),
     "a byte order mark": b"\xef\xbb\xbf{}",
-    "an error with status 200": error_body("responses", "server_error", "overloaded"),
 }
 
 
@@ -105,9 +104,6 @@ def test_a_reply_in_another_protocol_is_no_answer(decided: Scene, asked: Protoco
 
 ODDITIES: Final[Mapping[Protocol, Mapping[str, tuple[dict[str, Any], str]]]] = {
     "responses": {
-        "failed": ({"status": "failed", "error": {"code": "server_error", "message": "no"}}, "malformed"),
-        "cancelled": ({"status": "cancelled"}, "malformed"),
-        "in progress": ({"status": "in_progress"}, "malformed"),
         "no status": ({"status": None}, "malformed"),
         "incomplete, nobody knows why": ({"status": "incomplete", "incomplete_details": {"reason": "?"}}, "malformed"),
         "filtered": ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "refused"),
@@ -127,10 +123,6 @@ ODDITIES: Final[Mapping[Protocol, Mapping[str, tuple[dict[str, Any], str]]]] = {
         "no finish": ({"choices": [{"finish_reason": None, "message": {"content": YES}}]}, "malformed"),
         "filtered": ({"choices": [{"finish_reason": "content_filter", "message": {"content": YES}}]}, "refused"),
         "cut off": ({"choices": [{"finish_reason": "length", "message": {"content": YES}}]}, "truncated"),
-        "refused beside an answer": (
-            {"choices": [{"finish_reason": "stop", "message": {"content": YES, "refusal": "no"}}]},
-            "refused",
-        ),
         "thoughts that are the answer": (
             {"choices": [{"finish_reason": "stop", "message": {"content": None, "reasoning_content": YES}}]},
             "malformed",

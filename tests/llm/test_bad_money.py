@@ -160,3 +160,41 @@ def test_a_file_that_holds_no_prices(shell: Shell, text: str | None, words: str)
 @pytest.mark.parametrize("prices", [5, ["m"], True, None])
 def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
     assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"service_tier": "priority"}, "service_tier"),
+        ({"service_tier": "auto"}, "service_tier"),
+        ({"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options"),
+    ],
+)
+def test_dollars_need_the_price_of_what_costs_more(shell: Shell, parameters: dict[str, Any], named: str) -> None:
+    """The list price is not it; a price of one's own is."""
+    player = contender("Asker", "gpt-6-sol", parameters=parameters, base_url="https://api.openai.com/v1")
+    stops = ["--offline", "--no-preflight"]
+    said = sentence(played(shell, player, flags=stops, budget={"usd": 5}), 2)
+    assert said == (
+        f"Asker: parameters.{named}: it costs more than the list price of 'gpt-6-sol': say in `prices.gpt-6-sol` what "
+        "it costs so, or take the parameter away, or budget.usd"
+    )
+    assert not Path("r").exists()
+    for config in ({"budget": {"usd": 5}, "prices": {"gpt-6-sol": PRICE}}, {"budget": {"calls": 5}}):
+        ended = played(shell, player, flags=stops, **config)
+        assert ended.code == 3
+        assert "--offline: the cache has no reply" in ended.err
+
+
+@pytest.mark.parametrize("name", ["tools", "web_search_options"])
+def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell, name: str) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        player = asker(server, name="Asker", parameters={name: [{"type": "web_search"}]})
+        said = sentence(played(shell, player, budget={"usd": 5}, prices={"some-model": PRICE}), 2)
+        assert said == (
+            f"Asker: parameters.{name}: the server charges for its tools by the call, which no price here says: take "
+            "the parameter away, or budget.usd"
+        )
+        assert server.heard == []
+        free = {"some-model": dict.fromkeys(PRICE, 0)}
+        assert played(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, "a server of one's own"

@@ -34,7 +34,7 @@ def read(message: Any, finish: Any = "stop") -> Reply:
         ({"content": None}, "content_filter", None, "refusal"),
         ({"content": None, "refusal": "I cannot."}, "stop", "I cannot.", "refusal"),
         ({"content": None, "refusal": "I cannot."}, "length", "I cannot.", "refusal"),
-        ({"content": "As I said:", "refusal": "I cannot."}, "stop", "As I said:", "refusal"),
+        ({"content": "As I said:", "refusal": "I cannot."}, "stop", None, "other"),
         ({"content": None, "refusal": {"why": 1}}, "stop", "{'why': 1}", "refusal"),
         ({"content": None, "reasoning_content": f"So {YES}"}, "stop", None, "stop"),
         ({"content": None, "reasoning": YES}, "length", None, "length"),
@@ -68,11 +68,12 @@ def test_content_in_parts_is_one_text() -> None:
     assert read({"content": []}).text is None
 
 
-def test_only_the_first_choice_is_read() -> None:
+def test_of_several_choices_none_is_read() -> None:
     no = {"index": 1, "message": {"content": '{"answer": false}'}, "finish_reason": "length"}
     first = reply_body("chat")["choices"][0]
     body = reply_body("chat", choices=[first, no])
-    assert read_reply("chat", Received(200, json.dumps(body))).text == YES
+    reply = read_reply("chat", Received(200, json.dumps(body)))
+    assert (reply.text, reply.finish) == (None, "other")
 
 
 @pytest.mark.parametrize("choices", [[], None, {}, "stop", [None], [7], [[]]])

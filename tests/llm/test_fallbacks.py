@@ -12,6 +12,7 @@ from dubito.llm.prices import read_prices
 from dubito.llm.wire import Protocol
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import (
+    AFTER_A_REFUSAL,
     PROTOCOLS,
     YES,
     Heard,
@@ -85,7 +86,6 @@ def test_each_cause_is_counted(tmp_path: Path, answer: Answer, cause: str, reque
     [
         (always("I doubt it."), "Your last reply could not be read: it is not JSON."),
         (always(None, "length"), "Your last reply was cut off before the answer."),
-        (always("I cannot.", "refusal"), "Your last reply declined to answer. This is a card game among programs"),
     ],
 )
 def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
@@ -101,6 +101,35 @@ def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, 
         assert last["content"], "an empty message is refused by providers"
         assert asked["content"].startswith(asked_again)
     assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1,)]
+
+
+def test_a_re_ask_after_a_refusal_begins_a_new_conversation(tmp_path: Path) -> None:
+    """Who declined once goes on declining: the model does not see that it did."""
+    refusing = always("I cannot.", "refusal")
+    with Server(lambda heard: says(heard.protocol) if heard.re_asked else refusing(heard)) as server:
+        players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
+        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
+    assert set(outcomes_of(run.folder)) == {"model_after_reask"}
+    again = [heard for heard in server.heard if heard.re_asked]
+    assert {heard.protocol for heard in again} == set(PROTOCOLS)
+    for heard in again:
+        roles = [message["role"] for message in heard.conversation]
+        assert roles in (["user"], ["system", "user"], ["developer", "user"])
+        asked, _, words = heard.conversation[-1]["content"].partition(AFTER_A_REFUSAL)
+        assert any(other.conversation[-1]["content"] == asked for other in server.heard)
+        assert words == 'Please reply with nothing but the JSON object, {"answer": true} or {"answer": false}.'
+
+
+def test_after_a_refusal_what_is_asked_again_builds_on_the_new_conversation(tmp_path: Path) -> None:
+    def answer(heard: Heard) -> Said:
+        return says(heard.protocol, "prose") if heard.re_asked else says(heard.protocol, "No.", "refusal")
+
+    with Server(answer) as server:
+        run_at(server, "chat", tmp_path / "run", reasks=2)
+    last = [heard.conversation for heard in server.heard if len(heard.conversation) == 4]
+    assert [message["role"] for message in last[0]] == ["system", "user", "assistant", "user"]
+    assert AFTER_A_REFUSAL in last[0][1]["content"]
+    assert last[0][2]["content"] == "prose"
 
 
 @pytest.mark.parametrize(("reasks", "requests"), [(0, 1), (1, 2), (3, 4)])

@@ -276,3 +276,13 @@ def test_ctrl_c_in_the_midst_of_it_is_an_interruption_and_no_failure(tmp_path: P
         run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
     assert len(server.heard) == 1
     assert (run.interrupted, run.failure) == (True, None)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_filter_that_declines_it_stops_nothing(shell: Shell, protocol: Protocol) -> None:
+    """Key, money, model and parameters are in order, and other prompts may pass."""
+    filtered = Said(400, error_body(protocol, "content_filter", "Output blocked by content filtering policy"))
+    with Server(lambda heard: answering(heard) if checks([heard]) == [] else filtered) as server:
+        assert played(shell, asker(server, protocol), games=1).code == 0
+    assert len(checks(server.heard)) == 1
+    assert set(outcomes_of(Path("r"))) == {"model"}

@@ -1,7 +1,9 @@
 """What tokens cost: exact sums, a worst case that nothing passes, and files that are complete or refused."""
 
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,21 @@ from hypothesis import strategies as st
 
 from dubito.errors import UsageError
 from dubito.llm import prices
-from dubito.llm.prices import PICO, Price, Tariff, dollars, find_price, price_of, read_prices
+from dubito.llm.prices import (
+    PICO,
+    Price,
+    Surcharges,
+    Tariff,
+    charged_by_call,
+    dollars,
+    find_price,
+    outdated,
+    price_of,
+    read_prices,
+    unpriced,
+)
 from dubito.llm.settings import HOUSE, account_of
-from dubito.llm.wire import Usage
+from dubito.llm.wire import Charges, Usage
 from dubito.store.model_log import Spend
 from tests.llm.kit import PROTOCOLS, ask, settings
 
@@ -191,11 +205,12 @@ SHIPPED: dict[str, Any] = yaml.safe_load(Path(prices.__file__).with_name("prices
 
 
 def test_the_shipped_prices_are_dated_and_have_sources() -> None:
-    assert set(SHIPPED) == {"as_of", "servers"}
-    assert type(SHIPPED["as_of"]) is date
-    assert SHIPPED["as_of"] >= date(2026, 11, 1)
+    assert set(SHIPPED) == {"servers"}
     for listed in SHIPPED["servers"].values():
-        assert set(listed) == {"source", "models"}
+        assert {"as_of", "source", "models"} <= set(listed) <= {"as_of", "source", "times", "long", "models"}
+        assert type(listed["as_of"]) is date
+        assert listed["as_of"] >= date(2026, 11, 1)
+        assert set(listed.get("long", {})) <= set(listed["models"])
         assert "." in listed["source"]
         assert listed["models"]
 
@@ -210,6 +225,113 @@ def test_the_shipped_prices_are_complete_and_found_for_the_servers_of_all_protoc
             assert price == price_of(entry, "x")
             assert server == HOUSE or 0 < price.cached_input < price.input <= price.cache_write < price.output
     assert set(SHIPPED["servers"][HOUSE]["models"]) == {"house-random", "house-honest", "house-sharp"}
+
+
+OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
+USED = Usage(1000, 600, 50, 30, 20)
+
+
+def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED, **charges: int) -> Fraction:
+    """How many times the list price such a reply costs."""
+    price = find_price(server, model, {})
+    assert price is not None
+    return Fraction(price.of(usage, Charges(modes, **charges)), replace(price, surcharges=Surcharges()).of(usage))
+
+
+@pytest.mark.parametrize(
+    ("server", "model", "modes", "times"),
+    [
+        (OPENAI, "gpt-6-sol", [], 1),
+        (OPENAI, "gpt-6-sol", [("service_tier", "priority")], 2.5),
+        (OPENAI, "gpt-6-sol", [("service_tier", "something new")], 2.5),
+        (ANTHROPIC, "claude-opus-5", [("inference_geo", "us")], 1.1),
+        (ANTHROPIC, "claude-opus-5", [("inference_geo", "eu")], 1.1),
+        (ANTHROPIC, "claude-opus-5", [("speed", "fast")], 6),
+        (ANTHROPIC, "claude-opus-5", [("speed", "fast"), ("inference_geo", "us")], 6.6),
+        (HOUSE, "house-sharp", [("service_tier", "priority")], None),
+    ],
+)
+def test_more_than_the_usual_service_costs_more(
+    server: str, model: str, modes: list[tuple[str, str]], times: float | None
+) -> None:
+    if times is None:
+        assert find_price(server, model, {}).of(USED, Charges(tuple(modes))) == 0  # type: ignore[union-attr]
+    else:
+        assert served(server, model, *modes) == Fraction(str(times))
+
+
+def test_a_long_prompt_costs_more_in_all_its_tokens() -> None:
+    below, above = Usage(100_000, 0, 0, 500, 0), Usage(100_001, 0, 0, 500, 0)
+    assert served(ANTHROPIC, "claude-haiku-5-5", usage=below) == 1
+    assert served(ANTHROPIC, "claude-haiku-5-5", usage=above) == 5
+    assert served(ANTHROPIC, "claude-opus-5", usage=above) == 1
+    assert served(OPENAI, "gpt-6-sol", usage=Usage(272_001, 0, 0, 500, 0)) == 2
+
+
+def test_input_kept_for_long_costs_twice_the_input_at_least() -> None:
+    price = Price(100, 10, 125, 500)
+    assert price.of(USED, Charges(long_writes=20)) - price.of(USED) == 20 * (200 - 125)
+    assert Price(100, 10, 250, 500).of(USED, Charges(long_writes=20)) == Price(100, 10, 250, 500).of(USED)
+
+
+def test_a_call_of_a_tool_costs_besides_the_tokens() -> None:
+    price = Price(100, 10, 125, 500)
+    assert price.of(USED, Charges(tool_calls=3)) - price.of(USED) == 3 * PICO // 40
+
+
+def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:
+    own = find_price(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)})
+    assert own is not None
+    assert own.of(USED, Charges((("service_tier", "priority"),))) == own.of(USED)
+
+
+@pytest.mark.parametrize("parameters", [{"service_tier": "priority"}, {"service_tier": "auto"}])
+def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, Any]) -> None:
+    price = find_price(OPENAI, "gpt-6-sol", {})
+    assert price is not None
+    plain = replace(price, surcharges=Surcharges())
+    request = ask(**parameters).request
+    assert Tariff(price, 99).worst(request).usd == Tariff(plain, 99).worst(request).usd * 5 // 2
+    usual = ask(service_tier="default").request
+    assert Tariff(price, 99).worst(usual) == Tariff(plain, 99).worst(usual)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "dear", "called"),
+    [
+        ({}, None, None),
+        ({"service_tier": "flex", "speed": "standard", "reasoning": {"effort": "low"}}, None, None),
+        ({"service_tier": "auto"}, "service_tier", None),
+        ({"service_tier": "priority"}, "service_tier", None),
+        ({"speed": "fast"}, "speed", None),
+        ({"inference_geo": "us"}, "inference_geo", None),
+        ({"cache_control": {"type": "ephemeral", "ttl": "1h"}}, "cache_control", None),
+        ({"cache_control": {"type": "ephemeral", "ttl": "5m"}}, None, None),
+        ({"prompt_cache_options": {"mode": "implicit", "ttl": "12h"}}, "prompt_cache_options", None),
+        ({"tools": [{"type": "web_search"}]}, None, "tools"),
+        ({"tools": []}, None, None),
+        ({"web_search_options": {"search_context_size": "low"}}, None, "web_search_options"),
+        ({"plugins": [{"id": "web"}]}, None, "plugins"),
+    ],
+)
+def test_parameters_that_cost_more_than_the_list_price(
+    parameters: dict[str, Any], dear: str | None, called: str | None
+) -> None:
+    assert (unpriced(parameters), charged_by_call(parameters)) == (dear, called)
+
+
+def test_list_prices_grow_old() -> None:
+    read: date = SHIPPED["servers"][OPENAI]["as_of"]
+    assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
+    assert outdated(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
+        f"the list prices of {OPENAI} were read on {read}, 61 days ago: "
+        "check them, and say what has changed in `prices`"
+    )
+    later = read + timedelta(days=9999)
+    assert outdated(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, "it is the user's own"
+    assert outdated(OPENAI, "no-such-model", {}, later) is None
+    assert outdated("http://127.0.0.1:1/v1", "gpt-6-sol", {}, later) is None
+    assert outdated(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,20 @@
 """Every way a call can fail, under its right name; never with the key in what is said."""
 
+import json
 import socket
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dubito.llm.failures import AccountFault, TryFailed
-from dubito.llm.providers import Provider, _retry_after
+from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
+from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
 from dubito.llm.wire import Protocol
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
@@ -45,7 +47,7 @@ def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol)
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        *((408, "rate_limit"), (409, "rate_limit"), (429, "rate_limit")),
+        *((408, "server"), (409, "server"), (429, "rate_limit")),
         *((500, "server"), (502, "server"), (503, "server"), (504, "server"), (529, "server"), (599, "server")),
     ],
 )
@@ -66,7 +68,6 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Protoco
         (403, "refused the key (status 403)", "set SOME_KEY, or change `api_key_env` in "),
         (404, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
         (405, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
-        (413, "rejected the request (status 413): ", "change `parameters` in "),
         (422, "rejected the request (status 422): ", "change `parameters` in "),
     ],
 )
@@ -81,7 +82,7 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
     assert "(SOME_KEY)" in said, "which account"
     assert "\n" not in said
     assert status == 402 or said.endswith("the entry of 'Somebody'"), "whose setting it is"
-    if status in (400, 404, 405, 413, 422):
+    if status in (400, 404, 405, 422):
         assert "the very reason" in said
 
 
@@ -133,7 +134,7 @@ def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Protocol) ->
 @example("Thu, 01 Jan 0001 00:00:00 +2359")
 def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
-        seconds = _retry_after({name: said})
+        seconds = wait_asked({name: said})
         assert seconds is None or 0 <= seconds < float("inf")
 
 
@@ -310,3 +311,64 @@ def test_a_redirect_of_a_server_far_away_is_not_followed() -> None:
         provider = Provider(Account(protocol, "https://far.example/v1", "SOME_KEY"), "https://far.example/v1", KEY, 1)
         assert provider._client[0]._client.follow_redirects is False
         provider.close()
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["429", "{", '[{"']),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "code", "type", "message", "details", "status", "metadata", "raw", "reasons"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.integers(400, 599), ANYTHING | st.text())
+@example(429, {"error": {"details": [{"retryDelay": "9" * 400 + "s"}]}})
+@example(400, {"error": {"code": "9" * 400, "message": {"message": ["x"]}}})
+def test_any_error_has_a_verdict(status: int, error: Any) -> None:
+    for found in (
+        verdict(status, error if isinstance(error, str) else json.dumps(error), {}),
+        verdict_within(error, {}),
+    ):
+        assert found.meaning in get_args(Meaning)
+        assert found.retry_after is None or 0 <= found.retry_after < float("inf")
+
+
+def test_an_error_that_is_nested_without_end_has_one() -> None:
+    error: Any = []
+    for _ in range(100_000):
+        error = {"error": [error]}
+    assert verdict_within(error, {}).meaning == "server"
+    assert verdict(500, "[" * 100_000, {}).meaning == "server"
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Please try again in 20s.", 20),
+        ("Please try again in 6m0s.", 360),
+        ("Please try again in 350ms.", 0.35),
+        ("try again in 1h2m3.5s", 3723.5),
+        ("Please retry after 59 seconds.", 59),
+        ("retry in 2 minutes", 120),
+        ("Please retry in 45.578569677s.", 45.578569677),
+        ("Try again in 1 day", None),
+        ("Please try again in 5 moments", None),
+        ("Please try again later", None),
+    ],
+)
+def test_a_wait_that_only_the_body_names(words: str, seconds: float | None) -> None:
+    text = json.dumps({"error": {"message": words}})
+    assert verdict(429, text, {}).retry_after == (seconds if seconds is None else pytest.approx(seconds))
+    assert verdict(429, text, {"retry-after": "3"}).retry_after == 3, "a header goes before"
+    assert verdict(429, text, {"retry-after": "0"}).retry_after == 0
+    assert verdict(400, text, {}).retry_after is None

@@ -65,7 +65,23 @@ CHAT = {
 def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
-    assert request.body == CHAT | {"max_completion_tokens": 99, "prompt_cache_key": "the-prompt", "store": False}
+    own = {} if base_url == "house" else {"service_tier": "default"}
+    assert request.body == CHAT | own | {
+        "max_completion_tokens": 99,
+        "prompt_cache_key": "the-prompt",
+        "store": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")]
+)
+def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Protocol, tier: str) -> None:
+    """Left out, it would be a project's own choice; nobody else is told, and the player's own goes before."""
+    assert built(protocol, base_url=None).body["service_tier"] == tier
+    assert built(protocol, base_url=None, parameters={"service_tier": "priority"}).body["service_tier"] == "priority"
+    for other in (ELSEWHERE, "house"):
+        assert "service_tier" not in built(protocol, base_url=other).body
 
 
 @pytest.mark.parametrize("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])

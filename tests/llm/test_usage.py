@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, Received, Usage
+from dubito.llm.wire import Charges, Protocol, Received, Usage
 from tests.llm.kit import PROTOCOLS, reply_body
 
 NAMES = {  # of the input, the output, the details of either
@@ -101,3 +101,95 @@ def test_one_count_of_two_is_missing_usage(protocol: Protocol) -> None:
     assert usage(protocol, {into: 5}) is None
     assert usage(protocol, {out: 5}) is None
     assert usage(protocol, {"total_tokens": 5}) is None
+
+
+def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = None) -> dict[str, Any]:
+    """A usage as servers of Chat Completions say it."""
+    details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}
+    return {"prompt_tokens": into, "completion_tokens": out, "total_tokens": total} | details
+
+
+@pytest.mark.parametrize(
+    ("said", "output"),
+    [
+        (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning beside the completion
+        (chat_counts(10_120, 1499, 14_428, 2809), 4308),
+        (chat_counts(100, 20, 700), 600),  # Gemini: thoughts are in the total only
+        (chat_counts(100, 50, 150, 30), 50),  # OpenAI: reasoning within the output
+        (chat_counts(100, 50, None, 30), 50),
+        (chat_counts(100, 6, None, 89), 95),  # more than the output is no part of it
+        (chat_counts(100, 6, 106, 89), 95),
+        (chat_counts(100, 50, 20), 50),
+    ],
+)
+def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> None:
+    read = usage("chat", said)
+    assert read is not None
+    assert (read.input, read.output) == (said["prompt_tokens"], output)
+    details = said.get("completion_tokens_details")
+    same = {
+        "input_tokens": read.input,
+        "output_tokens": said["completion_tokens"],
+        "total_tokens": said["total_tokens"],
+    }
+    assert usage("responses", same | ({"output_tokens_details": details} if details else {})) == read
+
+
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("total", ["600", 1.5, -1, True, 2**24 + 1])
+def test_a_total_that_counts_nothing_is_missing_usage(protocol: Protocol, total: Any) -> None:
+    assert usage(protocol, counts(protocol, 100, 20) | {"total_tokens": total}) is None
+
+
+def test_what_anthropic_keeps_is_the_larger_of_its_two_accounts() -> None:
+    said = counts("messages", 100, 20) | {
+        "cache_creation_input_tokens": 30,
+        "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 40},
+    }
+    assert usage("messages", said) == Usage(150, 0, 50, 20, 0)
+    assert usage("messages", said | {"cache_creation_input_tokens": 70}) == Usage(170, 0, 70, 20, 0)
+
+
+def charges(protocol: Protocol, **changes: Any) -> Charges:
+    """What a reply says of its price besides the tokens."""
+    return read_reply(protocol, Received(200, json.dumps(reply_body(protocol, **changes)))).charges
+
+
+@pytest.mark.parametrize("protocol", ["responses", "chat"])
+@pytest.mark.parametrize("tier", ["priority", "fast", "ultrafast", "scale", "something new"])
+def test_a_tier_is_named(protocol: Protocol, tier: str) -> None:
+    assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("tier", [None, "default", "standard", "flex", 7, []])
+def test_the_usual_service_is_none_to_name(protocol: Protocol, tier: Any) -> None:
+    assert charges(protocol, service_tier=tier) == Charges()
+    assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()
+
+
+def test_what_anthropic_says_of_its_service() -> None:
+    said = {
+        "service_tier": "priority",
+        "speed": "fast",
+        "inference_geo": "us",
+        "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 40},
+        "server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 2},
+    }
+    modes = (("service_tier", "priority"), ("speed", "fast"), ("inference_geo", "us"))
+    assert charges("messages", usage=counts("messages", 100, 20) | said) == Charges(modes, 40, 5)
+    usual = {"service_tier": "standard", "speed": "standard", "inference_geo": "global"}
+    assert charges("messages", usage=counts("messages", 100, 20) | usual) == Charges()
+
+
+def test_the_providers_own_tools_are_counted() -> None:
+    calls = [{"type": kind} for kind in ("web_search_call", "file_search_call", "mcp_call", "reasoning")]
+    output = [*calls, *reply_body("responses")["output"]]
+    assert charges("responses", output=output) == Charges(tool_calls=2)
+    said = counts("chat", 1, 1) | {"server_tool_use": {"web_search_requests": 4}}
+    assert charges("chat", usage=said) == Charges(tool_calls=4)
+
+
+def test_input_that_openai_keeps_for_long_is_counted() -> None:
+    details = {"cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30}}
+    assert charges("responses", usage=counts("responses", 100, 1) | {"input_tokens_details": details}).long_writes == 30

@@ -1,13 +1,20 @@
 """`dubito estimate`: ranges that hold what the run then takes; nothing is asked, nothing is spent."""
 
 import re
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dubito.experiment.estimate import _range
-from tests.cli.kit import Shell
-from tests.llm.kit import config_file, contender, rows
+from dubito.experiment.models import CallOptions, outdated_prices
+from dubito.llm import prices
+from tests.cli.kit import REPO, Shell
+from tests.experiment.kit import registry
+from tests.llm.kit import config_file, contender, rows, small
+
+OPENAI = "https://api.openai.com/v1"
 
 PRICES = {"m": {"input": 1, "cached_input": 0.1, "cache_write": 1.25, "output": 5}}
 
@@ -55,6 +62,29 @@ def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
     shorter = figures(shell("estimate", "longer.yaml", "--games", "20", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
+
+
+def test_old_list_prices_are_warned_of_and_ones_own_are_not(shell: Shell) -> None:
+    read: date = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text())["servers"][OPENAI]["as_of"]
+    listed = {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"}
+    old = datetime.now(UTC).date() - read > timedelta(days=60)
+    said = shell("estimate", config_file(listed))
+    assert said.code == 0, said.err
+    assert (f"the list prices of {OPENAI} were read on {read}, " in said.err) is old
+    assert "list prices" not in shell("estimate", config_file(listed, prices={"gpt-6-sol": PRICES["m"]})).err
+
+
+def test_all_that_are_in_use_are_looked_at_on_the_day_that_is_given(tmp_path: Path) -> None:
+    players = [
+        {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"},
+        {"bot": "OpenAIBot", "name": "two", "model": "gpt-6-luna"},
+        {"bot": "AnthropicBot", "name": "three", "model": "claude-opus-5"},
+        contender("four", "house-sharp"),
+    ]
+    calls = CallOptions(1, tmp_path, False, REPO)
+    said = outdated_prices(small(*players), registry(), calls, date(2099, 1, 1))
+    assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
+    assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 22)) == []
 
 
 def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:

@@ -118,6 +118,13 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
             "--budget usd needs a price of 'm', and there is none: see --prices",
         ),
+        (
+            (
+                *("plain", "--model", "openai:gpt-6-sol", "--offline", "--budget", "usd=1"),
+                *("--parameters", "{service_tier: priority}"),
+            ),
+            "openai:gpt-6-sol: parameters.service_tier: it costs more than the list price of 'gpt-6-sol'",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_is_asked(

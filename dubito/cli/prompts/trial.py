@@ -11,7 +11,7 @@ from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.config import check
-from dubito.experiment.models import CallOptions, Watch, price_of_model
+from dubito.experiment.models import CallOptions, Watch, check_surcharges, price_of_model
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import HOUSE, ModelSettings, account_of, check_settings, key_of
 from dubito.workshop.recorded import SHIPPED, read_folder
@@ -126,6 +126,8 @@ def _check(model: str, settings: ModelSettings, calls: CallOptions) -> None:
         key_of(account_of(settings), model)
     if calls.caps.usd is not None and price_of_model(settings, calls) is None:
         raise UsageError(f"--budget usd needs a price of {one_line(settings.model)!r}, and there is none: see --prices")
+    if calls.caps.usd is not None:
+        check_surcharges(model, settings, calls)
 
 
 def _watch(quiet: bool) -> Watch:

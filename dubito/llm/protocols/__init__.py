@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Final
 
 from dubito.llm.protocols import chat, messages, responses
-from dubito.llm.protocols.bodies import Exchange, mapping
+from dubito.llm.protocols.bodies import Exchange, mapping, without_twins
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Protocol, Received, Reply, Request
 
@@ -24,13 +24,17 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 
 
 def read_reply(protocol: Protocol, received: Received) -> Reply:
-    """What the model said in a received body."""
+    """What the model said in a received body, or the error that stands in its place."""
     try:
-        body = json.loads(received.raw)
+        body = json.loads(received.raw, object_pairs_hook=without_twins)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         return Reply(None, "other", None, received)
     speaks = _PROTOCOLS[protocol]
+    usage, charges = speaks.usage(mapping(body.get("usage"))), speaks.charges(body)
+    failure = speaks.failure(body)
+    if failure is not None:
+        return Reply(None, "other", usage, received, charges=charges, failure=failure)
     text, finish = speaks.read(body)
-    return Reply(text, finish, speaks.usage(mapping(body.get("usage"))), received)
+    return Reply(text, finish, usage, received, charges=charges)

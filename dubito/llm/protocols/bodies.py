@@ -1,12 +1,18 @@
 """What the protocols share: a body may be anything at all, so every part of it is read with care."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dubito.llm.answers import Schema
 from dubito.llm.settings import MOST_TOKENS
 from dubito.llm.wire import Usage
+
+_USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
+    "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
+    "speed": ("standard",),
+    "inference_geo": ("global", "not_available"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,44 @@ def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     return "".join(texts) if texts else None
 
 
-def usage_of(*counts: Any) -> Usage | None:
-    """The counts, or None, which is missing usage, if one of them counts nothing."""
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no key stands twice; raises ValueError: nobody knows which of two is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def by_assistant(item: Mapping[str, Any]) -> bool:
+    """Whether a message is the model's own, or does not say whose."""
+    return item.get("role") in (None, "assistant")
+
+
+def error_of(body: Mapping[str, Any]) -> Any:
+    """The error at the top of a body, None if there is none; some servers send it bare."""
+    if body.get("type") == "error" or body.get("object") == "error":
+        return body.get("error") or body
+    return body.get("error") or None
+
+
+def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The modes of service that are named there and may cost more than the usual one."""
+    named = ((mode, holder.get(mode)) for mode in _USUAL)
+    return tuple((mode, value) for mode, value in named if isinstance(value, str) and value not in _USUAL[mode])
+
+
+def count_of(value: Any) -> int:
+    """The value if it is a count of tokens or calls, else 0."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
+    """The counts, or None, which is missing usage, if one of them counts nothing.
+
+    Some servers count reasoning within the output, others beside it: the largest reading is the bill.
+    """
+    counts = [into, cached, written, out, reasoning, 0 if total is None else total]
     if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
         return None
-    return Usage(*counts)
+    beside = out + reasoning if reasoning > out else out  # more than the whole is no part of it
+    return Usage(into, cached, written, max(beside, counts[-1] - into), reasoning)

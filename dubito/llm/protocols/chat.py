@@ -6,9 +6,19 @@ Others than OpenAI know fewer parameters, and some refuse what they do not know:
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dubito.llm.protocols.bodies import Exchange, joined, mapping, objects, usage_of
+from dubito.llm.protocols.bodies import (
+    Exchange,
+    by_assistant,
+    count_of,
+    error_of,
+    joined,
+    mapping,
+    modes_of,
+    objects,
+    usage_of,
+)
 from dubito.llm.settings import ModelSettings, asks_provider, is_house
-from dubito.llm.wire import Finish, Request, Usage
+from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
 
 _FINISHES: Final[Mapping[str, Finish]] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 
@@ -23,6 +33,8 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
         body |= {"max_completion_tokens": settings.max_output, "prompt_cache_key": cache_key, "store": False}
     else:
         body |= {"max_tokens": settings.max_output}
+    if asks_provider(settings):
+        body["service_tier"] = "default"  # what is not said is the project's own choice, at another price
     if settings.response_format == "json_schema":
         schema = {"name": "answer", "strict": True, "schema": exchange.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -31,17 +43,45 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     return Request("chat", "/chat/completions", body | settings.parameters)
 
 
-def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-    """What was said in the first choice, and how it ended. What was thought beside it is passed over."""
+def failure(body: Mapping[str, Any]) -> Failure | None:
+    """The error that stands in a reply's place, at the top or in the choice; beside an answer it is a contradiction."""
     choice = next(iter(objects(body.get("choices"))), {})
+    text, refusal = _said(mapping(choice.get("message")))
+    error, finish = error_of(body) or choice.get("error"), choice.get("finish_reason")
+    if finish == "error" or (error and not text and not refusal):
+        return Failure(error or "finish_reason: error", True if text else None if choice else False)
+    return None
+
+
+def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+    """What was said in the only choice, and how it ended. What was thought beside it is passed over."""
+    choices = objects(body.get("choices"))
+    choice = next(iter(choices), {})
     message = mapping(choice.get("message"))
-    content = message.get("content")
-    text = content if isinstance(content, str) else joined(objects(content), "text")
-    if message.get("refusal"):
-        return text or str(message["refusal"]), "refusal"
+    text, refusal = _said(message)
+    beside = (error_of(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
+    if len(choices) > 1 or any(beside) or (text and refusal) or not by_assistant(message):
+        return None, "other"  # it contradicts itself
+    if refusal:
+        return refusal, "refusal"
     reason = choice.get("finish_reason")
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
     return (None, finish) if finish == "other" else (text or None, finish)
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Text and refusal of a message."""
+    content = message.get("content")
+    parts = objects(content)
+    text = content if isinstance(content, str) else joined(parts, "text")
+    refusals = [message.get("refusal"), *(part.get("refusal") for part in parts if part.get("type") == "refusal")]
+    return text, next((str(each) for each in refusals if each), None)
+
+
+def charges(body: Mapping[str, Any]) -> Charges:
+    """The tier that served, and the server's own tools."""
+    tools = mapping(mapping(body.get("usage")).get("server_tool_use"))
+    return Charges(modes_of(body), tool_calls=sum(map(count_of, tools.values())))
 
 
 def usage(counts: Mapping[str, Any]) -> Usage | None:
@@ -53,4 +93,5 @@ def usage(counts: Mapping[str, Any]) -> Usage | None:
         into.get("cache_write_tokens") or 0,
         counts.get("completion_tokens"),
         out.get("reasoning_tokens") or 0,
+        counts.get("total_tokens"),
     )

@@ -4,9 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from dubito.llm.protocols.bodies import Exchange, joined, mapping, objects, usage_of
-from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Finish, Request, Usage
+from dubito.llm.protocols.bodies import (
+    Exchange,
+    by_assistant,
+    count_of,
+    error_of,
+    joined,
+    mapping,
+    modes_of,
+    objects,
+    usage_of,
+)
+from dubito.llm.settings import ModelSettings, asks_provider
+from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "end_turn": "stop",
@@ -21,27 +31,51 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     """The request of an attempt; what may be cached is marked, so that no key is needed."""
     parameters = dict(settings.parameters)
     form = {"format": {"type": "json_schema", "schema": exchange.schema}}
-    body = {
+    body: dict[str, Any] = {
         "model": settings.model,
         "max_tokens": settings.max_output,
         "system": [{"type": "text", "text": exchange.system, "cache_control": {"type": "ephemeral"}}],
         "messages": exchange.turns(),
         "output_config": mapping(parameters.pop("output_config", None)) | form,
     }
+    if asks_provider(settings):
+        body["service_tier"] = "standard_only"  # what is not said may be served by paid-for priority
     return Request("messages", "/v1/messages", body | parameters)
 
 
+def failure(body: Mapping[str, Any]) -> Failure | None:
+    """The error that stands in a reply's place; beside an answer it is none, but a contradiction."""
+    error, content = error_of(body), body.get("content")
+    return Failure(error, None if "content" in body else False) if error and not content else None
+
+
 def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-    """What was said, and how it ended. Blocks of thinking are passed over."""
-    text = joined(objects(body.get("content")), "text")
-    reason = body.get("stop_reason")
+    """What was said, and how it ended. Blocks of thinking are passed over.
+
+    A refusal beside a text is what a filter leaves that stopped it: it is no contradiction here.
+    """
+    blocks = objects(body.get("content"))
+    if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
+        return None, "other"  # it contradicts itself
+    text, reason = joined(blocks, "text"), body.get("stop_reason")
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
     return (None, finish) if finish == "other" else (text, finish)
 
 
+def charges(body: Mapping[str, Any]) -> Charges:
+    """Tier, speed and region that served; input that is kept for an hour; the provider's own tools."""
+    counts = mapping(body.get("usage"))
+    hour = mapping(counts.get("cache_creation")).get("ephemeral_1h_input_tokens")
+    tools = mapping(counts.get("server_tool_use"))
+    return Charges(modes_of(counts), count_of(hour), sum(map(count_of, tools.values())))
+
+
 def usage(counts: Mapping[str, Any]) -> Usage | None:
     """Anthropic counts cached tokens beside the input."""
-    cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
+    cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens") or 0
+    kinds = mapping(counts.get("cache_creation")).values()
+    if type(written) is int:
+        written = max(written, sum(map(count_of, kinds)))
     thinking = mapping(counts.get("output_tokens_details")).get("thinking_tokens") or 0
-    apart = usage_of(counts.get("input_tokens"), cached or 0, written or 0, counts.get("output_tokens"), thinking)
+    apart = usage_of(counts.get("input_tokens"), cached or 0, written, counts.get("output_tokens"), thinking)
     return apart and replace(apart, input=apart.input + apart.cached + apart.cache_write)

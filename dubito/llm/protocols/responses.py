@@ -1,17 +1,33 @@
 """OpenAI's Responses API."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from dubito.llm.protocols.bodies import Exchange, joined, mapping, objects, usage_of
-from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Finish, Request, Usage
+from dubito.llm.protocols.bodies import (
+    Exchange,
+    by_assistant,
+    count_of,
+    error_of,
+    joined,
+    mapping,
+    modes_of,
+    objects,
+    usage_of,
+)
+from dubito.llm.settings import ModelSettings, asks_provider
+from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
+
+_UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
+_PARTLY: Final = ("incomplete", "in_progress")
+_SAYING: Final = ("output_text", "refusal")
+_WAITING: Final = ("_call", "_call_output", "_approval_request")
+_CHARGED: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
 
 
 def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     """The request of an attempt."""
     schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
-    body = {
+    body: dict[str, Any] = {
         "model": settings.model,
         "input": [{"role": "developer", "content": exchange.system}, *exchange.turns()],
         "max_output_tokens": settings.max_output,
@@ -19,20 +35,55 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
         "store": False,
         "text": {"format": schema},
     }
+    if asks_provider(settings):
+        body["service_tier"] = "default"  # what is not said is the project's own choice, at another price
     return Request("responses", "/responses", body | settings.parameters)
 
 
+def failure(body: Mapping[str, Any]) -> Failure | None:
+    """The error that stands in a reply's place; beside an answer it is none, but a contradiction."""
+    error, status, output = error_of(body), body.get("status"), body.get("output")
+    begun = True if output else None if "output" in body else False
+    if isinstance(status, str) and status in _UNFINISHED:
+        return Failure(error or f"the response is {status}", True if output else None)
+    return Failure(error, begun) if error and not objects(output) else None
+
+
 def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-    """What was said, and how it ended."""
-    messages = [item for item in objects(body.get("output")) if item.get("type") == "message"]
-    parts = [part for item in messages for part in objects(item.get("content"))]
-    text = joined(parts, "output_text")
+    """What was said, and how it ended. Of several phases only the final answer counts."""
+    items = objects(body.get("output"))
+    answers = _answers(items)
+    parts = [part for item in answers for part in objects(item.get("content"))]
+    text, refused = joined(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
+    if error_of(body) or len(answers) > 1 or (text and refused) or any(map(_foreign, items)):
+        return None, "other"  # it contradicts itself
     reason = mapping(body.get("incomplete_details")).get("reason")
-    if reason == "content_filter" or any(part.get("type") == "refusal" for part in parts):
+    if reason == "content_filter" or refused:
         return text, "refusal"
     if body.get("status") == "incomplete":
         return (text, "length") if reason == "max_output_tokens" else (None, "other")
-    return (text, "stop") if body.get("status") == "completed" else (None, "other")
+    whole = body.get("status") == "completed" and all(item.get("status") not in _PARTLY for item in answers)
+    return (text, "stop") if whole else (None, "other")
+
+
+def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The messages that say something, and are no commentary."""
+    messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
+    return [item for item in messages if any(part.get("type") in _SAYING for part in objects(item.get("content")))]
+
+
+def _foreign(item: Mapping[str, Any]) -> bool:
+    """Whether an item is somebody else's, or waits for somebody: a call of a tool that is ours to answer."""
+    kind = item.get("type")
+    waits = isinstance(kind, str) and kind.endswith(_WAITING) and kind not in (*_CHARGED, "mcp_call")
+    return waits or not by_assistant(item)
+
+
+def charges(body: Mapping[str, Any]) -> Charges:
+    """The tier that served, and the provider's own tools; OpenAI keeps input for 30 minutes, or for 12 hours."""
+    calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
+    written = mapping(mapping(mapping(body.get("usage")).get("input_tokens_details")).get("cache_write_tokens_details"))
+    return Charges(modes_of(body), count_of(written.get("ttl_12h_tokens")), calls)
 
 
 def usage(counts: Mapping[str, Any]) -> Usage | None:
@@ -44,4 +95,5 @@ def usage(counts: Mapping[str, Any]) -> Usage | None:
         into.get("cache_write_tokens") or 0,
         counts.get("output_tokens"),
         out.get("reasoning_tokens") or 0,
+        counts.get("total_tokens"),
     )

@@ -1,0 +1,255 @@
+"""What a server's error means, whichever protocol it speaks: whose fault it is, and whether to ask again.
+
+Errors come as a status with a body, or within a body of status 200. Codes are matched whole, words anywhere in the
+message; what stands in neither is told by the status alone.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Literal
+
+# of this try, as in TryFailed; then the user's to mend
+Meaning = Literal["too_long", "refused", "rate_limit", "server", "money", "key", "model", "request"]
+_NESTED: Final = 6  # an error within an error within ...: routers hand on what others said
+_STATUS_OF: Final[Mapping[str, int]] = {  # of errors that come with status 200 and have no number
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    **dict.fromkeys(("server_error", "api_error"), 500),
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "data_residency_mismatch": 400,
+    **dict.fromkeys(
+        (
+            *("invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large"),
+            *("image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large"),
+            *("unsupported_image_media_type", "empty_image_file", "image_file_not_found"),
+        ),
+        400,  # no prompt of ours has an image: the player's parameters have
+    ),
+}
+_SERVER: Final = 500  # the status of an error with status 200 that says nothing known of itself
+
+_TOO_LONG_CODES: Final = (
+    *("context_length_exceeded", "exceed_context_size_error", "request_too_large"),
+    "request_body_too_large_after_decoding",
+)
+_TOO_LONG: Final = (
+    *("prompt is too long", "context window", "maximum context length"),  # Anthropic, OpenAI, vLLM and OpenRouter
+    *("available context size", "exceed context limit", "exceeds the context"),  # llama.cpp, Anthropic, others
+    *("input token count", "input length exceeds", "input is too long"),  # Gemini, others, Bedrock
+    *("context_length_exceeded", "request_too_large"),
+    "request too large for",  # more than a whole minute's limit: it would never pass
+)
+_MONEY_CODES: Final = (
+    *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
+    *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
+    "linked_organization_billing_unavailable",
+)
+_MONEY: Final = (
+    *("insufficient_quota", "billing_error", "billing_hard_limit", "billing hard limit"),
+    *("credit balance", "spend limit", "spend_limit", "spending limit", "specified api usage limits"),
+    *("insufficient credits", "insufficient balance", "any credits", "available credits", "requires more credits"),
+    *("key limit exceeded", "free-models-per-day"),  # OpenRouter
+)
+_REFUSED_CODES: Final = re.compile(
+    r"invalid_prompt|.*moderation.*|.*content_?(filter|policy|blocked).*|responsible_?ai_?policy_?violation"
+    r"|(bio|cyber|usage)_policy.*|misalignment_policy_violation|.*safety.*|data_?inspection_?failed"
+)
+_REFUSED: Final = (
+    *("content filtering policy", "content management policy", "content policy", "content_filter"),
+    *("requires moderation", "moderation block", "usage policy", "usage policies", "usage guidelines"),
+    *("content exists risk", "considered high risk", "inappropriate content", "content_policy_violation"),
+)
+_NO_FILTER: Final = (401, 404, 405, 429)  # whatever they say, it is not of this prompt
+_DISABLED: Final = ("organization_on_hold", "account_deactivated")
+_QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini also of a minute's
+_PER_DAY: Final = re.compile(r"per(?:day|month)|limit: 0\b")
+_PER_MINUTE: Final = re.compile(r"per(?:minute|second)")
+_UNIT: Final = r"(?:ms|milliseconds?|seconds?|minutes?|hours?|[smhd])(?![a-z])"
+_DELAY: Final = re.compile(rf"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)")
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])")
+_UNITS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an error means; `retry_after` are the seconds that the server asks for, if it does."""
+
+    meaning: Meaning
+    status: int  # the answer's, or the one that an error with status 200 stands for
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An error's parts: its codes and its message, in lower case, and all of its text."""
+
+    codes: frozenset[str]
+    words: str
+    text: str
+    flagged: bool  # names the reasons of a moderation
+
+
+def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
+    """What an answer with an error's status means."""
+    said = _read(text)
+    meaning = _meaning(status, said)
+    if meaning not in ("rate_limit", "server"):
+        return Verdict(meaning, status)
+    asked = wait_asked(headers)
+    return Verdict(meaning, status, _delay(said) if asked is None else asked)
+
+
+def text_of(error: Any) -> str:
+    """An error as text, as it may have come."""
+    try:
+        return error if isinstance(error, str) else json.dumps(error)
+    except RecursionError:
+        return "an error that is nested without end"
+
+
+def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
+    """What an error means that came with status 200."""
+    text, status = text_of(error), _status_of(error)
+    if status is None:  # its words may still say whose fault it is; if they do not, it is the server's
+        found = verdict(400, text, headers)
+        return found if found.meaning != "request" else verdict(_SERVER, text, headers)
+    return verdict(status, text, headers)
+
+
+def _meaning(status: int, said: _Said) -> Meaning:
+    codes, words = said.codes, said.words
+    if status == 413 or codes.intersection(_TOO_LONG_CODES) or (_asked_wrongly(status) and _has(words, _TOO_LONG)):
+        return "too_long"
+    if status == 402 or codes.intersection(_MONEY_CODES) or (400 <= status < 500 and _has(words, _MONEY)):
+        return "money"
+    if status not in _NO_FILTER and (
+        any(_REFUSED_CODES.fullmatch(code) for code in codes)
+        or (status < 500 and (said.flagged or _has(words, _REFUSED)))
+    ):
+        return "refused"
+    if status == 429:
+        return "money" if _used_up(said) else "rate_limit"
+    if status >= 500 or status in (408, 409):
+        return "server"
+    if status in (401, 403) or codes.intersection(_DISABLED):
+        return "key"
+    return "model" if status in (404, 405) else "request"
+
+
+def _asked_wrongly(status: int) -> bool:
+    """Whether the request itself may be at fault, or its size."""
+    return status in (400, 422, 429)
+
+
+def _used_up(said: _Said) -> bool:
+    """Whether a quota is gone for longer than a minute. Gemini has one sentence for both, and tells by ids."""
+    if _QUOTA not in said.words:
+        return False
+    if _PER_DAY.search(said.text):
+        return True
+    return not _PER_MINUTE.search(said.text) and _delay(said) is None
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(each in text for each in words)
+
+
+def _read(text: str) -> _Said:
+    """The parts of an error; where it has no known form, all of its text is its message."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    codes, words, flagged = set[str](), list[str](), False
+    for part in _parts(body, _NESTED):
+        codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
+        words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
+        flagged |= isinstance(part.get("reasons"), list)
+    folded = text.lower()
+    return _Said(frozenset(codes), "\n".join(words).lower() or folded, folded, flagged)
+
+
+def _parts(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """The objects of an error that say something of it: itself, and those it quotes."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return
+    if isinstance(value, list) and len(value) == 1:  # so Gemini packs it
+        value = value[0]
+    if isinstance(value, dict) and depth:
+        yield value
+        for name in ("error", "innererror", "details", "metadata", "raw", "message"):
+            yield from _parts(value.get(name), depth - 1)
+
+
+def _status_of(error: Any) -> int | None:
+    """The status that an error within a body stands for; None if it says none."""
+    for part in _parts(error, _NESTED):
+        for name in ("code", "status", "type"):
+            said = part.get(name)
+            if isinstance(said, str) and said in _STATUS_OF:
+                return _STATUS_OF[said]
+            number = int(said) if isinstance(said, str) and re.fullmatch(r"\d{3}", said) else said
+            if type(number) is int and 400 <= number <= 599:
+                return number
+    return None
+
+
+def _delay(said: _Said) -> float | None:
+    """The seconds that the body asks for: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
+    for part in _details(said.text):
+        if (found := _seconds(str(part.get("retrydelay", "")))) is not None:
+            return found
+    words = _DELAY.search(said.text)
+    return _seconds(words[1]) if words else None
+
+
+def _details(folded: str) -> Iterator[dict[str, Any]]:
+    try:
+        body = json.loads(folded)
+    except (ValueError, RecursionError):
+        return
+    for part in _parts(body, _NESTED):
+        details = part.get("details")
+        yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
+
+
+def _seconds(span: str) -> float | None:
+    """The seconds in a span of time such as `1h2m3.5s`; None if it is none."""
+    parts = _SPAN.findall(span)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds if parts and seconds < float("inf") else None
+
+
+def wait_asked(headers: Mapping[str, str]) -> float | None:
+    """Seconds from `retry-after-ms`, or from `retry-after` in seconds or as a date; None if it says nothing usable."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        said = headers.get(name, "")
+        try:
+            seconds = float(said) / unit
+        except ValueError:
+            seconds = _until(said)
+        if 0 <= seconds < float("inf"):
+            return seconds
+    return None
+
+
+def _until(date: str) -> float:
+    """The seconds until an HTTP date, 0 if it is past; NaN if it is none."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return float("nan")

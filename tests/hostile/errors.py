@@ -1,0 +1,337 @@
+"""Errors as providers and routers word them, and what each must come to; with a status, and within status 200."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from dubito.llm.wire import Protocol
+from tests.llm.kit import YES, reply_body
+
+
+class Wrong(NamedTuple):
+    """An answer with an error, and what it comes to: how a try fails, or who has to mend it."""
+
+    status: int
+    body: Any
+    meaning: str  # a kind of TryFailed, or `money`, `key`, `model`, `request`
+    wait: float | None = None  # seconds that it asks for
+
+
+def openai(code: str | None, message: str, kind: str | None = "invalid_request_error", **more: Any) -> dict[str, Any]:
+    """An error as OpenAI says it."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
+
+
+def anthropic(kind: str, message: str, **more: Any) -> dict[str, Any]:
+    """An error as Anthropic says it."""
+    return {"type": "error", "error": {"type": kind, "message": message, **more}, "request_id": "req_011C"}
+
+
+def router(code: int, message: str, **metadata: Any) -> dict[str, Any]:
+    """An error as OpenRouter says it."""
+    return {"error": {"code": code, "message": message, **({"metadata": metadata} if metadata else {})}}
+
+
+_QUOTA: Final = (
+    "You exceeded your current quota, please check your plan and billing details. For more information on this error, "
+    "head to: https://ai.google.dev/gemini-api/docs/rate-limits."
+)
+
+
+def gemini(*quotas: str, delay: str | None = None, message: str = _QUOTA) -> list[dict[str, Any]]:
+    """A 429 as Gemini's OpenAI-compatible server says it: in a list, with the quotas that were exceeded."""
+    type_of = "type.googleapis.com/google.rpc."
+    details: list[dict[str, Any]] = [{"@type": f"{type_of}Help", "links": [{"url": "https://ai.google.dev"}]}]
+    if quotas:
+        violations = [{"quotaMetric": "generativelanguage.googleapis.com/x", "quotaId": quota} for quota in quotas]
+        details.append({"@type": f"{type_of}QuotaFailure", "violations": violations})
+    if delay:
+        details.append({"@type": f"{type_of}RetryInfo", "retryDelay": delay})
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return [{"error": error}]
+
+
+_AZURE: Final = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
+_FLAGGED: Final = "Invalid prompt: your prompt was flagged as potentially violating our usage policy."
+_MINUTE: Final = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
+_DAY: Final = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+_BLOCKED: Final = "Output blocked by content filtering policy"
+_RATE: Final = "Rate limit reached for gpt-6-sol in organization org-1 on requests per min (RPM): Limit 3, Used 3. "
+
+STATUSES: Final[Mapping[str, Wrong]] = {
+    # a filter that declined this prompt
+    "OpenAI invalid_prompt": Wrong(400, openai("invalid_prompt", _FLAGGED), "refused"),
+    "OpenAI content_policy_violation": Wrong(400, openai("content_policy_violation", "Rejected."), "refused"),
+    "OpenAI moderation_blocked": Wrong(400, openai("moderation_blocked", "Rejected by the safety system."), "refused"),
+    "Azure content_filter": Wrong(400, openai("content_filter", _AZURE, None, status=400), "refused"),
+    "Azure, only within": Wrong(
+        400, openai("400", "Rejected.", None, innererror={"code": "ResponsibleAIPolicyViolation"}), "refused"
+    ),
+    "Azure, handed on in words": Wrong(400, openai("400", f"AzureException - {_AZURE}", None), "refused"),
+    "Anthropic's output filter": Wrong(400, anthropic("invalid_request_error", _BLOCKED, details=None), "refused"),
+    "Xiaomi": Wrong(400, openai("421", "Moderation Block", "content_filter"), "refused"),
+    "DeepSeek": Wrong(400, openai("invalid_request_error", "Content Exists Risk"), "refused"),
+    "xAI": Wrong(403, {"code": "forbidden", "error": "Content violates usage guidelines. Failed check."}, "refused"),
+    "OpenRouter's moderation": Wrong(
+        403, router(403, "Input was flagged", reasons=["harassment"], flagged_input="...", provider_name="X"), "refused"
+    ),
+    "OpenRouter's words": Wrong(
+        403, router(403, "vendor/m requires moderation on X. Your input was flagged for violence."), "refused"
+    ),
+    "a filter's 422": Wrong(422, openai("content_filter", _AZURE), "refused"),
+    # what does not fit
+    "413 of a proxy": Wrong(413, "<html>Request Entity Too Large</html>", "too_long"),
+    "413 of Groq": Wrong(
+        413,
+        openai("rate_limit_exceeded", "Request too large for model m on tokens per minute (TPM)", "tokens"),
+        "too_long",
+    ),
+    "413 of Anthropic": Wrong(413, anthropic("request_too_large", "Request exceeds the maximum size"), "too_long"),
+    "OpenAI's window": Wrong(
+        400, openai("context_length_exceeded", "Your input exceeds the context window of this model."), "too_long"
+    ),
+    "a minute's tokens": Wrong(
+        429,
+        openai("rate_limit_exceeded", "Request too large for gpt-6 in organization org-1 on tokens per min"),
+        "too_long",
+    ),
+    "Anthropic's prompt": Wrong(
+        400, anthropic("invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"), "too_long"
+    ),
+    "Anthropic's sum": Wrong(
+        400,
+        anthropic(
+            "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length or "
+            "`max_tokens` and try again",
+        ),
+        "too_long",
+    ),
+    "Gemini's count": Wrong(
+        400,
+        [{"error": {"code": 400, "message": "The input token count (9) exceeds the maximum number of tokens"}}],
+        "too_long",
+    ),
+    "another's length": Wrong(400, {"detail": "input length exceeds the context of this model"}, "too_long"),
+    "OpenRouter, of another": Wrong(
+        400,
+        router(400, "Provider returned error", raw=json.dumps(openai("context_length_exceeded", "no")), provider="X"),
+        "too_long",
+    ),
+    # money and quota
+    "OpenAI's quota": Wrong(429, openai("insufficient_quota", _QUOTA, "insufficient_quota"), "money"),
+    "OpenAI's hard limit": Wrong(
+        400, openai("billing_hard_limit_reached", "Billing hard limit has been reached"), "money"
+    ),
+    "Gemini's day": Wrong(429, gemini(_DAY, delay="34s"), "money"),
+    "Gemini's day and minute": Wrong(429, gemini(_MINUTE, _DAY, delay="34s"), "money"),
+    "Gemini's plan": Wrong(429, gemini(), "money"),
+    "Gemini without a free quota": Wrong(
+        429,
+        gemini(delay="45s", message=f"{_QUOTA}\n* Quota exceeded for metric: x, limit: 0, model: gemini-3-pro"),
+        "money",
+    ),
+    "OpenRouter's day": Wrong(429, router(429, "Rate limit exceeded: free-models-per-day. Add 10 credits"), "money"),
+    "OpenRouter's credits": Wrong(402, router(402, "Insufficient credits. Add more using .../credits"), "money"),
+    "OpenRouter's key": Wrong(403, router(403, "Key limit exceeded (total limit). Manage it using ..."), "money"),
+    "Anthropic's balance": Wrong(
+        400, anthropic("invalid_request_error", "Your credit balance is too low to access the Anthropic API."), "money"
+    ),
+    "Anthropic's own limit": Wrong(
+        400,
+        anthropic("invalid_request_error", "You have reached your specified API usage limits. You will regain access"),
+        "money",
+    ),
+    **{
+        code: Wrong(429, anthropic("rate_limit_error", "No.", details={"error_code": code}), "money")
+        for code in ("enforced_spend_limit_reached", "contract_spend_limit_reached")
+    },
+    "linked_organization_spend_limit_reached": Wrong(
+        402,
+        anthropic("billing_error", "No.", details={"error_code": "linked_organization_spend_limit_reached"}),
+        "money",
+    ),
+    "DeepSeek's balance": Wrong(402, openai("invalid_request_error", "Insufficient Balance"), "money"),
+    "xAI's credits": Wrong(
+        429,
+        {"code": "exhausted", "error": "Your team has either used all available credits or reached its limit."},
+        "money",
+    ),
+    # limits that pass
+    "OpenAI's minute": Wrong(
+        429, openai("rate_limit_exceeded", f"{_RATE}Please try again in 20s.", "requests"), "rate_limit", 20
+    ),
+    "OpenAI's minutes": Wrong(
+        429, openai("rate_limit_exceeded", f"{_RATE}Please try again in 6m0s."), "rate_limit", 360
+    ),
+    "OpenAI's moment": Wrong(
+        429, openai("rate_limit_exceeded", f"{_RATE}Please try again in 350ms."), "rate_limit", 0.35
+    ),
+    "Groq's day": Wrong(
+        429,
+        openai("rate_limit_exceeded", "on tokens per day (TPD). Please try again in 1h2m3.5s."),
+        "rate_limit",
+        3723.5,
+    ),
+    "Azure's minute": Wrong(
+        429,
+        openai("429", "exceeded token rate limit of your tier. Please retry after 59 seconds.", None),
+        "rate_limit",
+        59,
+    ),
+    "Gemini's minute": Wrong(429, gemini(_MINUTE, delay="34.074824224s"), "rate_limit", 34.074824224),
+    "Gemini's minute, no delay": Wrong(429, gemini(_MINUTE), "rate_limit"),
+    "Gemini's words": Wrong(429, gemini(message=f"{_QUOTA} Please retry in 45.5s."), "rate_limit", 45.5),
+    "Gemini, short": Wrong(
+        429, [{"error": {"code": 429, "message": "Resource has been exhausted (e.g. check quota)."}}], "rate_limit"
+    ),
+    "OpenRouter's minute": Wrong(429, router(429, "Rate limit exceeded: free-models-per-min."), "rate_limit"),
+    "Anthropic's minute": Wrong(
+        429, anthropic("rate_limit_error", "This request would exceed your account's rate limit."), "rate_limit"
+    ),
+    "ramp_limit_exceeded": Wrong(
+        429, anthropic("rate_limit_error", "Too fast.", details={"error_code": "ramp_limit_exceeded"}), "rate_limit"
+    ),
+    # servers, keys, and what is left
+    "overloaded": Wrong(529, anthropic("overloaded_error", "Overloaded"), "server"),
+    "a timeout": Wrong(408, router(408, "Your request timed out"), "server"),
+    "a conflict": Wrong(409, openai(None, "Try again in 5 seconds."), "server", 5),
+    "no provider": Wrong(503, router(503, "There is no available provider"), "server"),
+    "a wrong key": Wrong(401, openai("invalid_api_key", "Incorrect API key provided."), "key"),
+    "a country": Wrong(403, openai("unsupported_country_region_territory", "Country not supported"), "key"),
+    "on hold": Wrong(
+        400, anthropic("invalid_request_error", "Disabled.", details={"error_code": "organization_on_hold"}), "key"
+    ),
+    "a data policy": Wrong(404, router(404, "No endpoints found matching your data policy"), "model"),
+    "a parameter": Wrong(400, openai("unsupported_parameter", "Unsupported parameter: 'x'"), "request"),
+}
+
+
+def failed(code: str, message: str = "Something happened.", **more: Any) -> dict[str, Any]:
+    """A response that failed."""
+    changes: dict[str, Any] = {"output": [], "usage": None, **more}
+    return reply_body("responses", status="failed", error={"code": code, "message": message}, **changes)
+
+
+def choice(error: Any, text: str = "", finish: str | None = "error") -> dict[str, Any]:
+    """A completion whose only choice has an error in it."""
+    one = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish, "error": error}
+    return {"object": "chat.completion", "choices": [one]}
+
+
+_IMAGES: Final = (
+    *("invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large"),
+    *("image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large"),
+    *("unsupported_image_media_type", "empty_image_file", "image_file_not_found"),
+)
+RESPONSE_ERRORS: Final[Mapping[str, str]] = {  # each code of the SDK's ResponseError
+    **dict.fromkeys(("server_error", "vector_store_timeout", "failed_to_download_image"), "server"),
+    "rate_limit_exceeded": "rate_limit",
+    **dict.fromkeys(("invalid_prompt", "bio_policy", "misalignment_policy_violation"), "refused"),
+    "image_content_policy_violation": "refused",
+    **dict.fromkeys((*_IMAGES, "data_residency_mismatch"), "request"),
+}
+
+_ALONE: Final[Mapping[str, Wrong]] = {  # nothing but an error: the same in every protocol
+    "OpenRouter 402": Wrong(200, router(402, "Insufficient credits"), "money"),
+    "OpenRouter 403": Wrong(200, router(403, "Input was flagged", reasons=["violence"]), "refused"),
+    "OpenRouter 408": Wrong(200, router(408, "Timed out"), "server"),
+    "OpenRouter 429": Wrong(200, router(429, "Rate limit exceeded: please try again in 7s"), "rate_limit", 7),
+    **{f"OpenRouter {code}": Wrong(200, router(code, "Provider error"), "server") for code in (500, 502, 503, 504)},
+    "OpenRouter 502 in words": Wrong(200, {"error": {"code": "502", "message": "Bad gateway"}}, "server"),
+    "OpenAI's shape": Wrong(200, openai("server_error", "overloaded", "server_error"), "server"),
+    "a filter": Wrong(200, openai("content_filter", _AZURE), "refused"),
+    "a window": Wrong(200, openai("context_length_exceeded", "too much"), "too_long"),
+    "a key": Wrong(200, router(401, "No auth credentials found"), "key"),
+    "a text": Wrong(200, {"error": "upstream connect error"}, "server"),
+    "a text about money": Wrong(200, {"error": "Insufficient credits"}, "money"),
+    "vLLM's shape": Wrong(
+        200, {"object": "error", "message": "no", "type": "InternalServerError", "code": 500}, "server"
+    ),
+    "overloaded_error": Wrong(200, anthropic("overloaded_error", "Overloaded"), "server"),
+    "api_error": Wrong(200, anthropic("api_error", "Internal server error"), "server"),
+    "rate_limit_error": Wrong(200, anthropic("rate_limit_error", "Slow down"), "rate_limit"),
+    "billing_error": Wrong(200, anthropic("billing_error", "Pay"), "money"),
+    "authentication_error": Wrong(200, anthropic("authentication_error", "Who?"), "key"),
+    "invalid_request_error": Wrong(200, anthropic("invalid_request_error", "max_tokens: wrong"), "request"),
+    "Anthropic's filter": Wrong(200, anthropic("invalid_request_error", _BLOCKED), "refused"),
+    "an unknown kind": Wrong(200, anthropic("novel_error", "New"), "server"),
+}
+BODIES: Final[Mapping[Protocol, Mapping[str, Wrong]]] = {
+    "responses": {
+        **_ALONE,
+        **{f"failed, {code}": Wrong(200, failed(code), meaning) for code, meaning in RESPONSE_ERRORS.items()},
+        "failed, an unknown code": Wrong(200, failed("solar_flare"), "server"),
+        "failed, no error": Wrong(200, reply_body("responses", None, status="failed"), "server"),
+        "failed beside an answer": Wrong(
+            200, failed("server_error", output=reply_body("responses")["output"]), "server"
+        ),
+        "failed, too long": Wrong(200, failed("context_length_exceeded"), "too_long"),
+        "cancelled": Wrong(200, reply_body("responses", status="cancelled"), "server"),
+        "queued": Wrong(200, reply_body("responses", None, status="queued"), "server"),
+        "in progress": Wrong(200, reply_body("responses", status="in_progress"), "server"),
+    },
+    "chat": {
+        **_ALONE,
+        "in the choice, 502": Wrong(200, choice({"code": 502, "message": "Upstream"}, "I thi"), "server"),
+        "in the choice, 429": Wrong(200, choice({"code": 429, "message": "Slow down"}), "rate_limit"),
+        "in the choice, 403": Wrong(200, choice({"code": 403, "message": "Flagged: requires moderation"}), "refused"),
+        "in the choice, 402": Wrong(200, choice({"code": 402, "message": "Insufficient credits"}), "money"),
+        "in the choice, no finish": Wrong(200, choice({"code": 502, "message": "Upstream"}, finish=None), "server"),
+        "finish_reason error": Wrong(200, choice(None, YES), "server"),
+    },
+    "messages": _ALONE,
+}
+
+
+def _message(text: str = YES, **more: Any) -> dict[str, Any]:
+    """An item of a response's output."""
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **more}
+
+
+def _said(message: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The choices of a completion with this message."""
+    one = {"index": 0, "message": {"role": "assistant", "content": YES, **message}, "finish_reason": "stop", **more}
+    return {"choices": [one]}
+
+
+_ERROR: Final = {"code": "server_error", "message": "but then"}
+_CALL: Final = {"type": "function_call", "call_id": "1", "name": "f", "arguments": YES}
+CONTRADICTIONS: Final[Mapping[Protocol, Mapping[str, dict[str, Any]]]] = {  # changes of a good reply
+    "responses": {
+        "two final answers": {"output": [_message(phase="final_answer"), _message(phase="final_answer")]},
+        "an answer over two messages": {"output": [_message('{"answer": '), _message("true}")]},
+        "a final answer and one without a phase": {"output": [_message(phase="final_answer"), _message()]},
+        "an error beside it": {"error": _ERROR},
+        "a call beside it": {"output": [_message(), _CALL]},
+        "a call of another tool": {"output": [{"type": "custom_tool_call", "input": "x"}, _message()]},
+        "an approval is waited for": {"output": [_message(), {"type": "mcp_approval_request"}]},
+        "the user's": {"output": [_message(role="user")]},
+        "a tool's beside it": {"output": [_message(), _message(role="tool", phase="commentary")]},
+        "incomplete without a reason": {"status": "incomplete"},
+        "an incomplete message": {"output": [_message(status="incomplete")]},
+        "text and refusal": {
+            "output": [_message() | {"content": [*_message()["content"], {"type": "refusal", "refusal": "No."}]}]
+        },
+        "only commentary": {"output": [_message(phase="commentary")]},
+    },
+    "chat": {
+        "two choices": {"choices": 2 * _said({})["choices"]},
+        "an error beside it": {"error": _ERROR},
+        "an error in the choice": _said({}, error={"code": 502, "message": "but then"}),
+        "a call beside it": _said({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]}),
+        "an old call beside it": _said({"function_call": {"name": "f", "arguments": YES}}),
+        "the user's": _said({"role": "user"}),
+        "a tool's": _said({"role": "tool"}),
+        "text and refusal": _said({"refusal": "No."}),
+        "text and refusal in parts": _said(
+            {"content": [{"type": "text", "text": YES}, {"type": "refusal", "refusal": "No."}]}
+        ),
+    },
+    "messages": {
+        "an error beside it": {"error": _ERROR},
+        "an error's type": {"type": "error", "error": _ERROR},
+        "a call beside it": {"content": [{"type": "text", "text": YES}, {"type": "tool_use", "id": "1", "name": "f"}]},
+        "the user's": {"role": "user"},
+    },
+}

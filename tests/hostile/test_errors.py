@@ -1,0 +1,154 @@
+"""Every error that providers are known to word, through the real SDKs and the whole pipeline, over each protocol."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from openai.types.responses import ResponseError
+
+from dubito.llm.cache import ReplyCache
+from dubito.llm.failures import AccountFault
+from dubito.llm.wire import Protocol
+from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
+from tests.hostile.kit import Decided
+from tests.hostile.test_scripted import Scene, first
+from tests.llm.kit import PROTOCOLS, Said, reply_body, says
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One for all tests."""
+    scene = Scene(tmp_path_factory.mktemp("scene"))
+    with scene.server, scene.desk:
+        yield scene
+
+
+def said(wrong: Wrong) -> Said:
+    """The answer of a server."""
+    return Said(wrong.status, wrong.body if isinstance(wrong.body, str) else json.dumps(wrong.body))
+
+
+STOPS = {
+    "money": "has no money left",
+    "key": "refused the key",
+    "model": "has no model",
+    "request": "rejected the request",
+}
+
+
+def check(scene: Scene, protocol: Protocol, wrong: Wrong) -> Decided | None:
+    """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
+    if wrong.meaning in STOPS:
+        with pytest.raises(AccountFault, match=STOPS[wrong.meaning]):
+            scene(protocol, first(said(wrong)), tries=2)
+        assert len(scene.server.heard) == 1
+        return None
+    made = scene(protocol, first(said(wrong)), tries=2, retry_after_cap=5000)
+    if wrong.meaning == "too_long":
+        assert (made.outcome, made.tries) == ("fallback:too_long", ("too_long",))
+    elif wrong.meaning == "refused":
+        assert (made.outcome, made.tries) == ("model_after_reask", ("refused", "received"))
+        assert not any(message["role"] == "assistant" for message in scene.server.heard[1].conversation)
+    else:
+        assert (made.outcome, made.tries) == ("model", (wrong.meaning, "received"))
+    if wrong.wait is not None:
+        assert sum(scene.desk.clock.slept) == pytest.approx(wrong.wait)
+    return made
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", STATUSES)
+def test_an_error_with_a_status(scene: Scene, protocol: Protocol, name: str) -> None:
+    made = check(scene, protocol, STATUSES[name])
+    assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]]
+)
+def test_an_error_with_status_200(scene: Scene, protocol: Protocol, name: str) -> None:
+    """It is kept under its own name, and never as a reply."""
+    wrong = BODIES[protocol][name]
+    made = check(scene, protocol, wrong)
+    if made is None:
+        return
+    assert made.errors[0].startswith("status 200 with an error in it: ")
+    begun = isinstance(wrong.body, dict) and (wrong.body.get("output") or "choices" in wrong.body)
+    shaped = isinstance(wrong.body, dict) and ("output" in wrong.body or "choices" in wrong.body)
+    if isinstance(wrong.body, dict) and wrong.body.get("usage"):
+        assert not made.assumed[0]
+    elif wrong.meaning == "server":
+        assert made.assumed[0] == shaped, "something may have been written, and nobody says how much"
+    elif not begun:
+        assert not made.assumed[0]
+
+
+def test_each_code_of_the_sdk_is_classed() -> None:
+    assert set(get_args(ResponseError.model_fields["code"].annotation)) == set(RESPONSE_ERRORS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Protocol) -> None:
+    scene = Scene(tmp_path)
+    with scene.server, scene.desk:
+        error = Said(body=json.dumps(openai("server_error", "no")))
+        made = scene(protocol, lambda _: error, tries=2)
+        assert (made.outcome, made.tries) == ("fallback:unreachable", ("server", "server"))
+        assert scene(protocol, first(error)).outcome == "model"
+    with closing(ReplyCache(tmp_path / "cache")) as cache:
+        assert len(cache) == 1
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]]
+)
+def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Protocol, name: str) -> None:
+    changes = CONTRADICTIONS[protocol][name]
+    made = scene(protocol, lambda _: says(protocol, **changes))
+    assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received"))
+    assert set(made.assumed) == {False}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Protocol) -> None:
+    body = json.dumps(reply_body(protocol))
+    for key in ("usage", "role", "text", "content"):
+        if f'"{key}": ' in body:
+            twins = Said(body=body.replace(f'"{key}": ', f'"{key}": 1, "{key}": ', 1))
+            made = scene(protocol, first(twins, twins))
+            assert made.outcome == "fallback:malformed"
+            assert set(made.assumed) == {True}
+
+
+COMMENTARY = _message("I think it is a bluff.", phase="commentary")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [COMMENTARY, _message(phase="final_answer")],
+        [_message(phase="final_answer"), COMMENTARY],
+        [COMMENTARY, COMMENTARY, {"type": "reasoning", "summary": []}, _message()],
+        [_message("", content=[]), _message()],
+        [{"type": "web_search_call", "status": "completed"}, _message(phase=None)],
+    ],
+)
+def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]) -> None:
+    made = scene("responses", lambda _: says("responses", output=output))
+    assert (made.outcome, made.answer) == ("model", True)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_gzip_body_without_its_end_is_no_answer(scene: Scene, protocol: Protocol) -> None:
+    """Cut anywhere: in the text, in the last block, in the sum behind it."""
+    packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    assert scene(protocol, first(Said(body=packed, headers=headers))).outcome == "model"
+    for cut in (1, 4, 8, 9, 12, len(packed) // 2, len(packed) - 11, len(packed) - 1):
+        lost = Said(body=packed[:-cut], headers=headers)
+        made = scene(protocol, first(lost, lost))
+        assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received")), cut
