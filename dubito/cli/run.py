@@ -65,7 +65,8 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:
-        check_cache(experiment, registry, calls)
+        if warning := check_cache(experiment, registry, calls):
+            note(warning)
         result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
     else:
         note(f"{folder} holds this run, finished: nothing was played")

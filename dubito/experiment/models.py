@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -159,10 +159,12 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
     )
 
 
-def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> None:
-    """Raise UsageError before the start if the cache, which a run with models needs, cannot be used."""
-    if model_specs(experiment, registry):
-        ReplyCache(options.cache).close()
+def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
+    """What a user should know of the cache before the start; raises UsageError if it is needed and cannot be used."""
+    if not model_specs(experiment, registry):
+        return None
+    with closing(ReplyCache(options.cache)) as cache:
+        return cache.unshared
 
 
 def _check_faults(name: str, settings: ModelSettings) -> None:

@@ -7,9 +7,11 @@ silence, and unpickle whatever an entry's row says (CVE-2025-69872).
 import json
 import sqlite3
 import threading
+import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +20,13 @@ import diskcache
 
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.wire import Received, Request, canonical, digest_of
+from dubito.store.lock import ByteLocks
 
 _VERSION: Final = 3
 _MARK: Final = "written"  # a key that shows that the folder can be written
+_LOCKS: Final = "locks"  # the file whose bytes are locked, one for each key that somebody asks for
+_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
+_LOCK_DIGITS: Final = 15  # of a key, in hex, that say which byte
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
 
 
@@ -71,8 +77,14 @@ def key_of_reply(server: str, request: str, draw: str) -> str:
     return digest_of(canonical([_VERSION, server, request, draw]))
 
 
+def _at_once(free: Callable[[], bool]) -> None:
+    """Wait for another process, and for nothing else."""
+    while not free():
+        time.sleep(_LOOK)
+
+
 class ReplyCache:
-    """The open cache; shared by all threads, and by runs one after the other."""
+    """The open cache; shared by all threads, and by processes. `unshared` says why not by processes, if so."""
 
     def __init__(self, folder: Path) -> None:
         """Open or make it; raises UsageError if the folder is something else, or cannot be written."""
@@ -90,15 +102,34 @@ class ReplyCache:
         kept = {name: getattr(self._cache, name) for name in _SETTINGS}
         if kept != _SETTINGS:
             raise UsageError(f"the cache {folder} would drop replies ({kept}): choose another --cache")
+        self.unshared: str | None = None
+        self._locks: ByteLocks | None = None
+        try:
+            self._locks = ByteLocks(folder / _LOCKS)
+        except OSError as error:
+            self.unshared = (
+                f"no locks can be had in the cache {folder} ({error.strerror}): two processes that ask the same at the "
+                "same time may both pay for it; let one wait for the other's end"
+            )
 
     def close(self) -> None:
         """Close the files."""
         self._cache.close()
+        if self._locks is not None:
+            self._locks.close()
 
-    def once(self, server: str, request: Request, draw: str, ask: Callable[[], Received]) -> tuple[Received, bool]:
+    def once(
+        self,
+        server: str,
+        request: Request,
+        draw: str,
+        ask: Callable[[], Received],
+        wait: Callable[[Callable[[], bool]], None] = _at_once,
+    ) -> tuple[Received, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
-        Each key flies once: whoever else wants it waits and gets the first one's. Errors are not stored.
+        Each key flies once: whoever else wants it waits and gets the first one's, `wait` until another process's
+        flight has ended. Errors are not stored.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
@@ -107,12 +138,33 @@ class ReplyCache:
             text = self._cache.get(key)
             if text is not None:
                 return self._received(key, text, server, request.digest, draw), True
-            received = ask()
-            try:
-                self._cache.set(key, _packed(server, request, draw, received))
-            except (OSError, sqlite3.Error) as error:
-                raise RunStopped(f"cannot write the cache {self.folder}: {error}; is the disk full?") from None
-            return received, False
+            with self._alone(key, wait):
+                text = self._cache.get(key)  # another process may have stored it just now
+                if text is not None:
+                    return self._received(key, text, server, request.digest, draw), True
+                received = ask()
+                self._store(key, _packed(server, request, draw, received))
+                return received, False
+
+    @contextmanager
+    def _alone(self, key: str, wait: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
+        """No other process asks for this key within."""
+        locks, byte = self._locks, 1 + int(key[:_LOCK_DIGITS], 16)
+        if locks is None:
+            yield
+            return
+        wait(lambda: locks.take(byte))
+        try:
+            yield
+        finally:
+            locks.release(byte)
+
+    def _store(self, key: str, text: str) -> None:
+        try:
+            self._cache.set(key, text)
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            why = str(error) or "another process holds it"
+            raise RunStopped(f"cannot write the cache {self.folder}: {why}; is the disk full?") from None
 
     def __contains__(self, key: str) -> bool:
         return key != _MARK and key in self._cache

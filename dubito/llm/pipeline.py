@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from shlex import quote
 from threading import Lock
-from typing import cast
+from time import sleep
+from typing import Final, cast
 
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget, Caps, Waiting
@@ -24,6 +25,8 @@ from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import Kept, ModelLog, Spend
+
+_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ class Pipeline:
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), tariff.worst(ask.request)
             start = self._options.clock()
-            self._log.try_opens(key, ask.place.player, str(account), worst, priced=tariff.price is not None)
+            asked = (str(account), ask.request.digest, ask.draw)
+            self._log.try_opens(key, ask.place.player, *asked, worst, priced=tariff.price is not None)
             try:
                 received = provider(ask, number, settings.deadline)
             except TryFailed as error:
@@ -138,11 +142,29 @@ class Pipeline:
 
     def _cached(self, inner: Attempt, account: Account) -> Attempt:
         def cached(ask: Ask) -> Reply:
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, lambda: inner(ask).received)
+            def asked() -> Received:
+                return self._paid(account, ask) or inner(ask).received
+
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, self._wait)
             reply = read_reply(ask.request.protocol, received)
             return replace(reply, origin="cache" if stored else "live")
 
         return cached
+
+    def _paid(self, account: Account, ask: Ask) -> Received | None:
+        """The body that this run paid for and that never reached the cache; it is as live as when it came in."""
+        body = self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        return None if body is None else Received(body.status, body.raw, body.headers)
+
+    def _wait(self, free: Callable[[], bool]) -> None:
+        """Wait for another process that asks the same; raises Interrupted on a stop."""
+        if free():
+            return
+        with self._options.waiting("for another process that asks the same"):
+            while not free():
+                if self._options.stopped():
+                    raise Interrupted("stopped by Ctrl-C")
+                sleep(_LOOK)
 
     def _taped(self, inner: Attempt, account: Account) -> Attempt:
         def taped(ask: Ask) -> Reply:

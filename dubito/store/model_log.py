@@ -80,6 +80,15 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """A complete answer as it came in."""
+
+    status: int
+    raw: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A request of a run."""
 
@@ -100,16 +109,19 @@ class ModelLog:
         """The run folder."""
         return self._db.path.parent
 
-    def try_opens(self, key: Key, player: str, account: str, worst: Spend, *, priced: bool) -> None:
-        """A try is about to be sent; `worst` is the most it can cost, and assumed until it is known.
+    def try_opens(
+        self, key: Key, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
+    ) -> None:
+        """A try of the request of this digest is about to be sent; `worst` is assumed until its cost is known.
 
         Without a price there is no cost in dollars, now or later.
         """
         with self._db.writing() as connection:
-            row = (*key, player, account, "open", worst.tokens, worst.usd if priced else None, True, 0)
+            picodollars = worst.usd if priced else None
+            row = (*key, player, account, request, draw, "open", worst.tokens, picodollars, True, 0)
             connection.execute(
-                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, state, "
-                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
+                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
 
@@ -162,6 +174,18 @@ class ModelLog:
             return None
         request, draw, reply, raw, cause = rows[0]
         return Kept(request, draw, reply, raw, cause)
+
+    def paid(self, account: str, request: str, draw: str) -> Body | None:
+        """The first complete reply of an account to this request and draw, in whatever game; None if there is none.
+
+        It may stand nowhere else: the process was killed before it was cached, or the cache's disk was full.
+        """
+        rows = self._db.read(
+            "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
+            "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
+            (request, draw, account, _BEYOND),
+        )
+        return next((Body(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
 
     def taken(self, key: Key) -> tuple[str, bool, str] | None:
         """Node, answer and outcome of a decision; None if it was never taken."""

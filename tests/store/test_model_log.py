@@ -31,7 +31,7 @@ def log(db: RunDb) -> ModelLog:
 
 
 def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
-    log.try_opens(key, player, "an account", WORST, priced=priced)
+    log.try_opens(key, player, "an account", "a request", "d", WORST, priced=priced)
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
