@@ -17,6 +17,7 @@ from dubito.errors import RunStopped
 from dubito.llm.budget import Budget, Caps, Waiting
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
+from dubito.llm.forecast import Past
 from dubito.llm.gate import Gate, Sleep, Try
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
@@ -49,7 +50,8 @@ class Pipeline:
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
         self._log, self._cache, self._options = log, cache, options
-        self.budget = Budget(caps, options.waiting, log.spent())
+        caps = Caps() if options.offline else caps  # no call is made
+        self.budget = Budget(caps, options.waiting, log.spent(), Past(log.ended(), *log.in_games()))
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[Account, Gate] = {}
         self._providers: dict[Account, Provider] = {}
@@ -170,11 +172,13 @@ class Pipeline:
         def taped(ask: Ask) -> Reply:
             if self._options.stopped():
                 raise Interrupted("stopped by Ctrl-C")
+            self.budget.asked(ask.place.game)
             if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
             else:
                 reply = self._recorded(inner, account, ask)
-            self._options.counted(reply.origin)
+            if ask.place.game >= 0:
+                self._options.counted(reply.origin)
             return reply
 
         return taped

@@ -34,6 +34,11 @@ class Spend:
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """All three."""
+        return self.calls, self.tokens, self.usd
+
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
@@ -223,6 +228,30 @@ class ModelLog:
                 "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL WHERE game = ?", [(game,) for game in games]
             )
             connection.executemany("DELETE FROM decisions WHERE game = ?", [(game,) for game in games])
+            connection.executemany("DELETE FROM ended WHERE game = ?", [(game,) for game in games])
+
+    def game_ended(self, game: int) -> None:
+        """A game was played to its end; with what stands here it can be played again at no cost."""
+        with self._db.writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
+
+    def ended(self) -> dict[int, int]:
+        """The games with model players that were played to their end, each with how often somebody was asked."""
+        return dict(
+            self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended")
+        )
+
+    def replies(self) -> int:
+        """How many replies to questions of games are kept."""
+        return int(self._db.read("SELECT count(*) FROM attempts WHERE game >= 0 AND reply IS NOT NULL")[0][0])
+
+    def in_games(self) -> tuple[int, Spend]:
+        """How many replies to questions of games were paid for, and what all ended tries of games took."""
+        ((replies, *amounts),) = self._db.read(
+            "SELECT coalesce(sum(state = 'received'), 0), count(*), coalesce(sum(tokens), 0), "
+            "coalesce(sum(picodollars), 0) FROM tries WHERE game >= 0 AND state <> 'open'"
+        )
+        return replies, Spend(*amounts)
 
     def spent(self) -> Spend:
         """What all tries so far used up, each open one its worst case."""

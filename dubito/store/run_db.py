@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS tries (
     tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL,
     PRIMARY KEY (game, seat, decision, attempt, try)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
 """
 
