@@ -15,7 +15,7 @@ from dubito.experiment.config import Experiment
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.models import CallOptions, Watch, model_specs, serving
 from dubito.experiment.results import all_games
-from dubito.experiment.tally import Tally
+from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import play_chunks, until_cut
 from dubito.llm.failures import Interrupted
@@ -78,7 +78,7 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
     with RunDb.open(folder / run_folder.DATABASE) as db:
-        tally = Tally.from_json(db.sums())
+        tally = kept_tally(db)
         logs, so_far = _model_logs(db, experiment, registry), _standing(db, experiment, registry)
         run = Run(folder, experiment, tally, db.results_digest(), logs, standing=so_far)
     if not (folder / run_folder.RESULTS).exists():
@@ -125,7 +125,7 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     kept = db.deals()
     begun = kept[-1] if kept and kept[-1] < DEALS else 0  # deals of a chunk that is to be played again, and further
     first = len(kept) - bool(begun)
-    tally, everything = Tally.from_json(db.sums("complete")), Tally.from_json(db.sums())
+    tally, everything = kept_tally(db, "complete"), kept_tally(db)
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
