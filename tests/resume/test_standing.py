@@ -28,7 +28,6 @@ def test_progress_end_and_status_say_the_same(
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
         assert run.standing is not None
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
-    assert run.standing.finished >= run.standing.kept
     end = go(models(), tmp_path / "run")
     assert str(end.standing).startswith("12 games finished, 12 of them kept in order")
 
