@@ -181,10 +181,7 @@ class ModelLog:
         return Kept(request, draw, reply, raw, cause)
 
     def paid(self, account: str, request: str, draw: str) -> Body | None:
-        """The first complete reply of an account to this request and draw, in whatever game; None if there is none.
-
-        It may stand nowhere else: the process was killed before it was cached, or the cache's disk was full.
-        """
+        """The first complete reply of an account to this request and draw, which may never have reached the cache."""
         rows = self._db.read(
             "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
             "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
@@ -227,8 +224,8 @@ class ModelLog:
             connection.executemany(
                 "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL WHERE game = ?", [(game,) for game in games]
             )
-            connection.executemany("DELETE FROM decisions WHERE game = ?", [(game,) for game in games])
-            connection.executemany("DELETE FROM ended WHERE game = ?", [(game,) for game in games])
+            for table in ("decisions", "ended"):
+                connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
 
     def game_ended(self, game: int) -> None:
         """A game was played to its end; with what stands here it can be played again at no cost."""
@@ -237,9 +234,8 @@ class ModelLog:
 
     def ended(self) -> dict[int, int]:
         """The games with model players that were played to their end, each with how often somebody was asked."""
-        return dict(
-            self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended")
-        )
+        query = "SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended"
+        return dict(self._db.read(query))
 
     def replies(self) -> int:
         """How many replies to questions of games are kept."""
