@@ -31,11 +31,7 @@ class ThreadedChunks:
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
         """Play a chunk; on a stop or a fault, keep the deals before the first unfinished one."""
-        experiment = self.player.experiment
-        deals = [
-            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
-        ]
+        experiment, deals = self.player.experiment, self._deals(number)
         course = self.models.course
         admit = course.admit if course else lambda games: None
         line = Line([[Waiting(game) for game in games] for games in deals], self.watch.clock, stop, admit)
@@ -71,6 +67,14 @@ class ThreadedChunks:
             self.watch.waited_for(why)
         refused = None if stop() or line.refused is None else AccountFault(line.refused)
         return self._gathered(number, deals, ended, errors, refused)
+
+    def _deals(self, number: int) -> list[list[tuple[int, Lineup]]]:
+        """The games of a chunk, deal by deal."""
+        experiment = self.player.experiment
+        return [
+            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
+            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
+        ]
 
     def _gathered(
         self,
