@@ -57,13 +57,10 @@ def verify(folder: Path) -> int:
 def show(key: str, folder: Path) -> None:
     """Show the entry of KEY, or of the only key that begins so: what was asked, and what came."""
     with closing(_opened(folder)) as opened:
-        keys = [key] if key in opened else [full for full in opened if full.startswith(key)]
-        if len(keys) != 1:
-            found = "no key begins" if not keys else f"{len(keys)} keys begin"
-            raise UsageError(f"{found} with {one_line(key)!r} in {folder}: `dubito cache stats` counts what is there")
-        entry = opened.entry(keys[0])
+        full = _full(opened, key)
+        entry = opened.entry(full)
         if entry is None:
-            raise UsageError(f"{keys[0]} was written by an older version of Dubito, which kept no requests")
+            raise UsageError(f"{full} was written by an older version of Dubito, which kept no requests")
     received = entry.received
     for name, text in (
         ("key", entry.key),
@@ -75,6 +72,20 @@ def show(key: str, folder: Path) -> None:
         ("reply", received.raw),
     ):
         say(f"{name}: {_printable(text)}")
+
+
+@cache.command()
+@click.argument("key")
+@_WHERE
+def drop(key: str, folder: Path) -> None:
+    """Take the entry of KEY, or of the only key that begins so, out of the cache: a bad one, say.
+
+    It is put aside as a file, if it can be read. Whoever asks for it next pays for it, unless his own run has it.
+    """
+    with closing(_opened(folder)) as opened:
+        full = _full(opened, key)
+        aside = opened.drop(full)
+    say(f"dropped {full}" + ("" if aside is None else f"; what it held is in {aside}"))
 
 
 @cache.command()
@@ -113,6 +124,17 @@ def _explain(opened: ReplyCache, asked: Asked) -> None:
         say(
             f"- {difference.part}\n  wanted: {_printable(difference.wanted)}\n  stored: {_printable(difference.stored)}"
         )
+
+
+def _full(opened: ReplyCache, key: str) -> str:
+    """The key itself, or the only one that begins so; raises UsageError."""
+    keys = [key] if key in opened else [full for full in opened if full.startswith(key)]
+    if len(keys) != 1:
+        found = "no key begins" if not keys else f"{len(keys)} keys begin"
+        raise UsageError(
+            f"{found} with {one_line(key)!r} in {opened.folder}: `dubito cache stats` counts what is there"
+        )
+    return keys[0]
 
 
 def _opened(folder: Path) -> ReplyCache:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from dubito.cli.output import note
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
@@ -31,7 +32,8 @@ def opponents(
     if not model_specs(together, registry):
         yield Opponents(together, registry)
         return
-    check_cache(together, registry, calls)
+    if warning := check_cache(together, registry, calls):
+        note(warning)
     with ExitStack() as stack:
         stack.enter_context(claimed(games, "--games"))
         db = stack.enter_context(_store(games))

@@ -1,6 +1,7 @@
 """`dubito demo`: models against bots, the whole way through, with no key and no network."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -8,7 +9,7 @@ import click
 from dubito.cli.output import note, say
 from dubito.cli.run import call_options, play, say_report, verdict
 from dubito.cli.summary import print_summary
-from dubito.errors import UsageError
+from dubito.experiment import runner
 from dubito.experiment.config import check, resolve
 from dubito.experiment.models import checked_models
 from dubito.experiment.runner import Run
@@ -32,20 +33,25 @@ or change a line of examples/models.yaml and `dubito run examples/models.yaml`."
 
 
 @click.command()
-@click.option("--output", type=click.Path(path_type=Path), help="Folder for both runs. [default: runs/demo-N]")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for both runs; goes on where a demo was stopped. [default: runs/demo-N]",
+)
 def demo(output: Path | None) -> int:
     """Two model players against three hand-written bots, asked over HTTP of the embedded house server, which is
     no language model but a stand-in; then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
-    registry = find_bots(here)
+    registry, goes_on = find_bots(here), f"`dubito demo --output {quote(str(folder))}`"
     say("First over HTTP: the house server answers, nothing leaves this machine.")
     first = _run(registry, here, folder, "live", offline=False)
+    if code := verdict(first, goes_on):
+        return code
     say("\nThen offline: every reply comes from the cache, no call is made.")
     second = _run(registry, here, folder, "offline", offline=True)
-    for run in (first, second):
-        if code := verdict(run):
-            return code
+    if code := verdict(second, goes_on):
+        return code
     if first.results_digest != second.results_digest:
         note("dubito: the two results digests differ")
         return 1
@@ -63,14 +69,14 @@ def _free(runs: Path) -> Path:
 
 
 def _run(registry: Registry, here: Path, folder: Path, name: str, offline: bool) -> Run:
-    if (folder / name).exists():
-        raise UsageError(f"{folder / name} is there already: choose another --output")
     config = check(_CONFIG | {"cache": str(folder / "cache"), "offline": offline}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    run = play(experiment, registry, folder / name, calls, workers=1, quiet=False)
+    kept = runner.finished(experiment, registry, folder / name)
+    run = kept or play(experiment, registry, folder / name, calls, workers=1, quiet=False)
     print_summary(run, sizes=False)
-    say_report(folder / name, registry, new=bool(run.tally.games))
+    if run.tally.games:
+        say_report(folder / name, registry, new=kept is None)
     return run
 
 

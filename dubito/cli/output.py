@@ -15,7 +15,6 @@ from rich.text import Text
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 
-_WIDE: Final = 140  # columns that a ranking with both ends of its intervals takes
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
@@ -83,12 +82,10 @@ def percent(value: float | None) -> str:
 
 
 def percent_with_interval(rate: Rate, signed: bool = False) -> str:
-    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`; on a narrow terminal `52.9 ±0.4`."""
+    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`. Few are symmetric."""
     if rate.value is None:
         return "-"
     sign = "+" if signed else ""
-    if sys.stdout.isatty() and Console().width < _WIDE:
-        return f"{100 * rate.value:{sign}.1f} ±{50 * (rate.high - rate.low):.1f}"
     return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"
 
 

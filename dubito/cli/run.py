@@ -74,7 +74,8 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:
-        check_cache(experiment, registry, calls)
+        if warning := check_cache(experiment, registry, calls):
+            note(warning)
         result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
@@ -186,7 +187,7 @@ def play(
     """Play with a progress line and an orderly Ctrl-C."""
     stop, watch = new_stop(), Watch()
     said = watch.sentence if model_specs(experiment, registry) else None
-    with _ctrl_c_sets(stop), GamesProgress(experiment.games, quiet, time.monotonic, said) as progress:
+    with _ctrl_c_sets(stop, said is not None), GamesProgress(experiment.games, quiet, time.monotonic, said) as progress:
         means = runner.Means(registry, workers or cores(), calls, stop, progress, watch)
         return runner.play(experiment, folder, means)
 
@@ -197,12 +198,13 @@ def cores() -> int:
 
 
 @contextmanager
-def _ctrl_c_sets(stop: Event) -> Iterator[None]:
-    """The first Ctrl-C leaves off in order, after the games under way; the second at once."""
+def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
+    """The first Ctrl-C leaves off in order, after the games under way, with models the calls; the second at once."""
+    after = "calls under way; the games they belong to go on from their answers" if models else "games under way"
 
     def leave_off(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        note("stopping after the games under way; Ctrl-C again stops at once")
+        note(f"stopping after the {after}; Ctrl-C again stops at once")
         stop.set()
 
     before = signal.signal(signal.SIGINT, leave_off)
@@ -212,14 +214,21 @@ def _ctrl_c_sets(stop: Event) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def verdict(run: runner.Run) -> int:
-    """Say why the run stopped, if it did, and what was kept."""
-    kept = f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
+def verdict(run: runner.Run, command: str = "the same command") -> int:
+    """Say why the run stopped, if it did, what was kept, and which command goes on."""
+    end = f"{_kept(run)}, and {command} goes on from there"
     if run.failure is not None:
-        note(f"dubito: {one_line(str(run.failure), 600)}; {kept}, and the same command goes on from there")
+        note(f"dubito: {one_line(str(run.failure), 600)}; {end}")
         return 3
     if run.interrupted:
-        note(f"dubito: stopped by Ctrl-C; {kept}, and the same command goes on from there")
+        note(f"dubito: stopped by Ctrl-C; {end}")
         return 130
     say(f"run folder: {run.folder}")
     return 0
+
+
+def _kept(run: runner.Run) -> str:
+    if run.standing is None or not (run.standing.finished or run.standing.replies):
+        return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
+    free = " (none of them costs anything again)" if run.standing.replies else ""
+    return f"{run.standing}{free} in {run.folder}"

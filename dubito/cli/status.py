@@ -1,11 +1,14 @@
 """`dubito status`: where a run stands, read from its folder, also while it is being played."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dubito.cli.output import percent, say
 from dubito.errors import UsageError, one_line
+from dubito.experiment.course import standing
 from dubito.llm.prices import dollars
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
@@ -27,12 +30,20 @@ def status(run: Path) -> None:
         if trial:
             say("a trial of prompts: no game was played")
         else:
-            kept, games = db.games(), manifest.get("games")
-            say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-            say(f"state: {'finished' if kept == games else 'not finished'}")
+            _games(db, manifest)
         _models(ModelLog(db), "positions" if trial else "games")
         if not trial:
             say(f"results digest: {db.results_digest()}")
+
+
+def _games(db: RunDb, manifest: Mapping[str, Any]) -> None:
+    log, games = ModelLog(db), manifest.get("games")
+    so_far = standing(log, len(manifest["identity"].get("contenders") or ()) or 1) if log.players() else None
+    kept = db.games() if so_far is None else so_far.kept
+    say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
+    say(f"state: {'finished' if db.games() == games else 'not finished'}")
+    if so_far is not None:
+        say(f"so far: {so_far}")
 
 
 def _models(log: ModelLog, places: str) -> None:

@@ -52,6 +52,16 @@ class _Measured:
     thoughts: Range  # tokens a call that the measured replies do not hold
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A model player of a recorded run."""
+
+    name: str
+    model: str
+    prompt: str | None  # digest
+    measured: _Measured
+
+
 def estimate(
     experiment: Experiment, registry: Registry, options: CallOptions, runs: Sequence[Path], thoughts: int
 ) -> list[Estimate]:
@@ -60,15 +70,31 @@ def estimate(
     Raises UsageError if one of the runs cannot be read.
     """
     specs = model_specs(experiment, registry)
-    known = [_from_run(run) for run in runs]
-    rest = [spec for spec in specs if not any(settings_of(spec, registry).model in models for models in known)]
+    known = [recorded for run in runs for recorded in _from_run(run)]
+    learned = {spec.name: _nearest(spec, settings_of(spec, registry).model, known) for spec in specs}
+    rest = [spec for spec in specs if learned[spec.name] is None]
     played = _played(experiment, registry, options, rest, thoughts) if rest else {}
     found = []
     for spec in specs:
-        model = settings_of(spec, registry).model
-        measured = played.get(spec.name) or next(models[model] for models in known if model in models)
+        measured = learned[spec.name] or played[spec.name]
         found.append(_estimate(spec, measured, experiment, price_of_model(settings_of(spec, registry), options)))
     return found
+
+
+def _nearest(spec: PlayerSpec, model: str, known: Sequence[_Recorded]) -> _Measured | None:
+    """The record of this very player, else of its model and prompt, else of its model; None if there is none."""
+
+    def distance(recorded: _Recorded) -> int:
+        return 2 * (recorded.prompt != spec.prompt) + (recorded.name != spec.name)
+
+    nearest = min((recorded for recorded in known if recorded.model == model), key=distance, default=None)
+    if nearest is None:
+        return None
+    if distance(nearest) == 0:
+        return nearest.measured
+    prompt = ", who has another prompt" if nearest.prompt != spec.prompt else ""
+    source = f"{nearest.measured.source}: {one_line(nearest.name)}{prompt}"
+    return replace(nearest.measured, source=source)
 
 
 def _played(
@@ -104,20 +130,20 @@ def _played(
             }
 
 
-def _from_run(folder: Path) -> dict[str, _Measured]:
-    """What each model of a recorded run took, by the model's name."""
+def _from_run(folder: Path) -> list[_Recorded]:
+    """What each model player of a recorded run took."""
     identity = run_folder.read_manifest(folder)["identity"]
     contenders: list[dict[str, Any]] = identity.get("contenders") or []
-    named = {player["name"]: player for player in [*identity.get("bots", []), *contenders]}
-    models = {name: player.get("settings", {}).get("model") for name, player in named.items()}
+    found = []
     with RunDb.open(folder / run_folder.DATABASE) as db:
         log, games, m = ModelLog(db), db.games(), max(1, len(contenders))
-        found = {}
-        for name, model in models.items():
+        for player in [*identity.get("bots", []), *contenders]:
+            name, model = player["name"], player.get("settings", {}).get("model")
             seconds = log.seconds(name) if model else None
-            if model and seconds is not None and games >= m:
-                measured = _by_deal(log, name, m, games)
-                found[str(model)] = _Measured(f"run {one_line(str(folder))}", measured, (seconds, seconds), (0, 0))
+            if seconds is not None and games >= m:
+                took = _by_deal(log, name, m, games)
+                measured = _Measured(f"run {one_line(str(folder))}", took, (seconds, seconds), (0, 0))
+                found.append(_Recorded(name, model, player.get("prompt"), measured))
     if not found:
         raise UsageError(f"{folder} has no finished game with a model that was called: nothing to estimate from")
     return found

@@ -24,11 +24,22 @@ class Waiting:
     due: float = 0.0  # by the clock
 
 
-class Line:
-    """Shared by the threads that play: games in their order, then those put back, as soon as they are due."""
+Admit = Callable[[Sequence[int]], str | None]  # lets the games of a deal begin, or says why not
 
-    def __init__(self, games: Sequence[Waiting], clock: Callable[[], float], stop: Callable[[], bool]) -> None:
-        self._games, self._clock, self._stop = deque(games), clock, stop
+
+class Line:
+    """Shared by the threads that play: whole deals in their order, then games put back, as soon as they are due."""
+
+    def __init__(
+        self,
+        deals: Sequence[Sequence[Waiting]],
+        clock: Callable[[], float],
+        stop: Callable[[], bool],
+        admit: Admit = lambda games: None,
+    ) -> None:
+        self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
+        self._games = deque[Waiting]()  # of deals that were started
+        self.refused: str | None = None  # why the next deal was not started, if it was not
         self._put_back: list[Waiting] = []
         self._playing = 0
         self._closed = False
@@ -38,7 +49,7 @@ class Line:
         """The next game, once there is one; None when all are played, on a stop, or when the line is closed."""
         with self._changed:
             while not self._closed and not self._stop():
-                if self._games:
+                if self._games or self._opened():
                     self._playing += 1
                     return self._games.popleft()
                 due = min(self._put_back, key=lambda waiting: waiting.due, default=None)
@@ -50,6 +61,15 @@ class Line:
                     return None
                 self._changed.wait(_LOOK if due is None else max(0.0, min(_LOOK, due.due - self._clock())))
             return None
+
+    def _opened(self) -> bool:
+        """Whether the next deal was started just now."""
+        if not self._deals:
+            return False
+        self.refused = self._admit([waiting.game[1].game for waiting in self._deals[0]])
+        if self.refused is None:
+            self._games.extend(self._deals.popleft())
+        return self.refused is None
 
     def put_back(self, waiting: Waiting, why: str) -> None:
         """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""

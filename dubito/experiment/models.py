@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.course import Course, Standing
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decisions, GameServices, Journal, ModelPlayer
@@ -61,6 +62,7 @@ class Watch:
     waiting: Counter[str] = field(default_factory=Counter)
     logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
     used: Callable[[], str] = lambda: ""  # of the budget, in words
+    standing: Callable[[], Standing | None] = lambda: None
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _start: float | None = None
@@ -75,6 +77,11 @@ class Watch:
         """A reply came from there."""
         with self._lock:
             self.replies[origin] += 1
+
+    @property
+    def new_replies(self) -> int:
+        """How many replies this process had that did not stand on the tape."""
+        return self.replies.total() - self.replies["tape"]
 
     def sleep(self, seconds: float, why: str) -> None:
         """Wait before another try, visibly."""
@@ -119,7 +126,9 @@ class Watch:
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         shares = f"cache {_percent(cached, replies)}, fallback {_percent(sum(failed.values()), decisions)}"
         shares += f" ({causes})" if causes else ""
-        return f"{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.used()}{waiting}"
+        standing = self.standing()
+        so_far = "" if standing is None else f"{standing}, "
+        return f"{so_far}{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.used()}{waiting}"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -191,10 +200,12 @@ def check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -
         )
 
 
-def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> None:
-    """Raise UsageError before the start if the cache, which a run with models needs, cannot be used."""
-    if model_specs(experiment, registry):
-        ReplyCache(options.cache).close()
+def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
+    """What a user should know of the cache before the start; raises UsageError if it is needed and cannot be used."""
+    if not model_specs(experiment, registry):
+        return None
+    with closing(ReplyCache(options.cache)) as cache:
+        return cache.unshared
 
 
 def _check_faults(name: str, settings: ModelSettings) -> None:
@@ -235,7 +246,9 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend) as pipeline:
+        course = Course(log, pipeline.budget, experiment.games_per_deal)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
+        watch.standing = lambda: course.standing(watch.new_replies)
         players = {
             spec.name: _player(spec, experiment, registry, pipeline, log, options, watch.count)
             for spec in model_specs(experiment, registry)
@@ -243,7 +256,7 @@ def serving(
         if options.preflight and not options.offline:
             for number, player in enumerate(players.values(), first):
                 preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
-        yield Models(players, lambda: pipeline.put_back, pipeline.try_again)
+        yield Models(players, lambda: pipeline.put_back, pipeline.try_again, course)
 
 
 @contextmanager
@@ -343,6 +356,7 @@ class Models:
     players: Mapping[str, ModelPlayer]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
+    course: Course | None = None  # None: they are only played again
 
     def journal(self) -> Journal:
         """A new game's."""

@@ -12,9 +12,10 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
 from dubito.experiment.config import Experiment
+from dubito.experiment.course import Standing, standing
 from dubito.experiment.models import CallOptions, Watch, model_specs, serving
 from dubito.experiment.results import all_games
-from dubito.experiment.tally import Tally
+from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import play_chunks, until_cut
 from dubito.llm.failures import Interrupted
@@ -52,6 +53,7 @@ class Run:
     first_fallback: BotError | None = None  # under on_bot_error: fallback
     interrupted: bool = False
     failure: DubitoError | None = None  # what stopped it
+    standing: Standing | None = None  # of a run with model players
 
     @property
     def names(self) -> list[str]:
@@ -76,8 +78,9 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
     with RunDb.open(folder / run_folder.DATABASE) as db:
-        tally = Tally.from_json(db.sums())
-        run = Run(folder, experiment, tally, db.results_digest(), _model_logs(db, experiment, registry))
+        tally = kept_tally(db)
+        logs, so_far = _model_logs(db, experiment, registry), _standing(db, experiment, registry)
+        run = Run(folder, experiment, tally, db.results_digest(), logs, standing=so_far)
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
@@ -90,8 +93,8 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
     """
     with claimed(folder):
         kept = run_folder.check(folder, manifest(experiment)) or 0
-        means.progress(kept)
         with run_folder.begin(folder, manifest(experiment)) as db:
+            means.progress(max(kept, len(ModelLog(db).ended())))
             log = means.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
             run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
@@ -122,7 +125,7 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     kept = db.deals()
     begun = kept[-1] if kept and kept[-1] < DEALS else 0  # deals of a chunk that is to be played again, and further
     first = len(kept) - bool(begun)
-    tally, everything = Tally.from_json(db.sums("complete")), Tally.from_json(db.sums())
+    tally, everything = kept_tally(db, "complete"), kept_tally(db)
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
@@ -134,14 +137,15 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
                     tally = everything = tally + played.tally
                     games = played.number * DEALS * experiment.games_per_deal
                     db.add_chunk(_stored(played, games), tally.to_json(), played.deals == DEALS)
-                    means.progress(games + len(played.outcomes))
+                    if not played.decisions:  # else it was told of each game
+                        means.progress(games + len(played.outcomes))
                 begun = 0
     except Interrupted:
         interrupted = True
     except RunStopped as error:
         failure = error
-    logs = _model_logs(db, experiment, means.registry)
-    return Run(folder, experiment, everything, db.results_digest(), logs, first_fallback, interrupted, failure)
+    logs, so_far = _model_logs(db, experiment, means.registry), _standing(db, experiment, means.registry)
+    return Run(folder, experiment, everything, db.results_digest(), logs, first_fallback, interrupted, failure, so_far)
 
 
 def _stored(played: Played, first_game: int) -> Chunk:
@@ -158,18 +162,13 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iter
             yield chunks
         return
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
-        player, games = ChunkPlayer(experiment, means.registry), DEALS * experiment.games_per_deal
-        yield until_cut(
-            ThreadedChunks(
-                player, models, means.calls.in_flight, means.watch, _from(means.progress, number * games)
-            ).play(number, means.stop.is_set)
-            for number in numbers
-        )
+        player = ChunkPlayer(experiment, means.registry)
+        threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)
+        yield until_cut(threads.play(number, means.stop.is_set) for number in numbers)
 
 
-def _from(progress: Progress, before: int) -> Progress:
-    """Progress within a chunk as progress of the run."""
-    return lambda games: progress(before + games)
+def _standing(db: RunDb, experiment: Experiment, registry: Registry) -> Standing | None:
+    return standing(ModelLog(db), experiment.games_per_deal) if model_specs(experiment, registry) else None
 
 
 def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[str, PlayerLog]:

@@ -7,18 +7,28 @@ at the last moment (`statistics.py`, `results.py`).
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dubito.core_game import Result
+from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
+from dubito.store.run_db import RunDb
 
 MEASURES: Final = ("score", *RESULTS)  # what is rated
 SCALES: Final = (2, *(1 for _ in RESULTS))  # how many of a sum are 1: score is counted in halves
 SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
-_TABLES: Final = (
-    *("seats", "beside", "clusters", "sizes", "contended", "pairs"),
-    *("touched", "touched_contenders", "brier", "stated"),
-)
+_WIDTHS: Final = {  # of each table: whole numbers in a key, and in its values
+    "seats": (3, len(SEAT_SUMS)),
+    "beside": (4, 1),
+    "clusters": (1, 2 + 3 * len(MEASURES)),
+    "sizes": (1, 3),
+    "contended": (1, 1 + 2 * len(MEASURES)),
+    "pairs": (2, 1 + 2 * len(MEASURES)),
+    "touched": (1, 3),
+    "touched_contenders": (1, 3),
+    "brier": (1, 8),
+    "stated": (2, 7),
+}
 HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
 
 Key = tuple[int, ...]
@@ -46,7 +56,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in _TABLES}
+        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in _WIDTHS}
 
     def add(self, table: str, key: Key, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""
@@ -78,12 +88,33 @@ class Tally:
 
     @staticmethod
     def from_json(text: str) -> "Tally":
-        """The inverse of `to_json`."""
-        tally = Tally()
-        plain: dict[str, list[list[Any]]] = json.loads(text)
+        """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
+        tally, plain = Tally(), json.loads(text)
+        if not isinstance(plain, dict) or (plain and plain.keys() != tally.tables.keys()):
+            raise ValueError("it has not the tables of a tally")
         for table, rows in plain.items():
+            if not isinstance(rows, list) or not all(_is_row(row, *_WIDTHS[table]) for row in rows):
+                raise ValueError(f"{table} is no table of whole numbers")
             tally.tables[table] = {tuple(key): values for *key, values in rows}
         return tally
+
+
+def _is_row(row: Any, keys: int, values: int) -> bool:
+    """Whether it is a key of so many whole numbers, and so many values."""
+    if not isinstance(row, list) or len(row) != keys + 1 or not isinstance(row[-1], list) or len(row[-1]) != values:
+        return False
+    return all(type(number) is int for number in (*row[:-1], *row[-1]))
+
+
+def kept_tally(db: RunDb, chunks: Literal["all", "complete"] = "all") -> Tally:
+    """The sums that a run keeps, over all of its games or those of complete chunks; raises UsageError if damaged."""
+    try:
+        tally = Tally.from_json(db.sums(chunks))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{db.path} is damaged: its sums cannot be read ({one_line(str(error), 80)})") from None
+    if chunks == "all" and tally.games != db.games():
+        raise UsageError(f"{db.path} is damaged: its sums are of {tally.games:,} games, and {db.games():,} are kept")
+    return tally
 
 
 def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:

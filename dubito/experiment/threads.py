@@ -15,7 +15,7 @@ from dubito.experiment.line import Line, Waiting
 from dubito.experiment.models import Models, Watch
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
-from dubito.llm.failures import Interrupted, Suspended
+from dubito.llm.failures import AccountFault, Interrupted, Suspended
 from dubito.streams import DealStreams
 
 
@@ -27,16 +27,14 @@ class ThreadedChunks:
     models: Models
     in_flight: int
     watch: Watch
-    progress: Callable[[int], None]  # told how many games of the chunk have ended
+    progress: Callable[[int], None]  # told how many games of the run have ended
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
         """Play a chunk; on a stop or a fault, keep the deals before the first unfinished one."""
-        experiment = self.player.experiment
-        deals = [
-            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
-        ]
-        line = Line([Waiting(game) for games in deals for game in games], self.watch.clock, stop)
+        experiment, deals = self.player.experiment, self._deals(number)
+        course = self.models.course
+        admit = course.admit if course else lambda games: None
+        line = Line([[Waiting(game) for game in games] for games in deals], self.watch.clock, stop, admit)
         ended: dict[int, GamePlayed] = {}
         errors: dict[int, BaseException] = {}
 
@@ -46,7 +44,10 @@ class ThreadedChunks:
                 if waiting.why:
                     self.watch.waited_for(waiting.why)
                 try:
+                    if course:
+                        course.begins(lineup.game)
                     played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
+                    done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.waits_for(str(error))
                     line.put_back(waiting, str(error))
@@ -56,7 +57,7 @@ class ThreadedChunks:
                     line.close()
                     return
                 ended[lineup.game] = played
-                self.progress(len(ended))
+                self.progress(done)
                 line.done()
 
         with ThreadPoolExecutor(self.in_flight, thread_name_prefix="game") as pool:
@@ -64,7 +65,16 @@ class ThreadedChunks:
                 worker.result()
         for why in line.reasons():
             self.watch.waited_for(why)
-        return self._gathered(number, deals, ended, errors)
+        refused = None if stop() or line.refused is None else AccountFault(line.refused)
+        return self._gathered(number, deals, ended, errors, refused)
+
+    def _deals(self, number: int) -> list[list[tuple[int, Lineup]]]:
+        """The games of a chunk, deal by deal."""
+        experiment = self.player.experiment
+        return [
+            [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
+            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
+        ]
 
     def _gathered(
         self,
@@ -72,6 +82,7 @@ class ThreadedChunks:
         deals: list[list[tuple[int, Lineup]]],
         ended: dict[int, GamePlayed],
         errors: dict[int, BaseException],
+        refused: AccountFault | None,
     ) -> Played:
         played = Played(number)
         for _, error in sorted(errors.items()):
@@ -79,6 +90,7 @@ class ThreadedChunks:
                 raise error
             if not isinstance(error, Interrupted) and played.error is None:
                 played.error = error
+        played.error = played.error or refused
         put_back = self.models.put_back()
         finished: list[list[GamePlayed]] = []
         for games in deals:

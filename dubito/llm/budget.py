@@ -3,12 +3,16 @@
 A try reserves its worst case before it is sent, and is settled with what it did cost. Where that is not known (no
 usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
 happens, what is spent never passes a cap.
+
+A game starts only if what is left pays for its end too (`forecast.py`).
 """
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.llm.failures import AccountFault, NotSent, TryFailed
+from dubito.llm.forecast import Forecast, Past
 from dubito.llm.gate import Try, Waiting
 from dubito.llm.prices import Tariff, dollars
 from dubito.llm.wire import Ask, Reply
@@ -32,9 +36,10 @@ class Caps:
 class Budget:
     """One per run, shared by all players."""
 
-    def __init__(self, caps: Caps, waiting: Waiting, spent: Spend | None = None) -> None:
-        """`spent` is what the run used up before it was stopped."""
+    def __init__(self, caps: Caps, waiting: Waiting, spent: Spend | None = None, past: Past | None = None) -> None:
+        """`spent` is what the run used up before it was stopped, `past` what it knows of its games from then."""
         self._caps, self._waiting = caps, waiting
+        self._forecast = Forecast(past or Past())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
@@ -45,9 +50,10 @@ class Budget:
         def budgeted(ask: Ask, number: int) -> Reply:
             worst = tariff.worst(ask.request)
             self._reserve(worst)
-            used = worst
+            used, replied = worst, False
             try:
                 reply = inner(ask, number)
+                replied = True
                 used = tariff.of(reply.usage, reply.charges) if reply.usage is not None else worst
                 return reply
             except TryFailed as error:
@@ -61,8 +67,45 @@ class Budget:
                 raise
             finally:
                 self._settle(worst, used)
+                with self._settled:
+                    self._forecast.settled(ask.place.game, used, replied)
 
         return budgeted
+
+    def admit(self, games: Sequence[int]) -> str | None:
+        """Let these games begin, a whole deal, if what is left pays for their end; else say why not.
+
+        Before any game has ended one deal is let in whatever is left: nobody knows what it takes.
+        """
+        with self._settled:
+            if (reason := self._refusal(games)) is None:
+                for game in games:
+                    self._forecast.begins(game)
+            return reason
+
+    def _refusal(self, games: Sequence[int]) -> str | None:
+        needed = self._forecast.needed(games)
+        if self._caps == Caps() or (self._forecast.idle and (needed is None or self._forecast.none_ended)):
+            return None
+        if needed is None:
+            return "nobody knows yet what a game takes of the budget"
+        cap = self._caps.exceeded_by(self.spent + needed)
+        return None if cap is None or needed == Spend() else self._used_up(cap, needed, "another game takes about")
+
+    def begins(self, game: int) -> None:
+        """A game begins, or begins again."""
+        with self._settled:
+            self._forecast.begins(game)
+
+    def asked(self, game: int) -> None:
+        """A question of a game was answered, or could not be."""
+        with self._settled:
+            self._forecast.asked(game)
+
+    def ends(self, game: int) -> None:
+        """A game has ended."""
+        with self._settled:
+            self._forecast.ends(game)
 
     def _reserve(self, worst: Spend) -> None:
         """Waits while others may leave enough of what they reserved; raises AccountFault once that cannot help."""
@@ -70,10 +113,11 @@ class Budget:
             while (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
                 alone = self._caps.exceeded_by(self.spent + worst)
                 if alone is not None:
-                    raise AccountFault(self._used_up(alone, worst))
+                    raise AccountFault(self._used_up(alone, worst, "the next call may take up to"))
                 with self._waiting(f"for the budget ({cap})"):
                     self._settled.wait()
             self.reserved += worst
+            self._forecast.reserved(worst)
 
     def _settle(self, worst: Spend, used: Spend) -> None:
         with self._settled:
@@ -81,11 +125,9 @@ class Budget:
             self.spent += used
             self._settled.notify_all()
 
-    def _used_up(self, cap: str, worst: Spend) -> str:
+    def _used_up(self, cap: str, more: Spend, what: str) -> str:
         said = {name: dollars if name == "usd" else "{:,}".format for name in ("usd", "tokens", "calls")}[cap]
-        of, spent, more = (said(getattr(spend, cap)) for spend in (self._caps, self.spent, worst))
+        of, spent, may = (said(getattr(spend, cap)) for spend in (self._caps, self.spent, more))
         words = "" if cap == "usd" else f" {cap}"
-        return (
-            f"the budget is used up: {spent} of {of}{words} spent, and the next call may take up to {more}; raise "
-            f"`budget.{cap}`"
-        )
+        small = ": it was too small for a single game" if self._forecast.none_ended else ""
+        return f"the budget is used up: {spent} of {of}{words} spent, and {what} {may}; raise `budget.{cap}`{small}"

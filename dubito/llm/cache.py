@@ -7,21 +7,35 @@ silence, and unpickle whatever an entry's row says (CVE-2025-69872).
 import json
 import sqlite3
 import threading
+import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import diskcache
 
-from dubito.errors import RunStopped, UsageError
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.llm.wire import Received, Request, canonical, digest_of
+from dubito.store.lock import ByteLocks
 
 _VERSION: Final = 3
 _MARK: Final = "written"  # a key that shows that the folder can be written
+_DATABASE: Final = "cache.db"
+_DROPPED: Final = "dropped"  # the folder of entries that were put aside
+_PREFIX: Final = 16  # digits of a key that tell it from all others
+_LOCKS: Final = "locks"  # the file whose bytes are locked, one for each key that somebody asks for
+_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
+_LOCK_DIGITS: Final = 15  # of a key, in hex, that say which byte
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
+
+
+class _NoText(Exception):
+    """An entry that was not written by Dubito."""
 
 
 class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
@@ -44,10 +58,10 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def fetch(self, mode: int, filename: Any, value: Any, read: bool) -> Any:
         if mode not in (diskcache.core.MODE_RAW, diskcache.core.MODE_TEXT) or read:
-            raise RunStopped("an entry of the cache is no text: it was not written by Dubito")
+            raise _NoText
         text = super().fetch(mode, filename, value, False)
         if type(text) is not str:
-            raise RunStopped("an entry of the cache is no text: it was not written by Dubito")
+            raise _NoText
         return text
 
 
@@ -71,8 +85,14 @@ def key_of_reply(server: str, request: str, draw: str) -> str:
     return digest_of(canonical([_VERSION, server, request, draw]))
 
 
+def _at_once(free: Callable[[], bool]) -> None:
+    """Wait for another process, and for nothing else."""
+    while not free():
+        time.sleep(_LOOK)
+
+
 class ReplyCache:
-    """The open cache; shared by all threads, and by runs one after the other."""
+    """The open cache; shared by all threads, and by processes. `unshared` says why not by processes, if so."""
 
     def __init__(self, folder: Path) -> None:
         """Open or make it; raises UsageError if the folder is something else, or cannot be written."""
@@ -80,9 +100,7 @@ class ReplyCache:
         self._flights: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         try:
-            contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
-            if contents - {".gitkeep"} and "cache.db" not in contents:
-                raise UsageError(f"{folder} is there and is no cache of replies: choose another --cache")
+            _check_folder(folder)
             self._cache = diskcache.Cache(str(folder), disk=_TextDisk, **_SETTINGS)
             self._cache.set(_MARK, "yes")
         except (OSError, sqlite3.Error) as error:
@@ -90,29 +108,69 @@ class ReplyCache:
         kept = {name: getattr(self._cache, name) for name in _SETTINGS}
         if kept != _SETTINGS:
             raise UsageError(f"the cache {folder} would drop replies ({kept}): choose another --cache")
+        self.unshared: str | None = None
+        self._locks: ByteLocks | None = None
+        try:
+            self._locks = ByteLocks(folder / _LOCKS)
+        except OSError as error:
+            self.unshared = (
+                f"no locks can be had in the cache {folder} ({error.strerror}): two processes that ask the same at the "
+                "same time may both pay for it; let one wait for the other's end"
+            )
 
     def close(self) -> None:
         """Close the files."""
         self._cache.close()
+        if self._locks is not None:
+            self._locks.close()
 
-    def once(self, server: str, request: Request, draw: str, ask: Callable[[], Received]) -> tuple[Received, bool]:
+    def once(
+        self,
+        server: str,
+        request: Request,
+        draw: str,
+        ask: Callable[[], Received],
+        wait: Callable[[Callable[[], bool]], None] = _at_once,
+    ) -> tuple[Received, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
-        Each key flies once: whoever else wants it waits and gets the first one's. Errors are not stored.
+        Each key flies once: whoever else wants it waits and gets the first one's, `wait` until another process's
+        flight has ended. Errors are not stored.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
             flight = self._flights.setdefault(key, threading.Lock())
         with flight:
-            text = self._cache.get(key)
+            text = self._text(key)
             if text is not None:
                 return self._received(key, text, server, request.digest, draw), True
-            received = ask()
-            try:
-                self._cache.set(key, _packed(server, request, draw, received))
-            except (OSError, sqlite3.Error) as error:
-                raise RunStopped(f"cannot write the cache {self.folder}: {error}; is the disk full?") from None
-            return received, False
+            with self._alone(key, wait):
+                text = self._text(key)  # another process may have stored it just now
+                if text is not None:
+                    return self._received(key, text, server, request.digest, draw), True
+                received = ask()
+                self._store(key, _packed(server, request, draw, received))
+                return received, False
+
+    @contextmanager
+    def _alone(self, key: str, wait: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
+        """No other process asks for this key within."""
+        locks, byte = self._locks, 1 + int(key[:_LOCK_DIGITS], 16)
+        if locks is None:
+            yield
+            return
+        wait(lambda: locks.take(byte))
+        try:
+            yield
+        finally:
+            locks.release(byte)
+
+    def _store(self, key: str, text: str) -> None:
+        try:
+            self._cache.set(key, text)
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            why = str(error) or "another process holds it"
+            raise RunStopped(f"cannot write the cache {self.folder}: {why}; is the disk full?") from None
 
     def __contains__(self, key: str) -> bool:
         return key != _MARK and key in self._cache
@@ -134,8 +192,8 @@ class ReplyCache:
 
         Raises RunStopped if it was changed by hand.
         """
-        text = self._cache.get(key)
-        if text is None or key == _MARK:
+        text = None if key == _MARK else self._text(key)
+        if text is None:
             return None
         if text.startswith("{"):  # of a version before; under today's keys nothing like it is found
             return None
@@ -149,6 +207,22 @@ class ReplyCache:
             raise self._tampered(key)
         return entry
 
+    def drop(self, key: str) -> Path | None:
+        """Take an entry out of the cache, and put it aside as a file if it can be read; where. Raises RunStopped."""
+        try:
+            text = self._cache.get(key)
+        except (_NoText, ValueError):
+            text = None
+        aside = self.folder / _DROPPED / f"{key}.txt" if isinstance(text, str) else None
+        try:
+            if aside is not None:
+                aside.parent.mkdir(exist_ok=True)
+                aside.write_text(str(text), encoding="utf-8", errors="surrogatepass")
+            del self._cache[key]
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            raise RunStopped(f"cannot drop {key} from the cache {self.folder}: {error}") from None
+        return aside
+
     def faults(self) -> Iterator[str]:
         """What is wrong with the entries, a sentence each; reads them all. Nothing of a bad entry is ever used."""
         for key in self:
@@ -156,6 +230,16 @@ class ReplyCache:
                 self.entry(key)
             except RunStopped as error:
                 yield str(error)
+
+    def _text(self, key: str) -> str | None:
+        """The text under a key; raises RunStopped where something else is."""
+        try:
+            text: str | None = self._cache.get(key)
+        except (_NoText, ValueError):
+            raise self._bad(key, "is no text, it was not written by Dubito") from None
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
+        return text
 
     def _received(self, key: str, text: str, server: str, request: str, draw: str) -> Received:
         """An entry that names another request than its key does was tampered with."""
@@ -172,9 +256,45 @@ class ReplyCache:
         return content, Received(content["status"], content["raw"], content["headers"])
 
     def _tampered(self, key: str) -> RunStopped:
+        return self._bad(key, "was changed by hand")
+
+    def _bad(self, key: str, what: str) -> RunStopped:
+        where = "" if str(self.folder) == "cache" else f" --cache {quote(str(self.folder))}"
         return RunStopped(
-            f"entry {key} of the cache {self.folder} was changed by hand: delete it, or use another --cache"
+            f"entry {key} of the cache {self.folder} {what}: `dubito cache drop {key[:_PREFIX]}{where}` puts it "
+            "aside, and it is asked for anew"
         )
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise UsageError for a folder of something else, and for a cache that has lost what it held."""
+    contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    database, others = folder / _DATABASE, {name for name in contents if not name.startswith(_DATABASE)} - {".gitkeep"}
+    if others and _DATABASE not in contents:
+        lost = f"has lost its {_DATABASE}" if _LOCKS in others else "is there and is no cache of replies"
+        raise UsageError(f"{folder} {lost}: choose another --cache")
+    journal = folder / f"{_DATABASE}-wal"
+    if _DATABASE in contents and database.stat().st_size == 0:
+        if others or (journal.exists() and journal.stat().st_size):
+            raise UsageError(f"{database} was emptied, and its replies are lost: restore it, or choose another --cache")
+    elif others and _DATABASE in contents:
+        with closing(sqlite3.connect(database)) as connection:
+            _check_settings(folder, connection)
+
+
+def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
+    """Raise UsageError where the tables are gone, or a setting is what diskcache never writes."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not {"Cache", "Settings"} <= tables:
+        raise UsageError(
+            f"the cache {folder} has lost its tables, and its replies: restore it, or choose another --cache"
+        )
+    known = diskcache.core.DEFAULT_SETTINGS | diskcache.core.METADATA
+    kept = dict(connection.execute("SELECT key, value FROM Settings"))
+    wrong = [name for name, value in known.items() if type(kept.get(name)) is not type(value)]
+    if wrong := sorted({*wrong, *(kept.keys() - known.keys())}, key=str):
+        shown = one_line(str(wrong[0]), 40)
+        raise UsageError(f"the settings of the cache {folder} were changed by hand ({shown}): choose another --cache")
 
 
 def _packed(server: str, request: Request, draw: str, received: Received) -> str:

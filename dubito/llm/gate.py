@@ -26,6 +26,7 @@ PATIENCE: Final = 30 * 60.0  # seconds: the default
 _SILENT: Final = ("rate_limit", "server", "connection", "deadline")  # kinds of failure that are no answer
 _LOOK: Final = 1.0  # seconds after which who waits looks whether to stop
 _PROBES: Final = 5.0  # seconds between probes at the most, where a server says nothing of how long its limit lasts
+_TRUSTED: Final = 3  # rate limits in a row for which a server is believed how long they last
 _BYTES: Final = 4  # of a request, about, to a token
 _OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _SHOWN: Final = 60.0  # seconds for which a pace that held a call back is worth a word
@@ -202,9 +203,7 @@ class Gate:
             if self._silent_since is None:
                 self._silent_since = sent.at
             if error.kind == "rate_limit":
-                seconds = pause(error, self._pace.refusals + 1, cap, spread=0.5)
-                known = error.retry_after is not None
-                self._pace.refused(sent, now, seconds if known else min(seconds, _PROBES), limits)
+                self._pace.refused(sent, now, self._pause(error, cap), limits)
                 if (error.retry_after or 0) > self._timing.patience:
                     self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
             else:
@@ -213,6 +212,15 @@ class Gate:
                 self._stop(f"cannot be reached: no answer for {in_words(now - self._silent_since)}", error)
             self._changed.notify_all()
             self._refuse()
+
+    def _pause(self, error: TryFailed, cap: float) -> float:
+        """How long nothing is sent after a rate limit: as the server says, and longer each time that is not enough."""
+        again = self._pace.refusals + 1
+        own = min(_PROBES, pause(TryFailed(error.kind, error.brief), again, cap, spread=0.5))
+        if error.retry_after is None:
+            return own
+        said = pause(error, again, cap)
+        return max(said, own) if again > _TRUSTED else said
 
     def _answers(self, order: int) -> None:
         self._answered = max(self._answered, order)

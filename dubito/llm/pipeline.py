@@ -11,14 +11,16 @@ from dataclasses import astuple, dataclass, replace
 from itertools import count
 from shlex import quote
 from threading import Lock
-from typing import cast
+from time import sleep
+from typing import Final, cast
 
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
+from dubito.llm.forecast import Past
 from dubito.llm.gate import Gate, Timing, Try
-from dubito.llm.preflight import PROBE, probe_of
+from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
@@ -26,6 +28,8 @@ from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import Kept, ModelLog, Spend
+
+_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,11 @@ class Pipeline:
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
         self._log, self._cache, self._options = log, cache, options
-        self.budget = Budget(caps, options.timing.waiting, log.spent())
+        caps = Caps() if options.offline else caps  # no call is made
+        self.budget = Budget(caps, options.timing.waiting, log.spent(), Past(log.ended(), *log.in_games()))
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[tuple[Account, str | None], Gate] = {}
-        self._probes = count(log.probes(PROBE))
+        self._probes = count(log.tries(PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
         self._lock = Lock()
 
@@ -68,7 +73,7 @@ class Pipeline:
                 settings,
                 gate,
                 options.timing.sleep,
-                probe=None if options.suspend else lambda: tried(probe_of(name, settings, next(self._probes)), 1),
+                probe=None if options.suspend else lambda: tried(probe_of(name, settings), next(self._probes)),
                 made=self._tries,
                 suspend=options.suspend,
             )
@@ -129,7 +134,8 @@ class Pipeline:
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), tariff.worst(ask.request)
             start = self._options.timing.clock()
-            self._log.try_opens(key, ask.place.player, str(account), worst, priced=tariff.price is not None)
+            asked = (str(account), ask.request.digest, ask.draw)
+            self._log.try_opens(key, ask.place.player, *asked, worst, priced=tariff.price is not None)
             try:
                 received = provider(ask, number, settings.deadline)
             except TryFailed as error:
@@ -164,21 +170,41 @@ class Pipeline:
 
     def _cached(self, inner: Attempt, account: Account) -> Attempt:
         def cached(ask: Ask) -> Reply:
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, lambda: inner(ask).received)
+            def asked() -> Received:
+                return self._paid(account, ask) or inner(ask).received
+
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, self._wait)
             reply = read_reply(ask.request.protocol, received)
             return replace(reply, origin="cache" if stored else "live")
 
         return cached
 
+    def _paid(self, account: Account, ask: Ask) -> Received | None:
+        """The body that this run paid for and that never reached the cache; it is as live as when it came in."""
+        body = self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        return None if body is None else Received(body.status, body.raw, body.headers)
+
+    def _wait(self, free: Callable[[], bool]) -> None:
+        """Wait for another process that asks the same; raises Interrupted on a stop."""
+        if free():
+            return
+        with self._options.timing.waiting("for another process that asks the same"):
+            while not free():
+                if self._options.timing.stopped():
+                    raise Interrupted("stopped by Ctrl-C")
+                sleep(_LOOK)
+
     def _taped(self, inner: Attempt, account: Account) -> Attempt:
         def taped(ask: Ask) -> Reply:
             if self._options.timing.stopped():
                 raise Interrupted("stopped by Ctrl-C")
+            self.budget.asked(ask.place.game)
             if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
             else:
                 reply = self._recorded(inner, account, ask)
-            self._options.counted(reply.origin)
+            if ask.place.game >= 0:
+                self._options.counted(reply.origin)
             return reply
 
         return taped

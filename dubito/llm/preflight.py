@@ -14,7 +14,8 @@ from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Request
 
 GAME: Final = -1  # the place of a preflight: before all games
-PROBE: Final = -2  # and that of a probe, which asks whether an account answers at all
+_PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
+PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all of them are tries of one attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 
@@ -34,10 +35,9 @@ def preflight(name: str, number: int, settings: ModelSettings, fields: tuple[Fie
         raise AccountFault(f"the preflight of {name} got no reply ({error}); check `{setting}` in its entry") from None
 
 
-def probe_of(name: str, settings: ModelSettings, number: int) -> Ask:
-    """The same question as a sign of life: the run's probe of that number, in this player's name."""
-    place = Place(name, PROBE, PROBE, 0, number, 0, "probe")
-    return Ask(_request(settings, ("answer",)), "probe", place)
+def probe_of(name: str, settings: ModelSettings) -> Ask:
+    """The same question as a sign of life of an account, asked in this player's name."""
+    return Ask(_request(settings, ("answer",)), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 
 def _request(settings: ModelSettings, fields: tuple[Field, ...]) -> Request:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -15,6 +16,8 @@ from dubito.registry import FALLBACK
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")  # long and mixed: no part of a name
 _DAY: Final = 24 * 60 * 60  # seconds
 _FAULTS: Final = f"{HOUSE}?faults="
 _SECRET_WORDS: Final = ("key", "token", "secret", "password", "authorization", "credential")
@@ -78,6 +81,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         messages = {"missing": "is needed", "string_too_short": "must not be empty"}
         message = messages.get(first["type"], str(first["msg"]).replace("Input should be", "must be"))
         raise UsageError(f"{one_line(name)}: {where}: {message}") from None
+    _check_key_env(name, checked.api_key_env)
     _check_parameters(name, checked.parameters)
     if checked.api != "chat" and checked.response_format != "json_schema":
         raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
@@ -88,6 +92,17 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
                 f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env"
             )
     return checked
+
+
+def _check_key_env(name: str, variable: str | None) -> None:
+    """Refuse what is no variable's name without repeating it: it may be the key itself."""
+    if variable is None:
+        return
+    if not _VARIABLE.fullmatch(variable) or any(map(_KEY_PART.fullmatch, variable.split("_"))):
+        raise UsageError(
+            f"{one_line(name)}: api_key_env is the name of an environment variable such as OPENAI_API_KEY, and this is "
+            "none, or looks like a key: a key belongs in the variable, never in a config"
+        )
 
 
 def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from dubito.errors import RunStopped, UsageError
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import fallback_share
-from dubito.experiment.tally import Tally
+from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
@@ -73,7 +73,7 @@ def opened(folder: Path) -> Iterator[Source]:
         raise UsageError(f"{folder} has no {run_folder.DATABASE}")
     try:
         with RunDb.open(folder / run_folder.DATABASE) as db:
-            tally = Tally.from_json(db.sums())
+            tally = kept_tally(db)
             if not tally.tables.get("sizes"):
                 raise UsageError(f"{folder} keeps no finished game: there is nothing to show yet")
             yield _source(folder, manifest, db, tally)

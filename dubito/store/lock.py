@@ -1,4 +1,7 @@
-"""One process plays into a run folder at a time: a lock of the operating system, which ends with its process."""
+"""Locks of the operating system between processes, each of which ends with its process.
+
+One process plays into a run folder at a time; one process asks for a reply of a shared cache at a time.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -34,14 +37,61 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
             _unlock(file)
 
 
+class ByteLocks:
+    """Locks on single bytes of a file, wherever they lie: one process at a time holds each.
+
+    They are between processes, not threads; and open the file once in a process only: closing it ends all its locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file; raises OSError where that fails, or where the file system knows no locks."""
+        self._file = path.open("ab")
+        try:
+            if self.take(0):
+                self.release(0)
+        except OSError:
+            self._file.close()
+            raise
+
+    def take(self, byte: int) -> bool:
+        """Whether the byte is ours now; False if another process has it. Raises OSError where there are no locks."""
+        try:
+            _lock_byte(self._file, byte)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def release(self, byte: int) -> None:
+        """The byte is free again."""
+        with suppress(OSError):
+            _unlock_byte(self._file, byte)
+
+    def close(self) -> None:
+        """Close the file; what is still locked is free."""
+        self._file.close()
+
+
 if sys.platform == "win32":
     import msvcrt
+    from threading import Lock
+
+    _position = Lock()  # of a file, which is what is locked here
 
     def _lock(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
     def _unlock(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+    def _lock_byte(file: IO[bytes], byte: int) -> None:
+        with _position:
+            file.seek(byte)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+    def _unlock_byte(file: IO[bytes], byte: int) -> None:
+        with _position:
+            file.seek(byte)
+            msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
@@ -51,3 +101,9 @@ else:
 
     def _unlock(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
+
+    def _lock_byte(file: IO[bytes], byte: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+
+    def _unlock_byte(file: IO[bytes], byte: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)

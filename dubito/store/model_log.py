@@ -34,6 +34,11 @@ class Spend:
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """All three."""
+        return self.calls, self.tokens, self.usd
+
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
@@ -80,6 +85,15 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """A complete answer as it came in."""
+
+    status: int
+    raw: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A request of a run."""
 
@@ -100,16 +114,19 @@ class ModelLog:
         """The run folder."""
         return self._db.path.parent
 
-    def try_opens(self, key: Key, player: str, account: str, worst: Spend, *, priced: bool) -> None:
-        """A try is about to be sent; `worst` is the most it can cost, and assumed until it is known.
+    def try_opens(
+        self, key: Key, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
+    ) -> None:
+        """A try of the request of this digest is about to be sent; `worst` is assumed until its cost is known.
 
         Without a price there is no cost in dollars, now or later.
         """
         with self._db.writing() as connection:
-            row = (*key, player, account, "open", worst.tokens, worst.usd if priced else None, True, 0)
+            picodollars = worst.usd if priced else None
+            row = (*key, player, account, request, draw, "open", worst.tokens, picodollars, True, 0)
             connection.execute(
-                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, state, "
-                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
+                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
 
@@ -166,6 +183,15 @@ class ModelLog:
         request, draw, reply, raw, cause = rows[0]
         return Kept(request, draw, reply, raw, cause)
 
+    def paid(self, account: str, request: str, draw: str) -> Body | None:
+        """The first complete reply of an account to this request and draw, which may never have reached the cache."""
+        rows = self._db.read(
+            "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
+            "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
+            (request, draw, account, _BEYOND),
+        )
+        return next((Body(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
+
     def taken(self, key: Key) -> tuple[str, bool, str] | None:
         """Node, answer and outcome of a decision; None if it was never taken."""
         query = "SELECT node, answer, outcome FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
@@ -192,11 +218,6 @@ class ModelLog:
         )
         return int(last)
 
-    def probes(self, game: int) -> int:
-        """How many calls there were outside of any game, under this number of a game."""
-        ((last,),) = self._db.read("SELECT coalesce(max(decision), -1) FROM tries WHERE game = ?", (game,))
-        return int(last) + 1
-
     def reopen(self, games: Collection[int]) -> None:
         """Put these games back: nothing of them is decided, all is asked anew (what was replied is in the cache).
 
@@ -206,7 +227,30 @@ class ModelLog:
             connection.executemany(
                 "UPDATE attempts SET reply = NULL, raw = NULL, cause = NULL WHERE game = ?", [(game,) for game in games]
             )
-            connection.executemany("DELETE FROM decisions WHERE game = ?", [(game,) for game in games])
+            for table in ("decisions", "ended"):
+                connection.executemany(f"DELETE FROM {table} WHERE game = ?", [(game,) for game in games])  # noqa: S608
+
+    def game_ended(self, game: int) -> None:
+        """A game was played to its end; with what stands here it can be played again at no cost."""
+        with self._db.writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
+
+    def ended(self) -> dict[int, int]:
+        """The games with model players that were played to their end, each with how often somebody was asked."""
+        query = "SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended"
+        return dict(self._db.read(query))
+
+    def replies(self) -> int:
+        """How many replies to questions of games are kept."""
+        return int(self._db.read("SELECT count(*) FROM attempts WHERE game >= 0 AND reply IS NOT NULL")[0][0])
+
+    def in_games(self) -> tuple[int, Spend]:
+        """How many replies to questions of games were paid for, and what all ended tries of games took."""
+        ((replies, *amounts),) = self._db.read(
+            "SELECT coalesce(sum(state = 'received'), 0), count(*), coalesce(sum(tokens), 0), "
+            "coalesce(sum(picodollars), 0) FROM tries WHERE game >= 0 AND state <> 'open'"
+        )
+        return replies, Spend(*amounts)
 
     def spent(self) -> Spend:
         """What all tries so far used up, each open one its worst case."""

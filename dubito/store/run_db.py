@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
 
-_FORMAT: Final = 2  # of the tables below; kept in SQLite's user_version
+_FORMAT: Final = 3  # of the tables below; kept in SQLite's user_version
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
 CREATE TABLE IF NOT EXISTS chunks (
@@ -41,11 +41,14 @@ CREATE TABLE IF NOT EXISTS attempts (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tries (
     game INTEGER, seat INTEGER, decision INTEGER, attempt INTEGER, try INTEGER,
-    player TEXT NOT NULL, account TEXT NOT NULL, state TEXT NOT NULL, kind TEXT, error TEXT, seconds REAL,
+    player TEXT NOT NULL, account TEXT NOT NULL, request TEXT NOT NULL, draw TEXT NOT NULL,
+    state TEXT NOT NULL, kind TEXT, error TEXT, seconds REAL,
     status INTEGER, raw TEXT, headers TEXT, usage TEXT,
     tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL,
     PRIMARY KEY (game, seat, decision, attempt, try)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
+CREATE INDEX IF NOT EXISTS paid ON tries (request, draw) WHERE state = 'received';
 """
 
 

@@ -8,6 +8,7 @@ import diskcache
 import pytest
 
 from dubito.house.server import House
+from dubito.llm.settings import check_settings
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment
@@ -282,3 +283,30 @@ def test_a_short_form_of_nobody(shell: Shell, short: str) -> None:
 def test_two_short_forms_of_one_player(shell: Shell) -> None:
     assert "two players are named 'openai:m'" in sentence(played(shell, "openai:m", "openai:m"), 2)
     assert "model: must not be empty" in sentence(played(shell, "openai:"), 2)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-0a1b2c3d4e5f",
+        "two words",
+        "",
+        "9lives",
+        "AIzaSyD4f8Gh2kLm9pQr5tUv",
+        "gsk_4f8Gh2kLm9pQr5tUv7",
+        "a" * 9 + "-",
+    ],
+)
+def test_a_key_that_stands_where_its_variable_should_is_not_repeated(shell: Shell, secret: str) -> None:
+    ended = played(shell, contender("Asker", base_url="https://example.invalid/v1", api_key_env=secret))
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "api_key_env" in ended.err
+    assert not secret or secret not in ended.err
+    assert not Path("r").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"]
+)
+def test_the_names_of_variables_are_taken(name: str) -> None:
+    assert check_settings("x", {"model": "m", "api": "chat", "api_key_env": name}).api_key_env == name

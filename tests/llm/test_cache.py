@@ -24,6 +24,7 @@ ASKED = ask(1).request
 OTHER = ask(2).request
 PARTS = ("http://127.0.0.1:1/v1", ASKED, "draw")
 KEY = key_of_reply(PARTS[0], ASKED.digest, PARTS[2])
+OTHER_REPLY = Received(200, "another")
 GOOD = Received(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
 
 
@@ -256,7 +257,9 @@ def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
 
 def refused(cache: ReplyCache) -> None:
     """The entry is neither used nor shown, and named as one of the bad ones."""
-    sentence = rf"entry {KEY} of the cache .* was changed by hand: delete it, or use another --cache"
+    sentence = (
+        rf"entry {KEY} of the cache .* was changed by hand: `dubito cache drop {KEY[:16]} --cache .*` puts it aside"
+    )
     with pytest.raises(RunStopped, match=sentence):
         cache.once(*PARTS, never)
     with pytest.raises(RunStopped, match=sentence):
@@ -326,3 +329,34 @@ def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
     assert cache.once(*PARTS, never) == (long, True)
     with closing(ReplyCache(folder)) as again:
         assert again.once(*PARTS, never) == (long, True)
+
+
+def test_a_dropped_entry_is_put_aside_and_asked_for_anew(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(GOOD))
+    cache.once("house", *PARTS[1:], says(GOOD))
+    rewrite(folder, raw="changed")
+    with pytest.raises(RunStopped):
+        cache.once(*PARTS, never)
+    aside = cache.drop(KEY)
+    assert aside is not None
+    assert '"changed"' in aside.read_text()
+    assert cache.once("house", *PARTS[1:], never) == (GOOD, True)
+    assert cache.once(*PARTS, says(OTHER_REPLY)) == (OTHER_REPLY, False)
+    with closing(ReplyCache(folder)) as again:
+        assert again.once(*PARTS, never) == (OTHER_REPLY, True)
+
+
+@pytest.mark.parametrize("mode", [2, 4])
+def test_an_entry_that_cannot_be_read_can_be_dropped(cache: ReplyCache, folder: Path, mode: int) -> None:
+    cache.once(*PARTS, says(GOOD))
+    change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, b"no pickle", KEY)
+    assert cache.drop(KEY) is None
+    assert cache.once(*PARTS, says(GOOD)) == (GOOD, False)
+
+
+def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
+    cache.once(*PARTS, says(Received(200, "x" * 200_000)))
+    (file,) = folder.glob("*/*/*.val")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is no text"):
+        cache.once(*PARTS, never)

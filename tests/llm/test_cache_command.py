@@ -293,3 +293,11 @@ def test_an_error_of_the_cache_is_a_dubito_error(shell: Shell) -> None:
         assert "cannot use the cache cache" in said
     with pytest.raises(DubitoError):
         ReplyCache(Path("cache"))
+
+
+def test_drop_says_what_it_did(shell: Shell) -> None:
+    one, other = fill(("house", 1, "a"), ("house", 1, "b"))
+    ended = shell("cache", "drop", one[:16])
+    assert (ended.code, ended.out) == (0, f"dropped {one}; what it held is in cache/dropped/{one}.txt\n")
+    assert "no key begins" in sentence(shell("cache", "drop", one[:16]))
+    assert shell("cache", "show", other).code == 0

@@ -207,7 +207,6 @@ def test_what_the_account_or_its_entry_is_wrong_in(
     ("answer", "words"),
     [
         (Said(503), "unreachable: 2 tries, the last: status 503"),
-        (Said(429, headers={"retry-after": "0"}), "unreachable: 2 tries, the last: status 429"),
         (Said(lost=None), "unreachable: 2 tries, the last: APIConnectionError"),
     ],
 )

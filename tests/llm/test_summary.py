@@ -194,7 +194,7 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
-    assert "of 1,000,000 tokens spent, and the next call may take up to" in stopped.err
+    assert "of 1,000,000 tokens spent, and another game takes about" in stopped.err
     begins = "  calls that used more than was reserved: 1; "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins))

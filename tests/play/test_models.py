@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.llm.gate import OUTAGE
 from dubito.record import load
 from tests.llm.kit import KEY, Heard, Said, Server, asker, contender, error_body, rows, says
 from tests.play.conftest import Play
@@ -34,9 +33,12 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
     assert taken == [(record.number, 1, "model")]
 
 
+SILENCE = 20  # failures
+
+
 def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
-    answers = iter([True, False] + [False] * OUTAGE)  # within a turn, and so often that it were an outage
+    answers = iter([True, False] + [False] * SILENCE)  # within a turn, and for long
 
     def sometimes(heard: Heard) -> Said:
         if next(answers, True):
@@ -47,7 +49,7 @@ def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch:
         file = config(asker(model, name="asker", api_key_env="SOME_KEY", tries=1))
         said = play("asker", "MrDoubt", "--config", file, "--seed", "1", "--seat", "0", typed=WHATEVER * 3)
     assert said.code == 0
-    assert said.out.count("which cannot be reached") == OUTAGE + 1
+    assert said.out.count("which cannot be reached") == SILENCE + 1
     assert said.out.count("   1. You put down") == said.out.count("   2. asker ") == 1
     assert KEY not in said.out + said.err
     assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]

@@ -102,3 +102,24 @@ def test_the_range_of_a_total_covers_its_own_and_the_samples_chance() -> None:
     half = 1.96 * (9 * 20 / 19 * (100 + 100**2 / 20)) ** 0.5
     assert high - 300 == pytest.approx(half, rel=1e-3)
     assert _range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"
+
+
+def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
+    plain, reasoned = contender("plain", "house-sharp"), contender("wordy", "house-sharp", prompt="reasoned")
+    shell("run", config_file(plain, reasoned, games=20), "--output", "r", "--quiet")
+    said = shell("estimate", "c.yaml", "--from", "r").out
+    for name in ("plain", "wordy"):
+        ((out,),) = rows(Path("r"), "SELECT sum(output) FROM attempts WHERE player = ? AND game >= 0", (name,))
+        low, high = figures(line_of(said, name))[2]
+        assert low < out < high
+        assert line_of(said, name).endswith("run r")
+    renamed = [contender("new name", "house-sharp", prompt="reasoned"), contender("plain", "house-sharp")]
+    other = shell("estimate", config_file(*renamed, games=20, name="d.yaml"), "--from", "r").out
+    assert line_of(other, "new name").endswith("run r: wordy")
+    assert figures(line_of(other, "new name")) == figures(line_of(said, "wordy"))
+    lone = shell(
+        "run", config_file(plain, contender("x"), games=20, name="e.yaml"), "--output", "s", "--cache", "new", "--quiet"
+    )
+    assert lone.code == 0
+    last = shell("estimate", "c.yaml", "--from", "s").out
+    assert line_of(last, "wordy").endswith("run s: plain, who has another prompt")

@@ -53,11 +53,13 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run,
 
 
 def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
-    folder, cap = tmp_path / "run", whole[2] // 2
+    folder, cap, spent = tmp_path / "run", whole[2] // 2, set[int]()
     for _ in range(3):
         cut = go(models(), folder, caps=Caps(calls=cap))
         assert "the budget is used up" in str(cut.failure)
-        assert calls(folder) == cap
+        spent.add(calls(folder))
+    assert len(spent) == 1, "the first go had used it up"
+    assert 0.6 * cap < spent.pop() <= cap
     run = go(models(), folder, caps=Caps(calls=whole[2]))
     assert run.results_digest == whole[0].results_digest
     assert calls(folder) == whole[2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.store.model_log import ModelLog, PlayerLog, Spend
+from dubito.store.model_log import Body, ModelLog, PlayerLog, Spend
 from dubito.store.run_db import RunDb
 
 WORST = Spend(1, 9000, 77_000)
@@ -31,7 +31,7 @@ def log(db: RunDb) -> ModelLog:
 
 
 def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
-    log.try_opens(key, player, "an account", WORST, priced=priced)
+    log.try_opens(key, player, "an account", "a request", "d", WORST, priced=priced)
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
@@ -171,3 +171,31 @@ def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
     assert log.find("3.1.4.0") == log.find(first.digest) == log.find(first.digest[:8]) == first
     for nothing in ("3.1", "3.1.4.2", "4.1.4", first.digest[:7], "????????", "", "9" * 30 + ".0.0"):
         assert log.find(nothing) is None
+
+
+def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -> None:
+    asked = ("an account", "a request", "d")
+    opens(log)
+    assert log.paid(*asked) is None, "it is under way"
+    received(log)
+    assert log.paid(*asked) == Body(200, "a body", {"request-id": "1"})
+    for others in (("another", *asked[1:]), (asked[0], "another", asked[2]), (*asked[:2], "another")):
+        assert log.paid(*others) is None
+
+
+def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelLog) -> None:
+    opens(log)
+    received(log, beyond="it used more")
+    assert log.paid("an account", "a request", "d") is not None
+    with db.writing() as connection:
+        connection.execute("UPDATE tries SET kind = 'server'")
+    assert log.paid("an account", "a request", "d") is None
+
+
+def test_a_game_that_is_put_back_has_not_ended(log: ModelLog) -> None:
+    for game in (3, 4):
+        log.game_ended(game)
+    attempt(log, (3, 0, 0, 0))
+    assert (log.ended(), log.replies()) == ({3: 1, 4: 0}, 1)
+    log.reopen([3])
+    assert (log.ended(), log.replies()) == ({4: 0}, 0)

@@ -97,7 +97,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "run.db")
     connection.execute("PRAGMA user_version=7")
     connection.close()
-    with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 2"):
+    with pytest.raises(UsageError, match="has format 7; this version of Dubito reads format 3"):
         RunDb.open(tmp_path / "run.db")
 
 

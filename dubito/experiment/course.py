@@ -1,0 +1,64 @@
+"""The course of a run with models: which games may begin, which have ended, and how far the run is in one sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from dubito.llm.budget import Budget
+from dubito.store.model_log import ModelLog
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a run has on disk, as three figures that mean the same wherever they are said."""
+
+    finished: int  # games
+    kept: int  # of them, those before the first unfinished deal: the ones that are published
+    replies: int
+
+    def __str__(self) -> str:
+        return f"{self.finished:,} games finished, {self.kept:,} of them kept in order, {self.replies:,} replies kept"
+
+
+def standing(log: ModelLog, games_per_deal: int) -> Standing:
+    """How far a run is by what is on disk, be it under way or not."""
+    ended = log.ended().keys()
+    return Standing(len(ended), _in_order(0, games_per_deal, set(ended)), log.replies())
+
+
+def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
+    """How many games stand before the first unfinished deal, of which so many are known."""
+    while ended.issuperset(range(first, first + games_per_deal)):
+        first += games_per_deal
+    return first
+
+
+class Course:
+    """Of one run while it is played; shared by its threads. Its standing is told with no look at the disk."""
+
+    def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int) -> None:
+        self._log, self._budget, self._games_per_deal = log, budget, games_per_deal
+        self._ended, self._kept, self._replies = set(log.ended()), 0, log.replies()
+        self._lock = Lock()
+
+    def admit(self, games: Sequence[int]) -> str | None:
+        """Let these games begin, a whole deal, if the budget pays for their end; else say why not."""
+        return self._budget.admit(games)
+
+    def begins(self, game: int) -> None:
+        """A game begins, or begins again."""
+        self._budget.begins(game)
+
+    def ends(self, game: int) -> int:
+        """A game has ended; how many have."""
+        self._log.game_ended(game)
+        self._budget.ends(game)
+        with self._lock:
+            self._ended.add(game)
+            return len(self._ended)
+
+    def standing(self, replies: int) -> Standing:
+        """How far the run is, with so many more replies than it had at the beginning."""
+        with self._lock:
+            self._kept = _in_order(self._kept, self._games_per_deal, self._ended)
+            return Standing(len(self._ended), self._kept, self._replies + replies)

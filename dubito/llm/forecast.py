@@ -1,0 +1,102 @@
+"""What games take, by a run's own average: of what is left, may another one start?
+
+A game is reckoned by its questions, whoever answered them, and a question by what a reply costs that is paid for.
+So games whose replies came free, from the tape or the cache, say how long a game is, and never that games are free.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+from dubito.store.model_log import Spend
+
+LONG: Final = 50  # questions that a game is taken to have before any has finished
+_REST: Final = 0.5  # of a game that is to come still, however much of it was played
+_NOTHING: Final = Spend()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a run knows of its games from before it was stopped."""
+
+    ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
+    replies: int = 0  # that were paid for
+    spent: Spend = _NOTHING  # on them, and on failures under way to them
+
+
+class Forecast:
+    """Of one run; whoever shares it looks after its lock."""
+
+    def __init__(self, past: Past) -> None:
+        self._ended = set(past.ended)
+        self._questions = sum(past.ended.values())  # of the games that ended
+        self._replies, self._spent = past.replies, past.spent
+        self._worst = Spend()  # of any call
+        self._under_way: dict[int, int] = {}  # games, with their questions so far
+
+    @property
+    def none_ended(self) -> bool:
+        """Whether there is no average yet."""
+        return not self._ended
+
+    @property
+    def idle(self) -> bool:
+        """Whether no game is under way."""
+        return not self._under_way
+
+    def begins(self, game: int) -> None:
+        """A game begins, or begins again."""
+        self._under_way[game] = 0
+
+    def asked(self, game: int) -> None:
+        """A question of a game is answered, or will not be."""
+        if game in self._under_way:
+            self._under_way[game] += 1
+
+    def ends(self, game: int) -> None:
+        """A game has ended."""
+        questions = self._under_way.pop(game, 0)
+        if game not in self._ended:
+            self._ended.add(game)
+            self._questions += questions
+
+    def reserved(self, worst: Spend) -> None:
+        """So much may a call take."""
+        self._worst = Spend(*(max(pair) for pair in zip(self._worst.amounts, worst.amounts, strict=True)))
+
+    def settled(self, game: int, used: Spend, replied: bool) -> None:
+        """A call of a game took this."""
+        if game >= 0:
+            self._spent += used
+            self._replies += replied
+
+    def needed(self, games: Sequence[int]) -> Spend | None:
+        """The most that is spent when these games are to end too, and all under way; None as long as nobody can say.
+
+        Games that are on the tape as a whole need nothing, be everything used up.
+        """
+        new = [game for game in games if game not in self._ended]
+        if not new:
+            return Spend()
+        each = self._each()
+        if each is None:
+            return None
+        long = self._long()
+        under_way = [done for game, done in self._under_way.items() if game not in self._ended]
+        questions = len(new) * long + sum(max(long - done, long * _REST) for done in under_way)
+        last = self._worst.amounts  # the last call has to find room for its worst
+        amounts = zip(each, last, strict=True)
+        return Spend(*(ceil((questions - 1) * mean + max(mean, worst)) for mean, worst in amounts))
+
+    def _long(self) -> float:
+        """How many questions a game has. The short ones end first: what the others have had so far counts as well."""
+        if not self._ended:
+            return LONG
+        return max(1.0, (self._questions + sum(self._under_way.values())) / len(self._ended))
+
+    def _each(self) -> tuple[float, ...] | None:
+        """What a reply costs that is paid for; the worst, as long as no game has ended; None if no call was made."""
+        if self._ended and self._replies:
+            return tuple(amount / self._replies for amount in self._spent.amounts)
+        return self._worst.amounts if self._worst.calls else None

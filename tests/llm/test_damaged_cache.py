@@ -1,0 +1,57 @@
+"""A cache that was emptied, lost a part, or has changed settings is refused in a sentence, never taken for new."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.llm.cache import ReplyCache
+from tests.llm.test_cache import GOOD, PARTS, change, says
+
+DELETED = "DELETE FROM Settings WHERE key = ?"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a test's cache lies."""
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("left", ["", "-wal"])
+def test_an_emptied_cache_is_not_taken_for_a_new_one(folder: Path, left: str) -> None:
+    with closing(ReplyCache(folder)) as cache:
+        cache.once(*PARTS, says(GOOD))
+    (folder / "cache.db").write_bytes(b"")
+    if left:
+        (folder / "locks").unlink()
+        (folder / "cache.db-wal").write_bytes(b"something")
+    with pytest.raises(UsageError, match=r"cache\.db was emptied, and its replies are lost"):
+        ReplyCache(folder)
+    assert (folder / "cache.db").read_bytes() == b""
+
+
+def test_a_cache_without_its_file_is_not_taken_for_a_new_one(folder: Path) -> None:
+    ReplyCache(folder).close()
+    (folder / "cache.db").unlink()
+    with pytest.raises(UsageError, match=r"has lost its cache\.db: choose another --cache"):
+        ReplyCache(folder)
+
+
+@pytest.mark.parametrize("table", ["Cache", "Settings"])
+def test_a_cache_that_lost_a_table_is_refused(folder: Path, table: str) -> None:
+    ReplyCache(folder).close()
+    with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
+        connection.execute(f"DROP TABLE {table}")
+    with pytest.raises(UsageError, match="has lost its tables, and its replies"):
+        ReplyCache(folder)
+
+
+@pytest.mark.parametrize("name", ["count", "size", "disk_min_file_size", "sqlite_mmap_size", "tag_index"])
+@pytest.mark.parametrize("statement", ["UPDATE Settings SET value = 'much' WHERE key = ?", DELETED])
+def test_settings_that_were_changed_by_hand_are_refused(folder: Path, name: str, statement: str) -> None:
+    ReplyCache(folder).close()
+    change(folder, statement, name)
+    with pytest.raises(UsageError, match=rf"the settings of the cache .* were changed by hand \({name}\)"):
+        ReplyCache(folder)

@@ -1,0 +1,151 @@
+"""A cap is spent on games that end: a new deal starts only if what is left pays for it and for those under way."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.runner import Run
+from dubito.house.server import House
+from dubito.llm.budget import Budget, Caps
+from dubito.llm.forecast import LONG, Past
+from dubito.llm.prices import Price, Tariff
+from dubito.llm.wire import Usage
+from dubito.store.model_log import Spend
+from tests.cli.kit import Shell
+from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
+from tests.llm.test_runs import check_kept
+
+TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
+PAST = Past({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
+
+MANY = Past(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 9000, 900))
+
+
+def budget(past: Past | None = None, **caps: int) -> Budget:
+    """A budget of which nothing is spent yet."""
+    return Budget(Caps(**caps), lambda why: nullcontext(), past=past)
+
+
+def answered(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None:
+    """Questions of a game are asked, and answered; None: for nothing."""
+    for number in range(times):
+        if usage is not None:
+            of.around(Script(reply(usage=usage)), TARIFF)(ask(number, game=game), 1)
+        of.asked(game)
+
+
+def test_a_deal_starts_while_all_that_are_under_way_are_paid_for_too() -> None:
+    """A game takes 15 x 1.25 calls."""
+    of = budget(PAST, calls=60)
+    assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
+    of.ends(2)
+    assert of.admit([5]) is None, "what a game did not take is there for the next"
+
+
+def test_a_deal_counts_with_all_its_games() -> None:
+    of = budget(PAST, calls=40)
+    assert of.admit([2, 3, 4]) is not None
+    assert of.admit([2, 3]) is None
+
+
+def test_what_a_game_has_had_is_no_longer_needed() -> None:
+    """Of 15 questions ten were asked: half a game at most is to come."""
+    of = budget(MANY, calls=24)
+    assert of.admit([12]) is None
+    assert of.admit([13]) is not None
+    answered(of, 12, None, times=10)
+    assert of.admit([13]) is None
+
+
+def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
+    of = budget(calls=1000, tokens=10**6)
+    assert of.admit(range(10)) is None
+    for game in range(10):
+        answered(of, game, Usage(1, 0, 0, 1, 0), times=5)
+    of.ends(0)
+    needed = [of.admit([game]) is None for game in range(10, 30)]
+    assert needed.count(True) == (1000 - 50 - 9 * 45) // 50
+
+
+def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
+    of = budget(MANY, calls=24)
+    assert of.admit([12]) is None
+    answered(of, 12, None, times=10)
+    of.begins(12)
+    assert of.admit([13]) is not None
+
+
+def test_before_any_game_has_ended_one_starts_and_others_only_if_they_are_surely_paid_for() -> None:
+    of = budget(calls=3 * LONG - 1)
+    assert of.admit([0]) is None
+    assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
+    answered(of, 0, Usage(1, 0, 0, 1, 0))
+    assert of.admit([1]) is None
+    assert of.admit([2]) is not None
+
+
+def test_games_whose_replies_were_free_say_how_long_games_are_and_not_that_they_cost_nothing() -> None:
+    of = budget(calls=1000, tokens=100_000)
+    for game in range(3):
+        assert of.admit([game]) is None
+        assert of.admit([game + 10]) is not None, "nothing was ever paid: one at a time"
+        answered(of, game, None, times=20)
+        of.ends(game)
+    assert of.admit([3]) is None
+    answered(of, 3, Usage(1500, 0, 0, 500, 0))
+    admitted = [of.admit([game]) is None for game in (4, 5, 6)]
+    assert admitted == [True, False, False], "19 more questions and then 20, each of 2,000 tokens"
+
+
+def test_games_that_are_on_the_tape_start_whatever_is_left() -> None:
+    of = budget(PAST, calls=0)
+    assert of.admit([0, 1]) is None
+    assert of.admit([1, 2]) is not None
+
+
+def test_without_a_cap_all_start() -> None:
+    of = budget(PAST)
+    assert {of.admit([game]) for game in range(100)} == {None}
+
+
+def test_the_sentence_says_what_another_game_takes() -> None:
+    reason = budget(PAST, calls=18).admit([2])
+    assert reason == "the budget is used up: 0 of 18 calls spent, and another game takes about 19; raise `budget.calls`"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run without a cap."""
+    return ran(two(), tmp_path_factory.mktemp("whole") / "run")
+
+
+def two(games: int = 40) -> Experiment:
+    return small(contender("one"), contender("two", "house-sharp"), games=games, turns=15)
+
+
+@pytest.mark.parametrize("in_flight", [1, 32])
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Run, share: float, in_flight: int) -> None:
+    took = sum(log.calls for log in whole.models.values())
+    cap = int(took * share)
+    run = ran(two(), tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
+    assert "calls spent, and another game takes about" in str(run.failure)
+    ((begun,),) = rows(run.folder, "SELECT count(DISTINCT game) FROM attempts")
+    assert run.standing is not None
+    assert run.standing.kept == run.standing.finished == run.tally.games == begun
+    ((calls,),) = rows(run.folder, "SELECT count(*) FROM tries")
+    assert cap - 3 * took / 40 < calls <= cap, "what is left is less than a deal and a half"
+    check_kept(run, whole)
+    on = ran(two(), tmp_path / "run", caps=Caps(calls=2 * took), in_flight=in_flight, cache=tmp_path / "fresh")
+    assert on.results_digest == whole.results_digest
+
+
+def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
+    with House() as house:
+        ended = played(shell, contender("one", base_url=house.openai_base_url), games=4, flags=["--budget", "calls=3"])
+        assert len(house.calls) == 3
+    assert ended.code == 3
+    assert "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`: it was too small" in ended.err
+    assert "; 0 games finished, 0 of them kept in order, 2 replies kept" in ended.err

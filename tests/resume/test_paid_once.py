@@ -1,0 +1,197 @@
+"""What was paid for once is used, wherever the process died or the disk was full, and by whichever process."""
+
+import fcntl
+import os
+import resource
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.runner import play
+from dubito.house.server import House
+from dubito.llm.cache import ReplyCache
+from tests.cli.kit import Shell
+from tests.experiment.kit import means, registry
+from tests.llm.kit import Server, asker, contender, played, ran, rows, says, small
+from tests.resume.kit import go, published
+
+KILLS = 20
+IN_FLIGHT = 4
+SERVER = get_context("forkserver")
+SERVER.set_forkserver_preload(["tests.resume.kit", "openai"])  # slow to import
+
+
+def played_at(house: House, **config: int) -> Experiment:
+    """Some hundred calls of two models at that house."""
+    one = contender("one", "house-sharp", base_url=house.openai_base_url, prompt="reasoned")
+    two = contender("two", base_url=house.openai_base_url, api="chat")
+    return small(one, two, turns=15, **config)
+
+
+def bought(house: House) -> Counter[tuple[str, str]]:
+    """How often the house was paid for each reply."""
+    return Counter((call.request, call.draw) for call in house.calls if call.status == 200)
+
+
+def _goes(of: Experiment, folder: Path) -> None:
+    go(of, folder, in_flight=IN_FLIGHT)
+
+
+def process(of: Experiment, folder: Path) -> ForkServerProcess:
+    """The run, gone on with in a process of its own."""
+    started = SERVER.Process(target=_goes, args=(of, folder))
+    started.start()
+    return started
+
+
+@contextmanager
+def stuck(cache: Path) -> Iterator[None]:
+    """Nothing can be stored in the cache within: somebody else is writing."""
+    with closing(sqlite3.connect(cache / "cache.db", timeout=60, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def until_called(house: House, calls: int) -> None:
+    """Wait until the house was asked more often."""
+    for _ in range(600):
+        if len(house.calls) > calls:
+            return
+        time.sleep(0.02)
+    raise AssertionError("nobody asked")
+
+
+def until_stuck(folder: Path) -> None:
+    """Wait until each game waits for the cache with a body that it paid for."""
+    query = (
+        "SELECT sum(state = 'received'), sum(state = 'open') FROM tries UNION ALL "
+        "SELECT count(*), 0 FROM attempts WHERE reply IS NOT NULL"
+    )
+    for _ in range(600):
+        (received, under_way), (kept, _) = rows(folder, query)
+        if received - kept >= IN_FLIGHT and not under_way:
+            return
+        time.sleep(0.02)
+    raise AssertionError(rows(folder, query))
+
+
+def test_killed_between_body_and_cache_at_20_points_nothing_is_bought_twice(tmp_path: Path) -> None:
+    folder, cache = tmp_path / "run", tmp_path / "cache"
+    with House() as house:
+        of = played_at(house, games=24)
+        go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
+        whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
+        go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
+        for _ in range(KILLS):
+            asked = len(house.calls)
+            running = process(of, folder)
+            until_called(house, asked)
+            with stuck(cache):
+                until_stuck(folder)
+                assert running.pid is not None
+                os.kill(running.pid, signal.SIGKILL)
+                running.join()
+                assert running.exitcode == -signal.SIGKILL
+        run = go(of, folder, in_flight=IN_FLIGHT)
+        after = bought(house)
+    assert run.failure is None
+    assert rows(folder, "SELECT * FROM games ORDER BY game") == games
+    assert len(house.calls) == 2 * whole, "in all, what two undisturbed runs take"
+    assert set(after.values()) == {2}, "once in each of the two runs"
+    assert rows(folder, "SELECT DISTINCT state FROM tries") == [("received",)]
+    assert rows(folder, "SELECT count(*) FROM tries") == rows(tmp_path / "whole" / "run", "SELECT count(*) FROM tries")
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """As on a disk that has so much room left."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
+    """Replies so long that the cache keeps each in a file; in the run, compressed, they have room."""
+    with Server(lambda heard: says(heard.protocol, padding="x" * 10**6)) as server:
+        of = small(asker(server), games=3)
+        with no_file_longer_than(10**6):
+            full = ran(of, tmp_path / "run", in_flight=3)
+            assert "cannot write the cache" in str(full.failure)
+            assert "is the disk full?" in str(full.failure)
+            assert len(server.heard) == 3, "one in each game under way"
+            assert ran(of, tmp_path / "run", in_flight=3).failure is not None
+            assert len(server.heard) == 3, "as full as before, and nothing bought"
+        run = ran(of, tmp_path / "run", in_flight=3)
+    assert run.failure is None
+    log = run.models["asker"]
+    assert (log.calls, log.decisions, log.cached) == (len(server.heard), len(server.heard), 0)
+    assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("live",)]
+
+
+def test_two_processes_with_one_cache_buy_each_reply_once(tmp_path: Path) -> None:
+    with House() as house:
+        of = played_at(house, games=12)
+        both = [process(of, tmp_path / name) for name in ("one", "two")]
+        for running in both:
+            running.join()
+        assert [running.exitcode for running in both] == [0, 0]
+        assert set(bought(house).values()) == {1}
+    assert published(tmp_path / "one") == published(tmp_path / "two")
+    tries = [rows(tmp_path / name, "SELECT count(*) FROM tries")[0][0] for name in ("one", "two")]
+    assert sum(tries) == len(house.calls)
+
+
+def _holds(folder: Path, line: Connection) -> None:
+    """Ask for everything that can be asked for, and never get an answer."""
+    with (folder / "locks").open("ab") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        line.send("held")
+        line.recv()
+
+
+def test_who_waits_for_another_process_can_be_stopped_and_goes_on_after_its_death(tmp_path: Path) -> None:
+    ReplyCache(tmp_path / "cache").close()
+    ours, theirs = SERVER.Pipe()
+    other = SERVER.Process(target=_holds, args=(tmp_path / "cache", theirs))
+    other.start()
+    assert ours.recv() == "held"
+    how, whys = means(tmp_path / "run"), list[str]()
+
+    class Impatient(Watch):
+        def waits_for(self, why: str) -> None:
+            """Press Ctrl-C as soon as somebody waits."""
+            whys.append(why)
+            how.stop.set()
+
+    of = checked_models(small(contender("one")), registry(), how.calls)
+    stopped = play(of, tmp_path / "run", replace(how, watch=Impatient()))
+    assert stopped.interrupted
+    assert set(whys) == {"for another process that asks the same"}
+    assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(0,)]
+    assert other.pid is not None
+    os.kill(other.pid, signal.SIGKILL)
+    other.join()
+    assert ran(of, tmp_path / "run").failure is None
+
+
+def test_where_no_locks_can_be_had_it_is_said(shell: Shell) -> None:
+    ReplyCache(Path("cache")).close()
+    (Path("cache") / "locks").unlink()
+    (Path("cache") / "locks").mkdir()
+    ended = played(shell, contender("one"))
+    assert ended.code == 0
+    assert "no locks can be had in the cache cache (Is a directory)" in ended.err

@@ -1,0 +1,54 @@
+"""How far a run is: the same three figures in the progress, at its end and in `status`; and a demo that was stopped."""
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from dubito.cli.run import verdict
+from tests.cli.kit import Shell, started
+from tests.llm.kit import Unhurried, rows
+from tests.resume.kit import go, models
+
+FIGURES = r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept"
+
+
+@pytest.mark.parametrize("stops", [[30], [20, 15, 25]])
+def test_progress_end_and_status_say_the_same(
+    shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
+) -> None:
+    for stop in stops:
+        watch = Unhurried()
+        run = go(models(), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
+        assert verdict(run) == 130
+        (said,) = re.findall(FIGURES, capsys.readouterr().err)
+        assert said in shell("status", "run").out
+        assert watch.sentence().startswith(said)
+        ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
+        assert run.standing is not None
+        assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
+    end = go(models(), tmp_path / "run")
+    assert str(end.standing).startswith("12 games finished, 12 of them kept in order")
+
+
+def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell) -> None:
+    with started(tmp_path, "demo", "--output", "d") as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if line.startswith("8 of 80 games"))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Then offline" not in out
+    assert "same results digest" not in out
+    (figures,) = re.findall(FIGURES, err.splitlines()[-1])
+    assert f"{figures} (none of them costs anything again) in d/live, and `dubito demo --output d` goes on" in err
+    assert figures in shell("status", "d/live").out
+    ((tries,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
+    ended = shell("demo", "--output", "d")
+    assert ended.code == 0, ended.err
+    assert "Both runs have the same results digest" in ended.out
+    ((whole,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
+    assert whole > tries
+    again = shell("demo", "--output", "d")
+    assert (again.code, rows(Path("d/live"), "SELECT count(*) FROM tries")) == (0, [(whole,)])
