@@ -24,6 +24,7 @@ _ROUND: Final = 20  # calls from which a share of refusals is worth looking at
 _SLOWEST: Final = 0.2  # calls per second
 _HELD: Final = 5000  # calls for which a rate that was found is kept, at the most
 _OPEN: Final = 1024  # calls: what lets so many go lets all go
+_MANY: Final = 0.03  # a share of refusals
 _DEAF: Final = 200  # calls for which refusals that no slower pace prevents are put up with
 
 
@@ -121,6 +122,7 @@ class Climb:
     step: float = 0.5
     hold: int = 0  # calls before the next rise
     deaf: int = 0  # calls for which refusals change nothing
+    deafer: int = _DEAF  # and for how many the next time
     before: tuple[float, float | None] | None = None  # the rate before the last cuts, and the share refused then
     level: float = 0.0
     stamp: float = 0.0
@@ -179,7 +181,7 @@ class Climb:
         if self._slower_did_not_help(share, lower):
             assert self.before is not None
             self._cut_to(self.before[0], now)
-            self.before, self.deaf = None, _DEAF
+            self.before, self.deaf, self.deafer = None, self.deafer, min(_HELD, 2 * self.deafer)
             return
         known = share if self.sends >= _ROUND else None
         if self.good is not None and self.sends >= _ROUND:
@@ -197,7 +199,7 @@ class Climb:
         """Whether as many calls are refused as before the last cut, though no more are sent than were to be."""
         if self.before is None or self.before[1] is None or lower < 0.6 * self.rate:
             return False
-        return share >= 0.1 and 0.5 < share / self.before[1] < 2
+        return share >= _MANY and 0.5 < share / self.before[1] < 2
 
     @property
     def _sure(self) -> bool:
@@ -233,6 +235,10 @@ class Opening:
         self.size, self.grown = self.size * 2 if self.size < _OPEN else inf, now
         return 0.0
 
+    def taken(self) -> None:
+        """One of them was taken."""
+        self.size *= 2
+
     def again(self) -> None:
         """After a rate limit: one probe first."""
         self.size, self.sends, self.grown, self.probing = 1.0, 0, None, True
@@ -262,6 +268,7 @@ class Pace:
     _closed_at: float = -inf
     _reopened: bool = True
     _refused_since: int = 0
+    _first_since: int = 0  # the last call that was sent before it was open again
 
     def wait(self, now: float, costs: Mapping[str, float]) -> float:
         """Seconds until the next call may be sent; 0: now. It may cost so much of each kind of limit."""
@@ -285,6 +292,8 @@ class Pace:
         """The server took a call, and said this of its limits."""
         self.under_way -= 1
         self.refusals = 0
+        if sent.number > self._first_since:
+            self.opening.taken()
         self._told(sent, limits)
 
     def refused(self, sent: Sent, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
@@ -311,6 +320,7 @@ class Pace:
         """The time of a rate limit is over, and all the refusals that belong to it are known."""
         self.climb.limit(self._closed_at, now, self.opening.sends, self._refused_since)
         self.opening.again()
+        self._first_since = self._number
         self._reopened, self._refused_since = True, 0
 
     def per_minute(self) -> float | None:
