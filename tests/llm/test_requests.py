@@ -51,6 +51,19 @@ def test_a_request_of_the_messages_api() -> None:
     }
 
 
+def test_the_history_goes_out_as_one_text_or_in_blocks_that_may_be_cached() -> None:
+    exchange = Exchange("S", "U", FORM.schema, AGAIN, ("one\n", "two\n"))
+    bodies = {protocol: build_request(settings(protocol), exchange, "").body for protocol in PROTOCOLS}
+    told = {"role": "user", "content": "one\ntwo\nU"}
+    assert bodies["responses"]["input"][1:] == bodies["chat"]["messages"][1:] == [told, *TALK[1:]]
+    content = [
+        {"type": "text", "text": "one\n"},
+        {"type": "text", "text": "two\n", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "U"},
+    ]
+    assert bodies["messages"]["messages"] == [{"role": "user", "content": content}, *TALK[1:]]
+
+
 CHAT = {
     "model": "some-model",
     "messages": [{"role": "system", "content": "S"}, *TALK],
