@@ -29,6 +29,9 @@ _ENVIRONMENT: Final = threading.Lock()
 _SHORTEST_KEY: Final = 8  # characters from which a key is a secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
+_KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
+_MOST_BYTES: Final = 8 * 2**20  # of a body, unpacked
+_TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
 _RATE_LIMIT: Final = (408, 409, 429)
 _TOO_LONG: Final = (
     *("context_length_exceeded", "prompt is too long", "request_too_large", "context window"),
@@ -68,22 +71,28 @@ class Provider:
         client, bound = self._client
         with bound.within(deadline):
             try:
-                # not the SDK's typed method: what is sent is the body to the letter
-                response = client.post(
-                    ask.request.path,
-                    cast_to=self._raw,
-                    body=ask.request.body,
-                    options={"headers": headers, "timeout": deadline},
-                )
+                response = self._post(client, bound, ask, {"headers": headers, "timeout": deadline})
             except self._errors.APIStatusError as error:
                 raise self._status(error.response, ask) from None
             except self._errors.APIConnectionError as error:
                 raise self._lost(error, bound.passed, deadline) from None
             except UnicodeEncodeError:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
+        if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
+            bound.idle_below(float(keeps[1]))
         raw = self._without_key(response.content.decode("utf-8", "replace"))
         kept = {name: self._without_key(value) for name, value in _kept(response.headers).items()}
         return Received(response.status_code, raw, kept)
+
+    def _post(self, client: Any, bound: "Deadline", ask: Ask, options: dict[str, Any]) -> Any:
+        """The response. A connection that the server had closed while it idled has carried nothing: the next one."""
+        while True:
+            try:
+                # not the SDK's typed method: what is sent is the body to the letter
+                return client.post(ask.request.path, cast_to=self._raw, body=ask.request.body, options=options)
+            except self._errors.APIConnectionError:
+                if not bound.stale or bound.passed:
+                    raise
 
     def close(self) -> None:
         """Close the connections, if any were made."""
@@ -114,15 +123,14 @@ class Provider:
 
         from dubito.llm.deadline import Deadline
 
-        limits = httpx2.Limits(
-            max_connections=self._connections, max_keepalive_connections=self._connections, keepalive_expiry=60
-        )
+        limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
         if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
             client = httpx2.Client(limits=limits, trust_env=False)
         else:
             default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
             client = default(limits=limits, follow_redirects=False)
+        client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
             if messages:
@@ -191,6 +199,19 @@ def _named(said: str, ask: Ask) -> str:
             return setting
     own = sorted(set(ask.request.body) - _SENT, key=len, reverse=True)
     return next((f"parameters.{name}" for name in own if name in said), "parameters")
+
+
+def _read_within(response: Any) -> None:
+    """Read the body in pieces, unpacked, up to a limit; what is longer is no reply, and none of it is kept."""
+    pieces, size = [], 0
+    for piece in response.iter_bytes():
+        size += len(piece)
+        if size > _MOST_BYTES:
+            response.close()
+            pieces = [_TOO_LARGE]
+            break
+        pieces.append(piece)
+    response._content = b"".join(pieces)  # httpx2 has no public way to say it
 
 
 @contextmanager
