@@ -40,7 +40,7 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
     "bad_value": Problem(400, _INVALID, None, "{name}: Input should be {expected}"),
     "bad_schema": Problem(400, _INVALID, None, "{name}: {reason}"),
     "too_long": Problem(400, _INVALID, None, "prompt is too long: {tokens} tokens > {limit} maximum"),
-    "unknown_model": Problem(404, "not_found_error", None, "model: {model}"),
+    "unknown_model": Problem(404, "not_found_error", None, "model: {model}. The house has {known}."),
     "unknown_path": Problem(404, "not_found_error", None, "Not found"),
     "wrong_method": Problem(405, _INVALID, None, "Method Not Allowed"),
     "rate_limit": Problem(

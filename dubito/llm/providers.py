@@ -41,6 +41,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by
     "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
     "response_format": ("response_format",),
 }
+_UNKNOWN: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
 _NO_MONEY: Final = (
     "insufficient_quota",
@@ -194,6 +195,9 @@ def _as_written(key: str) -> str:
 
 def _named(said: str, ask: Ask) -> str:
     """The setting that a server complains of: a parameter of the player's, or one of the harness's own."""
+    limited = any(name in said and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
+    if ask.request.protocol == "chat" and limited and any(words in said.lower() for words in _UNKNOWN):
+        return "output_limit"  # such a server knows it by its other name
     for setting, names in _SETTINGS.items():
         if any(name in said for name in names):
             return setting

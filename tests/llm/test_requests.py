@@ -89,6 +89,13 @@ def test_a_request_of_chat_completions_to_others_holds_what_all_of_them_know(bas
 
 
 @pytest.mark.parametrize("base_url", [None, ELSEWHERE])
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_the_limit_on_output_goes_by_the_name_that_the_server_knows(name: str, base_url: str | None) -> None:
+    body = built("chat", base_url=base_url, max_output=99, output_limit=name).body
+    assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 99}
+
+
+@pytest.mark.parametrize("base_url", [None, ELSEWHERE])
 def test_what_a_chat_server_is_asked_for(base_url: str | None) -> None:
     asked = {form: built("chat", base_url=base_url, response_format=form).body for form in ("json_object", "text")}
     assert asked["json_object"]["response_format"] == {"type": "json_object"}
