@@ -58,7 +58,9 @@ def ask_of(prompt: Prompt, position: Position, game: int, number: int) -> Ask:
     """Facts, rendering, request and digest: our part before a reply is looked for."""
     rendered = prompt.fill(facts(position))
     form = form_of(prompt.fields, position.node)
-    request = build_request(SETTINGS, Exchange(rendered.system, rendered.user, form.schema), "benchmark")
+    request = build_request(
+        SETTINGS, Exchange(rendered.system, rendered.user, form.schema, history=rendered.history), "benchmark"
+    )
     assert request.digest
     return Ask(request, f"{game}.{number}", Place("bench", game, game, 0, number, 0, position.node))
 

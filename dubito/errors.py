@@ -51,6 +51,15 @@ def one_line(text: str, limit: int = 300) -> str:
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
+def nearest_first(name: str, known: Iterable[str]) -> list[str]:
+    """The known names, the most alike first."""
+
+    def unlike(other: str) -> tuple[float, str]:
+        return -difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio(), other
+
+    return sorted(known, key=unlike)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
     names = sorted(known)

@@ -50,10 +50,8 @@ class Position:
 
 # What each line of the shared partial means; `seat N` stands for the lines that tell of one player each.
 _MEANINGS: Final = {
-    "node": "the question that is asked",
     "win_rule": "when an empty hand wins, as told above",
     "seat": "your seat",
-    "seats_in_game": "seats still in the game, in playing order from yours on",
     "hand": "your cards, how many of each number",
     "own_cards": "how many cards you hold",
     "sets_gone": "numbers that have left the game as a set; all others are still in play",
@@ -69,19 +67,18 @@ _MEANINGS: Final = {
     "last_play": "how many cards these were",
     "prev_chose_number": "whether the seat before you opened this round, and the board is that play",
     "prev_about_to_win": "whether it holds no card, and wins unless you doubt and it bluffed",
-    "prev": "the seat before you",
-    "prev_cards": "how many cards it holds",
-    "prev_doubt_rate": "its doubts, as a share of its turns on a board that was not empty; unknown without such a turn",
-    "prev_bluff_rate": "bluffs, as a share of its plays that were doubted; unknown if none was, which proves nothing",
-    "next": "the seat after you, which may doubt what you put down",
-    "next_cards": "how many cards it holds",
-    "next_doubt_rate": "its doubts, reckoned as those of prev",
-    "next_bluff_rate": "its bluffs, reckoned as those of prev",
-    "table_doubt_rate": "the doubts of all players together, reckoned in the same way",
-    "table_bluff_rate": "the bluffs of all players together, reckoned in the same way",
-    "seat N": "a player still in the game: cards held; doubts out of turns on a board that was not empty; honest plays "
-    "out of those doubted; known: cards that all saw it take up and that it held when the round began; less: how many "
-    "cards, perhaps some of these, it has put down since",
+    "prev": "the seat before you; how many cards it holds; its doubts, as a share of its turns on a board that was "
+    "not empty, unknown without such a turn; its bluffs, as a share of its plays that were doubted, unknown if none "
+    "was, which proves nothing",
+    "next": "the seat after you, which may doubt what you put down; how many cards it holds; its doubts and its "
+    "bluffs, reckoned as those of prev",
+    "table": "the doubts and the bluffs of all players together, reckoned in the same way",
+    "seat N": "a player still in the game, in playing order from yours on: cards held; doubts out of turns on a board "
+    "that was not empty; honest plays out of those doubted; known: cards that all saw it take up and that it held when "
+    "the round began; less: how many cards, perhaps some of these, it has put down since. So `seat 5: 9 2/7 1/3 "
+    "known 4 4 king less 2` holds nine cards, doubted on two of seven such turns, was doubted three times and honest "
+    "once, and had two 4s and a king before it put down two cards in this round, which may be among them",
+    "node": "the question that is asked",
 }
 
 
@@ -97,6 +94,7 @@ def facts(position: Position) -> dict[str, Any]:
         **_rules_in_words(position.rules, len(witness.players)),
         "seat": seat,
         "history": _history(position),
+        "own_moves": [place for place, event in enumerate(position.events) if _moved(event) == seat],
         "own_plays": [_own_play(play) for play in position.own_plays],
         "node": position.node,
         "node_name": NODES[position.node],
@@ -115,6 +113,11 @@ def facts(position: Position) -> dict[str, Any]:
         **_table(witness.players.values()),
         "players": [_player(witness, other) for other in witness.active()],
     }
+
+
+def steady_facts() -> frozenset[str]:
+    """The facts that stay the same for one seat through a whole game."""
+    return frozenset(_rules_in_words(Rules(), 3)) | {"seat"}
 
 
 @lru_cache(maxsize=64)
@@ -143,6 +146,13 @@ def _history(position: Position) -> list[str]:
             line += _own_cards(next(own))
         lines.append(line)
     return lines
+
+
+def _moved(event: Event) -> int | None:
+    """Whose move it tells of, None if it only follows from one."""
+    if isinstance(event, CardsPlayedEvent):
+        return event.player_id
+    return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dubito.cli.output import note
-from dubito.cli.run import call_options
+from dubito.cli.run import call_options, note_unused_addresses
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
 from dubito.experiment.models import Watch, check_cache, checked_models, model_specs, serving
@@ -18,7 +18,12 @@ from dubito.store.run_db import RunDb
 
 @contextmanager
 def opponents(
-    config: Path | None, names: Sequence[str] | None, games: Path, first: int, stopped: Callable[[], bool]
+    config: Path | None,
+    names: Sequence[str] | None,
+    games: Path,
+    first: int,
+    stopped: Callable[[], bool],
+    base_url: str | None = None,
 ) -> Iterator[Opponents]:
     """Those of these names, or everybody whom the config and the bot files give.
 
@@ -26,12 +31,14 @@ def opponents(
     for all that is kept there. `first` is a number that no game there has. Raises UsageError.
     """
     here = Path.cwd()
-    said = check({} if config is None else read_config(config), str(config or "the command"))
+    flags = {} if base_url is None else {"base_url": base_url}
+    said = check({} if config is None else read_config(config), str(config or "the command"), flags)
     registry, calls = find_bots(here), call_options(said, here)
     together = checked_models(company(said, registry, names), registry, calls)
     if not model_specs(together, registry):
         yield Opponents(together, registry)
         return
+    note_unused_addresses(together, registry)
     if warning := check_cache(together, registry, calls):
         note(warning)
     with ExitStack() as stack:

@@ -57,6 +57,7 @@ _CARDS: Final = {
     show_default=True,
     help="Folder that keeps what model players are asked.",
 )
+@click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL.")
 def play(
     bots: Sequence[str],
     seed: int | None,
@@ -67,10 +68,11 @@ def play(
     save: Path | None,
     config: Path | None,
     games: Path,
+    base_url: str | None,
 ) -> None:
     """Play a game yourself against these bots, by default three good ones.
 
-    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT.
+    A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     """
     setup = set_up(bots or GOOD_BOTS, Rules(jokers, win_rule), seat, seed, deal)
     if save is not None and not save.parent.is_dir():
@@ -78,7 +80,7 @@ def play(
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, setup.bots, games, number, lambda: False) as company:
+    with opponents(config, setup.bots, games, number, lambda: False, base_url) as company:
         sitting = company.seat(setup, number)
         _welcome(setup, sitting)
         try:

@@ -18,11 +18,20 @@ from dubito.cli.summary import print_summary
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_config, resolve
-from dubito.experiment.models import CallOptions, Watch, check_cache, checked_models, model_specs, outdated_prices
+from dubito.experiment.models import (
+    CallOptions,
+    Watch,
+    check_cache,
+    checked_models,
+    model_specs,
+    outdated_prices,
+    settings_of,
+)
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
 from dubito.llm.rate_headers import duration
+from dubito.llm.settings import unused_address
 from dubito.registry import Registry, find_bots
 from dubito.report.site import FOLDER as REPORT
 from dubito.report.site import write_report
@@ -46,6 +55,7 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
+@click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL.")
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most a run may use up. [default: no cap]")
 @click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
@@ -71,6 +81,7 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     if calls.caps.usd is not None:
         for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
             note(sentence)
+    note_unused_addresses(experiment, registry)
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:
@@ -179,6 +190,13 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
     for bot in bots:
         if not registry.find(bot).repeatable:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
+
+
+def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
+    """Say which servers the environment names and nobody asks."""
+    settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    for variable in sorted({name for each in settings if (name := unused_address(each))}):
+        note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
 
 
 def play(

@@ -19,7 +19,10 @@ from dubito.errors import one_line
 @click.option(
     "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
 )
-def web(config: Path | None, port: int, host: str, games: Path) -> None:
+@click.option(
+    "--base-url", metavar="URL|env", help="Server of CONFIG's models in the short form, such as openai:MODEL."
+)
+def web(config: Path | None, port: int, host: str, games: Path, base_url: str | None) -> None:
     """Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.
 
     Only this machine can reach the page unless --host says so.
@@ -30,7 +33,7 @@ def web(config: Path | None, port: int, host: str, games: Path) -> None:
 
     stop = threading.Event()
     first = int(time.time() * 1000)
-    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set) as company:
+    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, base_url) as company:
         tables = Tables(games, company, time.time)
         models = [one.name for one in company.choices() if one.asks]
         server = make_server(make_app(tables, host), lambda: _announce(host, listener.getsockname(), games, models))

@@ -25,7 +25,11 @@ Entry = str | dict[str, Any]
 
 
 _RULES = Rules()
-_PROVIDERS: Final = {"openai": "OpenAIBot", "anthropic": "AnthropicBot"}
+PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
+    "openai": {"bot": "OpenAIBot"},
+    "anthropic": {"bot": "AnthropicBot"},
+    "house": {"bot": "OpenAIBot", "base_url": "house"},
+}
 
 
 class RulesConfig(BaseModel):
@@ -59,6 +63,7 @@ class Config(BaseModel):
     bots: list[Entry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
     contenders: list[Entry] = []
     rules: RulesConfig = RulesConfig()
+    base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
     on_bot_error: OnBotError = "stop"
     provider_errors: ProviderErrors = "fallback"
     workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
@@ -217,8 +222,8 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     if config.bots is None:
         field = [unsettled(bot) for bot in registry.hand_written()]
     else:
-        field = [_player(entry, registry) for entry in config.bots]
-    contenders = [_player(entry, registry) for entry in config.contenders]
+        field = [_player(entry, registry, config.base_url) for entry in config.bots]
+    contenders = [_player(entry, registry, config.base_url) for entry in config.contenders]
     _check_names(field, contenders)
     experiment = Experiment(
         config.games,
@@ -240,9 +245,9 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     return experiment
 
 
-def _player(entry: Entry, registry: Registry) -> PlayerSpec:
+def _player(entry: Entry, registry: Registry, base_url: str | None) -> PlayerSpec:
     if isinstance(entry, str):
-        entry = _spelled_out(entry, registry)
+        entry = _spelled_out(entry, registry, base_url)
     settings = dict(entry)
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
@@ -263,18 +268,19 @@ def _player(entry: Entry, registry: Registry) -> PlayerSpec:
     return _spec(bot, name, settings)
 
 
-def _spelled_out(entry: str, registry: Registry) -> dict[str, Any]:
-    """The short form of a player: a class name, or `openai:MODEL@PROMPT`.
+def _spelled_out(entry: str, registry: Registry, base_url: str | None) -> dict[str, Any]:
+    """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
     of a model may hold colons, slashes and @.
     """
     provider, colon, model = entry.partition(":")
-    if not colon or provider not in _PROVIDERS:
+    if not colon or provider not in PROVIDERS:
         return {"bot": entry}
     from dubito.llm.prompts import prompt_names  # only those who ask models need it
 
-    settings = {"bot": _PROVIDERS[provider], "name": entry, "model": model}
+    asks = {"base_url": base_url} if base_url else {}
+    settings = {**asks, **PROVIDERS[provider], "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())

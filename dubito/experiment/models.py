@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import Course, Standing
 from dubito.llm.budget import Budget, Caps
@@ -160,7 +160,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         _fallback_of(spec.name, settings, registry)
         if not options.offline:
             key_of(account_of(settings), spec.name)
-        _check_faults(spec.name, settings)
+        check_house(spec.name, settings)
         if options.caps.usd is not None:
             _check_price(spec.name, settings, options)
         source = registry.find(settings.fallback).digest
@@ -208,8 +208,16 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
         return cache.unshared
 
 
-def _check_faults(name: str, settings: ModelSettings) -> None:
-    faults = faults_of(settings.base_url) if settings.base_url and is_house(settings.base_url) else ""
+def check_house(name: str, settings: ModelSettings) -> None:
+    """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
+    if not settings.base_url or not is_house(settings.base_url):
+        return
+    from dubito.house.policy import MODELS  # late: most runs need no server
+
+    if settings.model not in MODELS:
+        known = ", ".join(nearest_first(settings.model, MODELS))
+        raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
+    faults = faults_of(settings.base_url)
     if faults:
         from dubito.house.faults import Faults  # late: most runs need no server
 

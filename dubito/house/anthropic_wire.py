@@ -40,7 +40,7 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
     "bad_value": Problem(400, _INVALID, None, "{name}: Input should be {expected}"),
     "bad_schema": Problem(400, _INVALID, None, "{name}: {reason}"),
     "too_long": Problem(400, _INVALID, None, "prompt is too long: {tokens} tokens > {limit} maximum"),
-    "unknown_model": Problem(404, "not_found_error", None, "model: {model}"),
+    "unknown_model": Problem(404, "not_found_error", None, "model: {model}. The house has {known}."),
     "unknown_path": Problem(404, "not_found_error", None, "Not found"),
     "wrong_method": Problem(405, _INVALID, None, "Method Not Allowed"),
     "rate_limit": Problem(
@@ -77,7 +77,9 @@ class AnthropicWire(Wire):
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def read(self, body: Body) -> Prompt:
-        """System and messages. The system part up to its last `cache_control` is what the cache would hold."""
+        """System and messages. What the cache would hold: the system part up to its last `cache_control`; where a block
+        of a message has one, all before that block, which some request before is taken to have marked.
+        """
         self.check_parameters(body)
         model = fields.model_of(body)
         for name in ("max_tokens", "messages"):
@@ -87,13 +89,19 @@ class AnthropicWire(Wire):
         if not messages:
             raise Refusal("bad_value", name="messages", expected="at least one message")
         said: list[str] = []
+        held = 0  # texts before the last mark
         for place, message in enumerate(messages):
-            said += fields.texts(message.get("content"), f"messages.{place}.content")
+            content, name = message.get("content"), f"messages.{place}.content"
+            for block in fields.blocks(content, name) if isinstance(content, list) else []:
+                held = len(said) if block.get("cache_control") is not None else held
+                said += fields.texts([block], name)
+            said += fields.texts(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(fields.texts(body["system"], "system"))
+        cached = system + said[:held] if held else _marked(body, system)
         return Prompt(
             model=model,
             text="\n".join(system + said),
-            cached=fields.tokens("\n".join(_marked(body, system))),
+            cached=fields.tokens("\n".join(cached)),
             schema=_schema(fields.section(body, "output_config")),
             max_output=fields.limit_of(body, "max_tokens", 1),
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from dubito.errors import nearest_first
 from dubito.house.asked import TRY_HEADER, Asked, Body, canonical
 from dubito.house.calls import Call
 from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
@@ -100,7 +101,7 @@ class Core:
         try:
             wire.admit(headers)
             if name is not None and name not in self.policy.models:
-                raise Refusal("unknown_model", name="model", model=name)
+                raise self._unknown(name)
         except Refusal as refusal:
             return self.refuse(wire, asked, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
@@ -117,9 +118,13 @@ class Core:
         headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
         return Answer(status, headers, canonical(wire.error(refusal, request_id)), call)
 
+    def _unknown(self, model: str) -> Refusal:
+        known = ", ".join(nearest_first(model, self.policy.models))
+        return Refusal("unknown_model", name="model", model=model, known=known)
+
     def _check(self, prompt: Prompt) -> None:
         if prompt.model not in self.policy.models:
-            raise Refusal("unknown_model", name="model", model=prompt.model)
+            raise self._unknown(prompt.model)
         if prompt.tokens > self.context:
             raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
 

@@ -43,7 +43,7 @@ _PROBLEMS: Final[Mapping[Kind, Problem]] = {
         404,
         _INVALID,
         "model_not_found",
-        "The model `{model}` does not exist or you do not have access to it.",
+        "The model `{model}` does not exist or you do not have access to it. The house has {known}.",
     ),
     "unknown_path": Problem(404, _INVALID, None, "Invalid URL ({method} {path})"),
     "wrong_method": Problem(405, _INVALID, "method_not_supported", "Not allowed to {method} on {path}."),

@@ -14,6 +14,8 @@ MODELS: Final = ("house-random", "house-honest", "house-sharp")
 
 _BEGIN: Final = "=== facts ==="
 _END: Final = "=== end of facts ==="
+_RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
+_LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
 
 
 def opinion(model: str, prompt_text: str, chance: Random) -> Opinion:
@@ -32,7 +34,7 @@ def opinion(model: str, prompt_text: str, chance: Random) -> Opinion:
         if model == "house-honest":
             return Opinion(honest(values), understood=True)
         return Opinion(sharp(values), True, stated_chance(values))
-    except (KeyError, ValueError, ArithmeticError):
+    except (LookupError, ValueError, ArithmeticError):
         return Opinion(coin, understood=False)
 
 
@@ -43,7 +45,11 @@ def read_facts(prompt_text: str) -> dict[str, str]:
     if begin < 0 or end < 0:
         return {}
     lines = prompt_text[begin + len(_BEGIN) + 1 : end].splitlines()
-    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    values = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    for who, names in _LISTS.items():  # several facts in one line
+        if who in values:
+            values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
+    return values
 
 
 def honest(values: Mapping[str, str]) -> bool:
@@ -86,7 +92,7 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
         if values["node"] != "C":
             return None
         return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
-    except (KeyError, ValueError, ArithmeticError):
+    except (LookupError, ValueError, ArithmeticError):
         return None  # the answer may stand all the same
 
 
@@ -123,7 +129,7 @@ def _bluffing(values: Mapping[str, str]) -> float:
 def _chance_of_bluff(values: Mapping[str, str]) -> float:
     """By the player's record, the size of the play, and how many cards of the number are left for it."""
     size = int(values["last_play"])
-    record = values[f"seat {values['last_player']}"].partition("honest ")[2].partition(",")[0]
+    record = values[f"seat {values['last_player']}"].split()[2]
     honest, _, doubted = record.partition("/")
     usual = _rate(values["table_bluff_rate"])
     bluffs = int(doubted) - int(honest)

@@ -2,25 +2,37 @@
 
 An HTTP client's timeouts are per socket operation: a server that trickles a byte a second never meets one. Here every
 connect, read and write gets no more time than the calling thread's deadline leaves.
+
+Servers close connections that idle, and a call that is sent just then is lost: a connection is used again only if it
+idled for less than servers are known to wait, and one that turns out closed all the same is told from an answer lost:
+to a request that finds nobody the server's machine answers with a reset, to one that was read it does not.
 """
 
+import errno
+import select
+import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ssl import SSLContext
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 import httpcore2
 import httpx2
 
+_IDLE: Final = 4.0  # seconds; common servers wait 5 and more
+_RESET: Final = 200  # milliseconds in which such a reset comes
+
 
 class Deadline:
-    """The deadlines of the threads that use one client."""
+    """The deadlines of the threads that use one client, and how long its connections may idle."""
 
     def __init__(self, client: httpx2.Client) -> None:
         """Bind the client's connections: all that it will make keep to the deadlines."""
         self._thread = threading.local()
+        self.idle = _IDLE
+        self._worked = 0.0
         for transport in (client._transport, *client._mounts.values()):  # httpx2 has no public way to say it
             if isinstance(transport, httpx2.HTTPTransport):
                 pool: Any = transport._pool
@@ -30,6 +42,7 @@ class Deadline:
     def within(self, seconds: float) -> Iterator[None]:
         """What this thread does on the network in here has so many seconds."""
         self._thread.until = monotonic() + seconds
+        self._thread.stale = False
         try:
             yield
         finally:
@@ -40,6 +53,26 @@ class Deadline:
         """Whether the time of this thread's call is over; False outside of one."""
         until: float | None = getattr(self._thread, "until", None)
         return until is not None and monotonic() >= until
+
+    @property
+    def stale(self) -> bool:
+        """Whether the last call of this thread was lost to a connection that its server had closed while it idled."""
+        found, self._thread.stale = getattr(self._thread, "stale", False), False
+        return bool(found)
+
+    def lost_after(self, idle: float, stale: bool) -> None:
+        """A connection ended without an answer after it idled for so many seconds; `stale` if surely before that."""
+        self._thread.stale = stale
+        if stale or idle > self._worked:
+            self.idle_below(idle)
+
+    def worked_after(self, idle: float) -> None:
+        """A connection that idled for so many seconds brought an answer."""
+        self._worked = max(self._worked, idle)
+
+    def idle_below(self, seconds: float) -> None:
+        """The server closes connections that idle for so many seconds: keep well below."""
+        self.idle = min(self.idle, seconds / 2)
 
     def left(self, timeout: float | None) -> float | None:
         """The seconds an operation may take; raises ReadTimeout when there are none."""
@@ -55,12 +88,48 @@ class Deadline:
 class _Stream(httpcore2.NetworkStream):
     def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
         self._stream, self._deadline = stream, deadline
+        self._read = 0.0  # when bytes came last; 0: never
+        self._idled: float | None = None  # seconds before the request that was not answered by a byte yet
+        self._unsent = False  # the end of a request
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.left(timeout))
+        try:
+            data = self._stream.read(max_bytes, self._deadline.left(timeout))
+        except httpcore2.ReadError:
+            self._lost(self._unsent)
+            raise
+        if not data:
+            self._lost(self._idled is not None and (self._unsent or self._refused()))
+        elif self._idled is not None:
+            self._deadline.worked_after(self._idled)
+        self._read, self._idled = monotonic(), None
+        return data
+
+    def _lost(self, stale: bool) -> None:
+        """No byte came. Raises ConnectError if the connection had served before, and was closed before it was asked."""
+        if self._idled is not None:
+            self._deadline.lost_after(self._idled, stale)
+            if stale:
+                raise httpcore2.ConnectError("the server had closed the connection before it was asked") from None
+
+    def _refused(self) -> bool:
+        """Whether a reset came after the server's end of the connection: where no system tells, it did not."""
+        connection = self._stream.get_extra_info("socket")
+        if not isinstance(connection, socket.socket) or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(connection, 0)  # errors alone
+        poll.poll(_RESET)
+        return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._deadline.left(timeout))
+        if self._read and self._idled is None:
+            self._idled = monotonic() - self._read
+        try:
+            self._stream.write(buffer, self._deadline.left(timeout))
+        except httpcore2.WriteError:
+            self._unsent = True
+            raise
 
     def close(self) -> None:
         self._stream.close()
@@ -72,6 +141,8 @@ class _Stream(httpcore2.NetworkStream):
         return _Stream(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and self._read and monotonic() - self._read > self._deadline.idle:
+            return True  # to httpcore2, which asks this of idle connections alone, it has ended
         return self._stream.get_extra_info(info)
 
 

@@ -98,7 +98,7 @@ class ModelPlayer:
         user, again = rendered.user, list[tuple[str, str]]()
         for attempt in range(self.settings.reasks + 1):
             here = replace(place, attempt=attempt)
-            exchange = Exchange(rendered.system, user, form.schema, tuple(again))
+            exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
             request = build_request(self.settings, exchange, f"dubito-{digest_of(rendered.system)[:16]}")
             draw = draw_of(self.seed, here, self.settings.sample)
             digests.append([request.digest, None])

@@ -1,13 +1,18 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
-A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, and what these include: files of
-its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A template gets exactly
-the keys of `facts()`. All of it is read and tried once, when it is loaded; a template can reach nothing else.
+A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
+these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A
+template gets exactly the keys of `facts()`. All of it is read and tried once, when it is loaded; a template can
+reach nothing else.
+
+`history.jinja` is filled once for each chapter of the history, which ends where the seat had to move, and knows
+nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.facts import Position, facts
+from dubito.facts import Position, facts, steady_facts
 from dubito.llm import answers
 from dubito.player import NODES
 from dubito.positions import example_position
@@ -35,18 +40,25 @@ from dubito.yaml_file import from_yaml
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 DESCRIPTION: Final = "prompt.yaml"
 _TEMPLATES: Final = ("system.jinja", "user.jinja")
+_HISTORY: Final = "history.jinja"
 _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}, and what these include"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a model is sent for one question."""
+    """What a model is sent for one question.
+
+    `history` is the user text's beginning, a text for each chapter: what the same player is sent later in the game
+    begins with the same ones. `user` comes behind it.
+    """
 
     system: str
     user: str
+    history: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"--- system ---\n{self.system}\n--- user ---\n{self.user}"
+        told = f"--- history ---\n{''.join(self.history)}\n" if self.history else ""
+        return f"--- system ---\n{self.system}\n{told}--- user ---\n{self.user}"
 
 
 class Description(BaseModel):
@@ -80,10 +92,13 @@ class Prompt:
         files = _Files(folder, sources)
         environment = _environment(files)
         trees = {name: tree for template in _TEMPLATES for name, tree in files.reachable(environment, template).items()}
-        self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in trees}
+        history = files.reachable(environment, _HISTORY) if files.has(_HISTORY) else {}
+        self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
         _check_names(files, trees, set(facts(example_position("A"))) | set(environment.globals))
+        _check_names(files, history, steady_facts() | {"history", "first"} | set(environment.globals))
         self._files = files
+        self._history = environment.get_template(_HISTORY) if history else None
         self._answer_format = answers.answer_format(self.fields)
         self._system, self._user = map(environment.get_template, _TEMPLATES)
         for node in NODES:
@@ -107,10 +122,23 @@ class Prompt:
         """The texts for these facts, which have the keys of `facts()`."""
         values = {**values, "answer_format": self._answer_format}
         try:
-            return Rendered(self._system.render(values), self._user.render(values))
+            history = tuple(filter(str.strip, self._chapters(values)))  # providers take no blank text
+            return Rendered(self._system.render(values), self._user.render(values), history)
         except Exception as error:  # a template is the user's code: it may raise anything
             where = self._files.place(error)
             raise UsageError(f"{where}: {_said(error)}; correct the template") from None
+
+    def _chapters(self, values: Mapping[str, Any]) -> Iterator[str]:
+        if self._history is not None:
+            steady = {name: values[name] for name in steady_facts()}
+            for number, lines in enumerate(_chapters(values["history"], values["own_moves"])):
+                yield self._history.render(steady, history=lines, first=number == 0)
+
+
+def _chapters(history: Sequence[str], own_moves: Sequence[int]) -> Iterator[Sequence[str]]:
+    """The history, cut where the seat had to move: no request of its ended elsewhere."""
+    for start, end in pairwise([0, *own_moves, len(history)]):
+        yield history[start:end]
 
 
 def load_prompt(name: str, working_directory: Path) -> Prompt:
@@ -170,6 +198,10 @@ class _Files:
         self.sources: dict[str, str] = dict(sources or {})
         self.paths = {name: folder / name for name in self.sources}
         self._folder = folder
+
+    def has(self, name: str) -> bool:
+        """Whether the prompt's own folder, or what stands for it, has this file."""
+        return (self._folder / name).is_file() if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
         """The text of a template, named as an include names it; raises UsageError if there is none."""
@@ -234,13 +266,15 @@ def _environment(files: _Files) -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _check_names(files: _Files, trees: Mapping[str, nodes.Template], known: set[str]) -> None:
+def _check_names(files: _Files, trees: Mapping[str, nodes.Template], known: Set[str]) -> None:
     """Refuse a variable that is neither a fact nor set by a template: it would be an error one day."""
     own = {node.name for tree in trees.values() for node in tree.find_all(nodes.Name) if node.ctx == "store"}
     for name, tree in trees.items():
-        allowed = known if name in _TEMPLATES else known | own
+        allowed = known if name in (*_TEMPLATES, _HISTORY) else known | own
         for unknown in sorted(meta.find_undeclared_variables(tree) - allowed):
             hint = suggestion(unknown, known)
+            if _HISTORY in trees:
+                hint += f"; what changes in a game belongs in {_TEMPLATES[1]}"
             raise UsageError(f"{files.paths[name]}: there is no variable '{unknown}': {hint}")
 
 

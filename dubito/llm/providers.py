@@ -28,10 +28,14 @@ _ENVIRONMENT: Final = threading.Lock()
 _SHORTEST_KEY: Final = 8  # characters from which a key is a secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider names them in its errors
+_KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
+_MOST_BYTES: Final = 8 * 2**20  # of a body, unpacked
+_TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by its own settings
     "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
     "response_format": ("response_format",),
 }
+_UNKNOWN: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
 
 
@@ -54,13 +58,7 @@ class Provider:
         client, bound = self._client
         with bound.within(deadline):
             try:
-                # not the SDK's typed method: what is sent is the body to the letter
-                response = client.post(
-                    ask.request.path,
-                    cast_to=self._raw,
-                    body=ask.request.body,
-                    options={"headers": headers, "timeout": deadline},
-                )
+                response = self._post(client, bound, ask, {"headers": headers, "timeout": deadline})
             except self._errors.APIStatusError as error:
                 failure = self._status(error.response, ask)
                 if isinstance(failure, TryFailed):
@@ -72,6 +70,8 @@ class Provider:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
         from dubito.llm.packed import whole
 
+        if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
+            bound.idle_below(float(keeps[1]))
         missing = "" if whole(response) else "\ufffd"  # as for other bytes that are no text
         raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
         return Received(response.status_code, raw, self._kept(response.headers))
@@ -79,6 +79,16 @@ class Provider:
     def _kept(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The headers that may be kept, without the key."""
         return {name: self._without_key(value) for name, value in _kept(headers).items()}
+
+    def _post(self, client: Any, bound: "Deadline", ask: Ask, options: dict[str, Any]) -> Any:
+        """The response. A connection that the server had closed while it idled has carried nothing: the next one."""
+        while True:
+            try:
+                # not the SDK's typed method: what is sent is the body to the letter
+                return client.post(ask.request.path, cast_to=self._raw, body=ask.request.body, options=options)
+            except self._errors.APIConnectionError:
+                if not bound.stale or bound.passed:
+                    raise
 
     def close(self) -> None:
         """Close the connections, if any were made."""
@@ -110,9 +120,7 @@ class Provider:
         from dubito.llm import packed
         from dubito.llm.deadline import Deadline
 
-        limits = httpx2.Limits(
-            max_connections=self._connections, max_keepalive_connections=self._connections, keepalive_expiry=60
-        )
+        limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
         if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
             client = httpx2.Client(limits=limits, trust_env=False)
@@ -120,6 +128,7 @@ class Provider:
             default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
             client = default(limits=limits, follow_redirects=False)
         packed.watch(client)
+        client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():
             if messages:
@@ -196,11 +205,27 @@ def _as_written(key: str) -> str:
 
 def _named(said: str, ask: Ask) -> str:
     """The setting that a server complains of: a parameter of the player's, or one of the harness's own."""
+    limited = any(name in said and name in ask.request.body for name in ("max_tokens", "max_completion_tokens"))
+    if ask.request.protocol == "chat" and limited and any(words in said.lower() for words in _UNKNOWN):
+        return "output_limit"  # such a server knows it by its other name
     for setting, names in _SETTINGS.items():
         if any(name in said for name in names):
             return setting
     own = sorted(set(ask.request.body) - _SENT, key=len, reverse=True)
     return next((f"parameters.{name}" for name in own if name in said), "parameters")
+
+
+def _read_within(response: Any) -> None:
+    """Read the body in pieces, unpacked, up to a limit; what is longer is no reply, and none of it is kept."""
+    pieces, size = [], 0
+    for piece in response.iter_bytes():
+        size += len(piece)
+        if size > _MOST_BYTES:
+            response.close()
+            pieces = [_TOO_LARGE]
+            break
+        pieces.append(piece)
+    response._content = b"".join(pieces)  # httpx2 has no public way to say it
 
 
 @contextmanager

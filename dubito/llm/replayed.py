@@ -84,7 +84,9 @@ class Tape:
 def _question(ask: Ask) -> str:
     """The end of what was asked: behind the facts, or the re-ask."""
     messages = ask.request.body.get("messages") or ask.request.body.get("input") or [{}]
-    return str(messages[-1].get("content", "")).rpartition("===")[2].strip()
+    content = messages[-1].get("content", "")
+    text = content[-1].get("text", "") if isinstance(content, list) else content  # the last block is the question
+    return str(text).rpartition("===")[2].strip()
 
 
 def _kind(part: str) -> str:

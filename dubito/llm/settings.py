@@ -15,6 +15,7 @@ from dubito.llm.wire import Protocol
 from dubito.registry import FALLBACK
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
+ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
 MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")  # long and mixed: no part of a name
@@ -27,11 +28,11 @@ _OWN_PARAMETERS: Final = (
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),  # said by max_output
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
-_OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1")
-_PROVIDERS: Final[dict[Protocol, tuple[str, str]]] = {  # the variable of the key, the address
+_OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
+_PROVIDERS: Final[dict[Protocol, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
     "responses": _OPENAI,
     "chat": _OPENAI,
-    "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+    "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
 }
 
 
@@ -53,6 +54,7 @@ class ModelSettings(BaseModel):
     base_url: str | None = None  # None: the provider's own
     api_key_env: str | None = Field(default=None, min_length=1)  # None: the provider's usual variable
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"  # what a chat server is asked for
+    output_limit: Literal["max_tokens", "max_completion_tokens"] | None = None  # its name at a chat server
     parameters: dict[str, Any] = {}  # sent as they are, beside what the harness sends
 
 
@@ -85,6 +87,10 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     _check_parameters(name, checked.parameters)
     if checked.api != "chat" and checked.response_format != "json_schema":
         raise UsageError(f"{one_line(name)}: response_format: only `api: chat` knows others than json_schema")
+    if checked.api != "chat" and checked.output_limit is not None:
+        raise UsageError(f"{one_line(name)}: output_limit: only `api: chat` has two names for it")
+    if checked.base_url == ENVIRONMENT:
+        checked = checked.model_copy(update={"base_url": _address(name, checked.api)})
     if checked.base_url is not None and not is_house(checked.base_url):
         _check_url(name, checked.base_url)
         if checked.api_key_env is None and not is_loopback(checked.base_url) and not asks_provider(checked):
@@ -103,6 +109,21 @@ def _check_key_env(name: str, variable: str | None) -> None:
             f"{one_line(name)}: api_key_env is the name of an environment variable such as OPENAI_API_KEY, and this is "
             "none, or looks like a key: a key belongs in the variable, never in a config"
         )
+
+
+def _address(name: str, api: Protocol) -> str:
+    variable = _PROVIDERS[api][2]
+    address = os.environ.get(variable, "").strip()
+    if not address:
+        raise UsageError(f"{one_line(name)}: base_url is `env`, and the environment variable {variable} is not set")
+    return address
+
+
+def unused_address(settings: ModelSettings) -> str | None:
+    """The environment variable that names another server than the provider's, which is asked all the same."""
+    _, address, variable = _PROVIDERS[settings.api]
+    set_to = os.environ.get(variable, "").strip().rstrip("/")
+    return variable if asks_provider(settings) and set_to not in ("", address) else None
 
 
 def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
@@ -143,7 +164,7 @@ def _check_url(name: str, url: str) -> None:
 
 def account_of(settings: ModelSettings) -> Account:
     """The account that a player's calls go to."""
-    usual_key, address = _PROVIDERS[settings.api]
+    usual_key, address, _ = _PROVIDERS[settings.api]
     server = settings.base_url or address
     key_env = settings.api_key_env
     if key_env is None and asks_provider(settings):
@@ -168,7 +189,7 @@ def asks_provider(settings: ModelSettings) -> bool:
 
 def has_limits_by_model(account: Account) -> bool:
     """Whether each model has rate limits of its own there, as OpenAI and Anthropic say of theirs."""
-    return any(account.server == address for _, address in _PROVIDERS.values())
+    return any(account.server == address for _, address, _ in _PROVIDERS.values())
 
 
 def is_loopback(server: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from dubito.facts import Position
 from dubito.llm.prompts import Prompt
 
-_PARTS: Final = ("answer fields", "system", "user")
+_PARTS: Final = ("answer fields", "system", "history", "user")
 
 
 def differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
@@ -16,9 +16,9 @@ def differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]
         yield from unified(old, new, f"{part} of {one.folder}", f"{part} of {other.folder}")
 
 
-def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str]:
+def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str, str]:
     rendered = prompt.render(position)
-    return ", ".join(prompt.fields), rendered.system, rendered.user
+    return ", ".join(prompt.fields), rendered.system, "".join(rendered.history), rendered.user
 
 
 def unified(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:

@@ -22,6 +22,8 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "answers": ("question",),
     "can_doubt": ("node", "question"),
     "own_plays": ("history",),
+    "own_moves": ("history",),
+    "seats_in_game": ("players",),
     "places": ("history",),
     "numbers_in_play": ("sets_gone",),
     "sets_gone": ("numbers_in_play", "history"),

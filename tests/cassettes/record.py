@@ -36,7 +36,8 @@ def main(words: Sequence[str]) -> int:
     }
     CASSETTES.mkdir(exist_ok=True)
     INDEX.write_text(yaml.safe_dump(index, sort_keys=True), encoding="utf-8")
-    return int(pytest.main([str(HERE / "test_recorded.py"), "--record-mode=rewrite", "--quiet"]))
+    loaded = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"  # dubito, by us
+    return int(pytest.main([str(HERE / "test_recorded.py"), "--record-mode=rewrite", "--quiet", "-W", loaded]))
 
 
 if __name__ == "__main__":

@@ -62,6 +62,17 @@ def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:
     assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
 
 
+def test_what_comes_before_a_marked_block_counts_as_cached(client: anthropic.Anthropic) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    blocks = [{"type": "text", "text": "a" * 399}, {"type": "text", "text": "b" * 39}, {"type": "text", "text": "c"}]
+    for marked, cached in ((0, 100), (1, 200), (2, 210)):
+        content = [block | mark if place == marked else block for place, block in enumerate(blocks)]
+        system = [{"type": "text", "text": "s" * 400, **mark}]
+        usage = create(client, system=system, messages=[{"role": "user", "content": content}]).usage
+        assert abs(usage.cache_read_input_tokens - cached) <= 1
+        assert usage.input_tokens + usage.cache_read_input_tokens == 211
+
+
 @pytest.mark.parametrize(
     ("system", "extra", "cached"),
     [

@@ -99,8 +99,15 @@ def test_a_server_that_is_down(shell: Shell) -> None:
 @pytest.mark.parametrize("bot", ["OpenAIBot", "AnthropicBot", "LLMBot"])
 def test_an_unknown_model(shell: Shell, bot: str) -> None:
     more = {"api": "chat"} if bot == "LLMBot" else {}
-    said = sentence_after_no_game(played(shell, contender("Asker", "house-sharpp", bot, **more)))
-    assert said.startswith("house (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
+    known = "house-sharp, house-honest, house-random"
+    ended = played(shell, contender("Asker", "house-sharpp", bot, **more))
+    assert (ended.code, ended.err) == (2, f"dubito: Asker: the house has no model 'house-sharpp'; it has {known}\n")
+    with House() as house:
+        address = house.anthropic_base_url if bot == "AnthropicBot" else house.openai_base_url
+        served = contender("Asker", "house-sharpp", bot, **more) | {"base_url": address}
+        said = sentence_after_no_game(played(shell, served))
+    assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
+    assert f"The house has {known}." in said
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are kept in r" in said
 
 
@@ -206,6 +213,8 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"model": 4}, "Asker: model: must be a valid string"),
         ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat' or 'messages'"),
         ({"response_format": "json"}, "Asker: response_format: must be 'json_schema', 'json_object' or 'text'"),
+        ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has two names for it"),
+        ({"output_limit": "n"}, "Asker: output_limit: must be 'max_tokens' or 'max_completion_tokens'"),
         ({"response_format": "text"}, "Asker: response_format: only `api: chat` knows others than json_schema"),
         ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
     ],

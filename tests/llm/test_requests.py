@@ -51,6 +51,19 @@ def test_a_request_of_the_messages_api() -> None:
     }
 
 
+def test_the_history_goes_out_as_one_text_or_in_blocks_that_may_be_cached() -> None:
+    exchange = Exchange("S", "U", FORM.schema, AGAIN, ("one\n", "two\n"))
+    bodies = {protocol: build_request(settings(protocol), exchange, "").body for protocol in PROTOCOLS}
+    told = {"role": "user", "content": "one\ntwo\nU"}
+    assert bodies["responses"]["input"][1:] == bodies["chat"]["messages"][1:] == [told, *TALK[1:]]
+    content = [
+        {"type": "text", "text": "one\n"},
+        {"type": "text", "text": "two\n", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "U"},
+    ]
+    assert bodies["messages"]["messages"] == [{"role": "user", "content": content}, *TALK[1:]]
+
+
 CHAT = {
     "model": "some-model",
     "messages": [{"role": "system", "content": "S"}, *TALK],
@@ -89,6 +102,13 @@ def test_a_request_of_chat_completions_to_others_holds_what_all_of_them_know(bas
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
     assert request.body == CHAT | {"max_tokens": 99}
+
+
+@pytest.mark.parametrize("base_url", [None, ELSEWHERE])
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_the_limit_on_output_goes_by_the_name_that_the_server_knows(name: str, base_url: str | None) -> None:
+    body = built("chat", base_url=base_url, max_output=99, output_limit=name).body
+    assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 99}
 
 
 @pytest.mark.parametrize("base_url", [None, ELSEWHERE])

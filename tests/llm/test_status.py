@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dubito.house.server import House
 from dubito.llm.prices import dollars
 from tests.cli.kit import Shell
 from tests.llm.kit import Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
@@ -56,7 +57,9 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
 
 
 def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
-    assert played(shell, contender("Asker", "house-sharpp")).code == 3
+    with House() as house:
+        wrong = contender("Asker", "house-sharpp") | {"base_url": house.openai_base_url}
+        assert played(shell, wrong).code == 3
     said = lines(shell)
     assert said[:2] == ["games: 0 of 2 kept", "state: not finished"]
     assert "Asker: 0 decisions in 0 games, 1 calls, cache - %" in said

@@ -23,10 +23,10 @@ from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot,
 
 def line(player: dict[str, Any]) -> str:
     """The line of a player, said a second time."""
-    text = f"{player['cards']} cards, doubts {player['doubts']}/{player['chances_to_doubt']}"
-    text += f", honest {player['honest_plays']}/{player['doubted_plays']}"
+    text = f"{player['cards']} {player['doubts']}/{player['chances_to_doubt']}"
+    text += f" {player['honest_plays']}/{player['doubted_plays']}"
     if player["known_cards"]:
-        text += ", known " + " ".join(player["known_cards"])
+        text += " known " + " ".join(player["known_cards"])
         text += f" less {player['put_down']}" if player["put_down"] else ""
     return text
 
@@ -130,11 +130,10 @@ def test_an_unknown_model_is_refused() -> None:
 
 def question(**changes: str) -> str:
     """A prompt with a block of facts of a regular turn, some of them changed."""
-    text = str(PLAIN.render(example_position("C")))
-    for name, value in (READY | changes).items():
-        old = read_facts(text)[name]
-        text = text.replace(f"\n{name}: {old}\n", f"\n{name}: {value}\n")
-    return text
+    values = read_facts(str(PLAIN.render(example_position("C"))))
+    assert {*READY, *changes} <= set(values)
+    lines = [f"{name}: {value}" for name, value in (values | READY | changes).items()]
+    return "\n".join(["=== facts ===", *lines, "=== end of facts ==="])
 
 
 READY = {"own_cards": "9", "held_of_number": "2", "sure_bluff": "no", "prev_about_to_win": "no", "board_cards": "9"}

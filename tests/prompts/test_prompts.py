@@ -8,7 +8,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.facts import facts
 from dubito.llm.answers import answer_format
-from dubito.llm.prompts import OWN_PROMPTS, load_prompt, plain, prompt_names
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, plain, prompt_names
 from dubito.player import NODES
 from dubito.positions import example_position
 from tests.prompts.kit import PLAIN, REPO
@@ -23,6 +23,8 @@ def prompt_folder(root: Path, name: str = "mine", **files: str) -> Path:
     (folder / "prompt.yaml").write_text(files.get("prompt", DESCRIPTION))
     (folder / "system.jinja").write_text(files.get("system", "Seat {{ seat }}."))
     (folder / "user.jinja").write_text(files.get("user", "{{ question }}"))
+    if "history" in files:
+        (folder / "history.jinja").write_text(files["history"])
     return folder
 
 
@@ -54,8 +56,8 @@ def test_a_folder_anywhere_may_include_the_facts_of_the_project(tmp_path: Path) 
     elsewhere = tmp_path / "elsewhere"
     shutil.move(folder, elsewhere)
     user = load_prompt(str(elsewhere), tmp_path).render(example_position("C")).user
-    assert user.startswith("=== facts ===\nnode: C\n")
-    assert user.endswith("=== end of facts ===\nGo.")
+    assert user.startswith("=== facts ===\nwin_rule: ")
+    assert user.endswith("\nnode: C\n=== end of facts ===\nGo.")
 
 
 def test_the_digest_covers_every_source_and_nothing_else(tmp_path: Path) -> None:
@@ -232,3 +234,43 @@ def test_how_values_are_written() -> None:
     values = [None, True, False, 0.5, 3, "ace", ["2", "king"], [], {"7": 2, "joker": 1}, {}]
     written = ["unknown", "yes", "no", "0.50", 3, "ace", "2 king", "none", "2x 7, 1x joker", "none"]
     assert [plain(value) for value in values] == written
+
+
+def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, history="{{ '> ' if first }}{{ history | join('|') }}\n", user="{{ history | length }}")
+    position = example_position("C")
+    rendered, values = load_prompt("mine", tmp_path).render(position), facts(position)
+    assert len(rendered.history) == len(values["own_moves"]) + 1 > 3
+    assert rendered.history[0].startswith("> The cards are dealt")
+    lines = [line for chapter in rendered.history for line in chapter.removeprefix("> ").rstrip().split("|")]
+    assert lines == values["history"]
+    starts = [chapter.split("|")[0] for chapter in rendered.history[1:]]
+    assert all(text.startswith(f"seat {position.seat} ") for text in starts)
+    assert rendered.user == str(len(lines)), "the user text may still tell it all"
+
+
+def test_a_chapter_without_text_is_left_out(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, history="{{ history[0] if first }} \n")
+    assert len(load_prompt("mine", tmp_path).render(example_position("C")).history) == 1
+
+
+@pytest.mark.parametrize("name", ["hand", "node", "question", "own_moves", "players"])
+def test_what_changes_in_a_game_is_not_told_in_the_history(tmp_path: Path, name: str) -> None:
+    """Neither by it nor by what it includes: each request would begin in another way."""
+    folder = prompt_folder(tmp_path, history='{% include "told.jinja" %}')
+    (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")
+    said = refusal(tmp_path)
+    assert f"told.jinja: there is no variable '{name}'" in said
+    assert said.endswith("; what changes in a game belongs in user.jinja")
+
+
+def test_the_history_is_part_of_the_prompts_identity(tmp_path: Path) -> None:
+    folder = prompt_folder(tmp_path)
+    without = load_prompt("mine", tmp_path)
+    (folder / "history.jinja").write_text("{{ history }}")
+    told = load_prompt("mine", tmp_path)
+    assert without.digest != told.digest
+    position = example_position("C")
+    assert without.render(position).history == ()
+    assert Prompt(tmp_path, told.sources).render(position) == told.render(position)
+    assert str(told.render(position)).count("--- history ---") == 1

@@ -27,7 +27,7 @@ def models(folder: Path, games: int = 12) -> Run:
     """A run of two model players in turn: one is asked again now and then, one fails now and then."""
 
     def answer(heard: Heard) -> Said:
-        question = heard.conversation[-1]["content"]
+        question = str(heard.conversation[-1]["content"])  # blocks, on messages
         if heard.protocol == "messages" and "queens" in question:
             return says(heard.protocol, HOSTILE)
         if not heard.re_asked and "kings" in question:

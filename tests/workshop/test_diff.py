@@ -79,6 +79,7 @@ def test_bad_input_is_one_sentence(two: Shell, words: tuple[str, ...], sentence:
 
 def test_golden_writes_what_the_projects_own_golden_files_hold(shell: Shell) -> None:
     prompt(Path("prompts"), system='{% include "shared/system.jinja" %}', user='{% include "shared/moment.jinja" %}')
+    Path("prompts/mine/history.jinja").write_text('{% include "shared/history.jinja" %}')
     said = shell("prompts", "golden", "mine")
     assert said.code == 0
     files = [shell.folder / "prompts" / "mine" / "golden" / f"{node}.txt" for node in "ABCDE"]

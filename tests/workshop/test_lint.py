@@ -15,7 +15,6 @@ from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.sample import sample_games
 from dubito.workshop.told import another, missing, unused
 from tests.cli.kit import Shell
-from tests.prompts.test_golden import shared
 from tests.workshop.kit import PLAIN, prompt
 
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
@@ -44,10 +43,14 @@ def test_the_sample_games_are_of_all_kinds() -> None:
 
 def test_facts_that_no_template_names_are_listed_unless_another_says_the_same(tmp_path: Path) -> None:
     said = unused(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
-    assert {"number_elsewhere", "sure_bluff", "history", "own_plays", "places", "answer_format"} <= set(said)
+    assert {"number_elsewhere", "sure_bluff", "history", "own_moves", "own_plays", "places", "answer_format"} <= set(
+        said
+    )
     assert not {"hand", "question", "seat", "own_cards", "rules", "answers", "node"} & set(said)
     included = prompt(tmp_path, "b", SHORT, ASKS + "{% include 'more.txt' %}{{ history }}", more="{{ sure_bluff }}")
-    assert set(said) - set(unused(included, KEYS)) == {"sure_bluff", "history", "own_plays", "places", "sets_gone"}
+    assert set(said) - set(unused(included, KEYS)) == {
+        *("sure_bluff", "history", "own_moves", "own_plays", "places", "sets_gone")
+    }
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -98,19 +101,22 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
                 assert f"hold {values['held_of_number']} of them" in values["question"]
 
 
-def test_beginnings_are_measured_as_the_golden_tests_do() -> None:
+def test_beginnings_are_measured_in_blocks_that_the_request_before_had_too() -> None:
     made = requests(PLAIN, sample_games()[:2])
-    last: dict[tuple[int, int], bytes] = {}
+    last: dict[tuple[int, int], list[str]] = {}
     decisions: dict[tuple[int, int], int] = {}
     asked = [(number, one.position) for number, game in enumerate(sample_games()[:2]) for one in game]
     assert len(made) == len(asked) > 100
     for one, (number, position) in zip(made, asked, strict=True):
         rendered = PLAIN.render(position)
-        text, key = (rendered.system + rendered.user).encode(), (number, position.seat)
+        blocks, key = [rendered.system, *rendered.history], (number, position.seat)
+        size = len("".join([*blocks, rendered.user]).encode())
         decisions[key] = decisions.get(key, 0) + 1
-        assert (one.decision, one.bytes) == (decisions[key], len(text))
-        assert one.shared == (shared(last[key], text) / len(text) if key in last else 0)
-        last[key] = text
+        assert (one.decision, one.bytes) == (decisions[key], size)
+        before = last.get(key, [])
+        assert blocks[: len(before)] == before
+        assert one.shared == len("".join(before).encode()) / size
+        last[key] = blocks
 
 
 def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
@@ -126,9 +132,9 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
     said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games()))
     assert said is not None
-    assert "requests share less than 75% with the player's request before, from his decision 5 on" in said
+    assert "requests from a player's decision 5 on share less than 85% with his request before" in said
     assert "from line 3 of the user text on: " in said
-    steady = prompt(tmp_path, "steady", user="{{ 'Same line. ' * 300 }} {{ own_cards }} {{ 'x' * 900 }}")
+    steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert beginning_fault(requests(steady, sample_games())) is None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -10,15 +10,14 @@ from dubito.cli.output import note
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.experiment.config import check
-from dubito.experiment.models import CallOptions, Watch, check_surcharges, price_of_model
+from dubito.experiment.config import PROVIDERS, check
+from dubito.experiment.models import CallOptions, Watch, check_house, check_surcharges, price_of_model
 from dubito.llm.prompts import load_prompt
-from dubito.llm.settings import HOUSE, ModelSettings, account_of, check_settings, key_of
+from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
+from dubito.registry import find_bots
 from dubito.workshop.recorded import SHIPPED, read_folder
 from dubito.workshop.trial import Entry, Means, ask, default_folder
 from dubito.yaml_file import from_yaml
-
-_APIS: Final = {"openai": "responses", "anthropic": "messages", HOUSE: "responses"}
 
 
 @click.command()
@@ -28,7 +27,7 @@ _APIS: Final = {"openai": "responses", "anthropic": "messages", HOUSE: "response
 @click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
 @click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]")
-@click.option("--base-url", metavar="URL", help="Another server, as in a config.")
+@click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says.")
 @click.option("--api-key-env", metavar="NAME", help="Environment variable of its key.")
 @click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'.")
 @click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]")
@@ -94,12 +93,12 @@ def _value(text: str) -> object:
 def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
-    if not colon or provider not in _APIS:
-        hint = suggestion(provider, _APIS)
+    if not colon or provider not in PROVIDERS:
+        hint = suggestion(provider, PROVIDERS)
         raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
-    settings: dict[str, Any] = {"model": named, "api": _APIS[provider]}
-    if provider == HOUSE:
-        settings["base_url"] = HOUSE
+    entry = dict(PROVIDERS[provider])
+    face: Any = find_bots(Path.cwd()).find(entry.pop("bot")).cls
+    settings: dict[str, Any] = {"model": named, **face.defaults, **entry}
     keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
     settings |= {key: given[key] for key in keys if key in given}
     if "parameters" in given:
@@ -122,6 +121,7 @@ def _entries(names: Sequence[str], settings: ModelSettings) -> list[Entry]:
 
 def _check(model: str, settings: ModelSettings, calls: CallOptions) -> None:
     """Refuse what would stop the trial at its first call."""
+    check_house("--model", settings)
     if not calls.offline:
         key_of(account_of(settings), model)
     if calls.caps.usd is not None and price_of_model(settings, calls) is None:

@@ -23,10 +23,11 @@ class Exchange:
     user: str
     schema: Schema
     again: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
+    history: Sequence[str] = ()  # what the user text begins with: later requests of the player do so too
 
-    def turns(self) -> list[dict[str, str]]:
+    def turns(self) -> list[dict[str, Any]]:
         """The messages of user and assistant, in turn."""
-        messages = [{"role": "user", "content": self.user}]
+        messages = [{"role": "user", "content": "".join(self.history) + self.user}]
         for said, asked in self.again:
             messages += [{"role": "assistant", "content": _sendable(said)}, {"role": "user", "content": asked}]
         return messages

@@ -29,10 +29,10 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
         "model": settings.model,
         "messages": [{"role": "system", "content": exchange.system}, *exchange.turns()],
     }
-    if asks_provider(settings) or is_house(settings.base_url or ""):
-        body |= {"max_completion_tokens": settings.max_output, "prompt_cache_key": cache_key, "store": False}
-    else:
-        body |= {"max_tokens": settings.max_output}
+    newer = asks_provider(settings) or is_house(settings.base_url or "")
+    body[settings.output_limit or ("max_completion_tokens" if newer else "max_tokens")] = settings.max_output
+    if newer:
+        body |= {"prompt_cache_key": cache_key, "store": False}
     if asks_provider(settings):
         body["service_tier"] = "default"  # what is not said is the project's own choice, at another price
     if settings.response_format == "json_schema":

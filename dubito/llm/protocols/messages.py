@@ -26,6 +26,8 @@ _FINISHES: Final[Mapping[str, Finish]] = {
     "refusal": "refusal",
 }
 
+_MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
+
 
 def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
     """The request of an attempt; what may be cached is marked, so that no key is needed."""
@@ -34,8 +36,8 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     body: dict[str, Any] = {
         "model": settings.model,
         "max_tokens": settings.max_output,
-        "system": [{"type": "text", "text": exchange.system, "cache_control": {"type": "ephemeral"}}],
-        "messages": exchange.turns(),
+        "system": [{"type": "text", "text": exchange.system, **_MARK}],
+        "messages": _marked(exchange),
         "output_config": mapping(parameters.pop("output_config", None)) | form,
     }
     if asks_provider(settings):
@@ -47,6 +49,20 @@ def failure(body: Mapping[str, Any]) -> Failure | None:
     """The error that stands in a reply's place; beside an answer it is none, but a contradiction."""
     error, content = error_of(body), body.get("content")
     return Failure(error, None if "content" in body else False) if error and not content else None
+
+
+def _marked(exchange: Exchange) -> list[dict[str, Any]]:
+    """The messages, with a mark on the last chapter of the history.
+
+    The cache knows whole blocks, and looks back from a mark over 20 of them for one that was marked before: a
+    chapter is a block, so that the mark of the player's request before is at most one back.
+    """
+    first, *rest = exchange.turns()
+    if not exchange.history:
+        return [first, *rest]
+    *told, last = ({"type": "text", "text": text} for text in exchange.history)
+    content = [*told, last | _MARK, {"type": "text", "text": exchange.user}]
+    return [first | {"content": content}, *rest]
 
 
 def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:

@@ -1,0 +1,89 @@
+"""Where models are asked: the short forms of players, `base_url: env`, and what is said of a variable nobody uses."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.house.server import House
+from tests.cli.kit import Said, Shell
+
+VARIABLES = {"OPENAI_BASE_URL": "openai", "ANTHROPIC_BASE_URL": "anthropic"}
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(shell: Shell, contender: str, *flags: str) -> Said:
+    """Two games of a player in the short form, against hand-written bots."""
+    fixed = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "2", "--max-turns", "9", "--no-report")
+    return shell("run", "--contenders", contender, *fixed, "--output", "r", "--quiet", *flags)
+
+
+def test_the_house_has_a_short_form(shell: Shell) -> None:
+    said = run(shell, "house:house-sharp@reasoned")
+    assert (said.code, said.err) == (0, "")
+    (player,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
+    assert (player["name"], player["bot"]) == ("house:house-sharp@reasoned", "OpenAIBot")
+    told = {key: player["settings"][key] for key in ("model", "prompt", "base_url")}
+    assert told == {"model": "house-sharp", "prompt": "reasoned", "base_url": "house"}
+    refused = run(shell, "house:house-sharpp")
+    assert refused.code == 2
+    assert "the house has no model 'house-sharpp'; it has house-sharp, house-honest, house-random" in refused.err
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("said_by", ["flag", "env", "config"])
+def test_a_short_form_asks_the_server_that_is_named(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, said_by: str
+) -> None:
+    """The run keeps the address itself, never `env`."""
+    with House() as house:
+        address = house.openai_base_url if variable == "OPENAI_BASE_URL" else house.anthropic_base_url
+        flags = ["--base-url", address]
+        if said_by != "flag":
+            monkeypatch.setenv(variable, address)
+            flags = ["--base-url", "env"]
+        if said_by == "config":
+            Path("c.yaml").write_text("base_url: env\n")
+            flags = ["c.yaml"]
+        said = run(shell, f"{VARIABLES[variable]}:house-random", *flags)
+        calls = len(house.calls)
+    assert (said.code, said.err) == (0, "")
+    assert calls > 2
+    (player,) = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
+    assert player["settings"]["base_url"] == address
+
+
+def test_env_without_the_variable_is_refused(shell: Shell) -> None:
+    said = run(shell, "openai:m", "--base-url", "env")
+    wanted = "dubito: openai:m: base_url is `env`, and the environment variable OPENAI_BASE_URL is not set\n"
+    assert (said.code, said.err) == (2, wanted)
+
+
+def test_a_foreign_server_of_the_environment_gets_no_providers_key(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    said = run(shell, "openai:m", "--base-url", "env")
+    assert said.code == 2
+    assert "base_url is a server of its own: name the variable with its key in api_key_env" in said.err
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@models.example/v1")
+    said = run(shell, "openai:m", "--base-url", "env")
+    assert "base_url must hold no credentials" in said.err
+    assert "secret" not in said.err
+
+
+def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    note = "note: OPENAI_BASE_URL is set and not used: `base_url: env` or --base-url env asks that server"
+    said = run(shell, "openai:m,openai:other", "--offline")
+    assert said.err.count(note) == 1
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1/")
+    assert "OPENAI_BASE_URL" not in run(shell, "openai:m,openai:other", "--offline").err
+    assert "OPENAI_BASE_URL" not in run(shell, "house:house-random").err

@@ -1,0 +1,256 @@
+"""Connections that servers close while they idle, for which nothing is lost or assumed, and bodies that never end."""
+
+import gzip
+import json
+import socket
+import struct
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, Final
+
+import httpcore2
+import httpx2
+import pytest
+
+from dubito.llm.deadline import Deadline
+from dubito.llm.failures import TryFailed
+from dubito.llm.protocols import read_reply
+from dubito.llm.providers import Provider
+from dubito.llm.settings import Account
+from dubito.llm.wire import Received
+from tests.llm.kit import ask, reply_body
+
+BODY: Final = json.dumps(reply_body("responses")).encode()
+MOST: Final = 8 * 2**20
+BOMB: Final = gzip.compress(bytes(2**28), 1)
+
+# What is written for a request, by the number of the connection and of the request on it; None: closed without a byte.
+Answer = Callable[[int, int], Iterator[bytes] | None]
+
+
+def answer(body: bytes = BODY, *headers: str) -> Iterator[bytes]:
+    """A complete answer."""
+    head = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {len(body)}", *headers]
+    yield "\r\n".join([*head, "", ""]).encode() + body
+
+
+class Requests(list[int]):
+    """The connection of each request that the server got; `leaves` is set when it has closed one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leaves = threading.Event()
+
+
+@contextmanager
+def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], Received], Requests]]:
+    """A way to ask a server that keeps its connections open, while they do not idle for longer than its patience."""
+    listener, requests, threads = socket.create_server(("127.0.0.1", 0)), Requests(), list[threading.Thread]()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+    def serve(connection: socket.socket, number: int) -> None:
+        connection.settimeout(patience)
+        with after(requests.leaves.set), connection, connection.makefile("rb") as reader:
+            asked = 0
+            while read_request(reader):
+                requests.append(number)
+                asked += 1
+                written = answers(number, asked)
+                if written is None:
+                    return
+                try:
+                    for piece in written:
+                        connection.sendall(piece)
+                except OSError:  # the client left
+                    return
+
+    def accept() -> None:
+        number = 0
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            number += 1
+            threads.append(threading.Thread(target=serve, args=(connection, number)))
+            threads[-1].start()
+
+    threads.append(threading.Thread(target=accept))
+    threads[0].start()
+    provider = Provider(Account("responses", address, None), address, "no-key-needed", 4)
+    try:
+        yield lambda: provider(ask(), 1, 20), requests
+    finally:
+        provider.close()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in threads:
+            thread.join(20)
+
+
+@contextmanager
+def after(then: Callable[[], None]) -> Iterator[None]:
+    """Call it at the end."""
+    try:
+        yield
+    finally:
+        then()
+
+
+def read_request(reader: BinaryIO) -> bool:
+    """Read one to its end; False if there is none."""
+    length = 0
+    try:
+        while (line := reader.readline()) not in (b"", b"\r\n"):
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        return bool(line) and len(reader.read(length)) == length
+    except OSError:  # the client left, or its time is over
+        return False
+
+
+def test_a_connection_is_used_again() -> None:
+    with asked_at(lambda connection, number: answer()) as (call, requests):
+        assert [call().status for _ in range(3)] == [200] * 3
+    assert requests == [1, 1, 1]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_connection_that_was_closed_before_it_was_asked_is_as_none(many: bool) -> None:
+    """Whether the end of the request could still be written or not."""
+    with Line() as line:
+        line.exchange()
+        line.theirs.close()
+        line.send(many)
+        with pytest.raises(httpcore2.ConnectError):
+            line.ours.read(9)
+        assert line.deadline.stale
+        assert not line.deadline.stale, "said once"
+        assert line.deadline.idle < 1, "so long it idles no more"
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_connection_that_was_closed_when_it_was_asked_is_an_answer_lost(reset: bool) -> None:
+    with Line() as line:
+        line.exchange()
+        line.send(many=False)
+        assert line.theirs.recv(9) == b"again"
+        if reset:
+            line.theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.theirs.close()
+        try:
+            assert line.ours.read(9) == b""
+        except httpcore2.ReadError:
+            assert reset
+        assert not line.deadline.stale
+
+
+class Line:
+    """A connection as the client has it, and its server's end."""
+
+    def __enter__(self) -> "Line":
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        client = httpx2.Client()
+        self.deadline = Deadline(client)
+        transport: Any = client._transport
+        self.ours = transport._pool._network_backend.connect_tcp(*self._listener.getsockname())
+        self.theirs, _ = self._listener.accept()
+        client.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in (self.ours, self.theirs, self._listener):
+            end.close()
+
+    def exchange(self) -> None:
+        """A request and its answer."""
+        self.ours.write(b"first")
+        assert self.theirs.recv(9) == b"first"
+        self.theirs.sendall(b"answer")
+        assert self.ours.read(9) == b"answer"
+
+    def send(self, many: bool) -> None:
+        """A request, of one piece or of many; that it cannot be written is found out, and passed over, by the pool."""
+        with suppress(httpcore2.WriteError):
+            for _ in range(100 if many else 1):
+                self.ours.write(b"again")
+
+
+def test_a_server_that_closes_what_idles_for_30_ms_costs_nothing() -> None:
+    """Asked when it has closed: no try is lost, nothing is assumed."""
+    with asked_at(lambda connection, number: answer(), patience=0.03) as (call, requests):
+        for _ in range(20):
+            assert call().raw == BODY.decode()
+            requests.leaves.wait(20)
+            requests.leaves.clear()
+    assert len(requests) == 20
+
+
+def test_a_new_connection_that_is_closed_may_have_been_billed() -> None:
+    with asked_at(lambda connection, number: None) as (call, requests):
+        with pytest.raises(TryFailed) as failed:
+            call()
+        assert (failed.value.kind, failed.value.billed) == ("connection", True)
+    assert requests == [1], "and is not asked again here"
+
+
+def test_a_connection_used_before_that_is_closed_when_it_is_asked_may_have_been_billed() -> None:
+    with asked_at(lambda connection, number: answer() if number == 1 else None) as (call, requests):
+        assert call().status == 200
+        with pytest.raises(TryFailed) as failed:
+            call()
+        assert (failed.value.kind, failed.value.billed) == ("connection", True)
+    assert requests == [1, 1]
+
+
+def test_an_answer_that_breaks_off_on_a_connection_used_before_may_have_been_billed() -> None:
+    def broken(connection: int, number: int) -> Iterator[bytes] | None:
+        return answer() if number == 1 else cut()
+
+    def cut() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\n"
+        raise OSError
+
+    with asked_at(broken) as (call, requests):
+        assert call().status == 200
+        with pytest.raises(TryFailed) as failed:
+            call()
+        assert (failed.value.kind, failed.value.billed) == ("connection", True)
+    assert requests == [1, 1]
+
+
+def test_what_a_server_says_of_its_patience_is_kept() -> None:
+    with asked_at(lambda connection, number: answer(BODY, "keep-alive: timeout=0, max=100")) as (call, requests):
+        assert [call().status for _ in range(3)] == [200] * 3
+    assert requests == [1, 2, 3]
+
+
+def zeros(packed: bool) -> Iterator[bytes]:
+    """An answer without an end, or a small one that is 256 MB when it is unpacked."""
+    if not packed:
+        yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        while True:
+            yield b"10000\r\n" + bytes(2**16) + b"\r\n"
+    yield from answer(BOMB, "content-encoding: gzip")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_body_is_read_up_to_a_limit_and_is_malformed_then(packed: bool) -> None:
+    with asked_at(lambda connection, number: zeros(packed) if number == 1 else None) as (call, _):
+        tracemalloc.start()
+        try:
+            received = call()
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < 4 * MOST
+    assert received.raw == "(a body of more than 8 MB, which was not kept)"
+    reply = read_reply("responses", received)
+    assert (reply.text, reply.finish, reply.usage) == (None, "other", None), "so its bill is assumed"
+
+
+def test_a_body_of_just_the_limit_is_kept() -> None:
+    with asked_at(lambda connection, number: answer(BODY.ljust(MOST))) as (call, _):
+        assert len(call().raw) == MOST
