@@ -190,8 +190,8 @@ class Climb:
             self.step = max(0.01, self.step / 4)
         else:
             self.before = (self.rate if self.before is None else self.before[0], known)
-            least = 0.9 * self.rate if self._sure else _SLOWEST
-            self._cut_to(max(min(lower, 0.9 * self.rate), least), now)
+            least = self.rate * (0.9 if self._sure else 0.125) if self.rate < inf else 0.0
+            self._cut_to(max(min(lower, 0.9 * self.rate), least, _SLOWEST), now)
         lost = int(12 * (now - at) * self.rate) if self._sure else 0  # to try more costs a pause
         self.hold = min(_HELD, max(3 * _ROUND, lost))
 

@@ -1,0 +1,111 @@
+"""Whole runs against servers with limits: no fallback, and the digest of the run that nothing limited."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dubito.llm.budget import Caps
+from tests.foreign.kit import played
+from tests.foreign.limits import Bucket, Window
+from tests.foreign.server import Answer, Foreign, Habits, by_the_question
+from tests.llm.kit import error_body, outcomes_of, reply_body, rows
+
+SCALE: Final = 30.0  # of the server's time, and of ours
+QUICK: Final = (0.2, 0.6)  # seconds that an answer takes
+GAMES: Final = 24
+A_CALL: Final = 11_000.0  # tokens, about, those that it may put out counted
+
+LIMITED: Final[dict[str, Callable[[], Habits]]] = {
+    "small bursts": lambda: Habits([Bucket(90, 4)], headers="openai", retry_after="ms", latency=QUICK, scale=SCALE),
+    "large bursts": lambda: Habits(
+        [Bucket(90, 40)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE
+    ),
+    "whole seconds": lambda: Habits([Bucket(90, 4)], retry_after="whole", latency=QUICK, scale=SCALE),
+    "nothing told": lambda: Habits([Bucket(90, 4)], latency=QUICK, scale=SCALE),
+    "moments": lambda: Habits([Bucket(60, 5)], headers="anthropic", retry_after="whole", latency=QUICK, scale=SCALE),
+    "tokens": lambda: Habits(tokens=[Bucket(90 * A_CALL, 4 * A_CALL)], headers="openai", latency=QUICK, scale=SCALE),
+    "a fixed minute": lambda: Habits([Window(20, 12.0)], retry_after="whole", latency=QUICK, scale=SCALE),
+}
+
+
+@pytest.fixture(scope="module")
+def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The results digest of the run that nothing limits."""
+    with Foreign(Habits(latency=QUICK, scale=SCALE)) as server:
+        run = played(server, tmp_path_factory.mktemp("free") / "run", 32, games=GAMES)
+    assert run.failure is None
+    return run.results_digest
+
+
+@pytest.mark.parametrize(
+    ("limits", "in_flight"),
+    [("small bursts", 1), ("nothing told", 1), *((limits, many) for limits in LIMITED for many in (32, 128))],
+)
+def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
+    with Foreign(LIMITED[limits]()) as server:
+        run = played(server, tmp_path / "run", in_flight, games=GAMES)
+    assert run.failure is None
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+    assert run.results_digest == unlimited
+    if limits == "nothing told" and in_flight > 1:
+        assert server.count(429) > 0, "it is there"
+
+
+@pytest.mark.parametrize("in_flight", [1, 32])
+@pytest.mark.parametrize("seconds", [1, 3, 8, 20])
+def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
+    habits = Habits(latency=QUICK, overloaded=[(2.0, 2.0 + seconds)], scale=SCALE)
+    with Foreign(habits) as server:
+        run = played(server, tmp_path / "run", in_flight, games=GAMES)
+    assert server.count(529) > 0
+    assert run.failure is None
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+    assert run.results_digest == unlimited
+
+
+def test_a_day_that_is_used_up_stops_the_run_and_another_day_goes_on(tmp_path: Path, unlimited: str) -> None:
+    day = Window(30, 86_400.0)
+    with Foreign(Habits([day], retry_after="whole", latency=QUICK, scale=SCALE)) as server:
+        cut = played(server, tmp_path / "run", 8, games=GAMES)
+        assert "asks to wait" in str(cut.failure)
+        assert "`patience` is 30 min" in str(cut.failure)
+        assert server.count(429) <= 8, "nobody knocks at a closed door"
+        day.limit = 10**6
+        run = played(server, tmp_path / "run", 8, games=GAMES)
+    assert run.failure is None
+    assert run.results_digest == unlimited
+
+
+def test_a_filter_that_declines_one_question_in_a_few_stops_nothing(tmp_path: Path) -> None:
+    def filtered(protocol: object, body: dict[str, object]) -> dict[str, object] | Answer:
+        said = by_the_question("chat", body)
+        if sum(str(body).encode()) % 15 == 0:
+            return Answer(400, error_body("chat", "content_policy_violation", "Your request was rejected."))
+        return said
+
+    with Foreign(Habits(latency=QUICK, scale=SCALE), filtered) as server:
+        run = played(server, tmp_path / "run", 32, games=GAMES)
+    assert run.failure is None
+    assert server.count(400) > 0
+    found = outcomes_of(tmp_path / "run")
+    assert found.keys() <= {"model", "model_after_reask", "fallback:refused"}
+    assert rows(tmp_path / "run", "SELECT DISTINCT kind FROM tries WHERE state = 'failed'") == [("refused",)]
+
+
+def test_reasoning_that_is_counted_apart_stays_below_the_cap(tmp_path: Path) -> None:
+    """As xAI counts: `completion_tokens` without the reasoning, which only the total shows."""
+
+    def thinking(protocol: object, body: dict[str, object]) -> dict[str, object]:
+        usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 4120}
+        details = {"completion_tokens_details": {"reasoning_tokens": 4000}}
+        return reply_body("chat", by_the_question("chat", body)["choices"][0]["message"]["content"]) | {
+            "usage": usage | details
+        }
+
+    with Foreign(Habits(latency=QUICK, scale=SCALE), thinking) as server:
+        run = played(server, tmp_path / "run", 8, games=GAMES, caps=Caps(tokens=150_000))
+    assert "budget is used up" in str(run.failure)
+    assert server.count(200) * 4120 <= 150_000
+    assert run.tally.games > 0
