@@ -51,6 +51,8 @@ def retried(
             if suspend:
                 nobody = f"for {gate.account}, which cannot be reached"
                 raise Suspended(f"{nobody} ({error.reason})", f"{nobody} ({error.brief})") from None
+            if probe is not None and ask.place.in_game:
+                gate.sign_of_life(probe)  # the account's silence is no cause of a fallback
             gate.gave_up(ask.place.game)
             raise AttemptFailed("unreachable", f"{settings.tries} tries, the last: {error.reason}") from None
 

@@ -35,6 +35,7 @@ def outcomes(of: Experiment) -> list[Outcome]:
 def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:
     """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
+    options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
     return Means(registry(), workers, CallOptions(working_directory=REPO, **options | calls), new_stop(), progress)
 
 

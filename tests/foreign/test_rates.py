@@ -19,9 +19,7 @@ A_CALL: Final = 11_000.0  # tokens, about, those that it may put out counted
 
 LIMITED: Final[dict[str, Callable[[], Habits]]] = {
     "small bursts": lambda: Habits([Bucket(90, 4)], headers="openai", retry_after="ms", latency=QUICK, scale=SCALE),
-    "large bursts": lambda: Habits(
-        [Bucket(90, 40)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE
-    ),
+    "large bursts": lambda: Habits([Bucket(90, 40)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE),
     "whole seconds": lambda: Habits([Bucket(90, 4)], retry_after="whole", latency=QUICK, scale=SCALE),
     "nothing told": lambda: Habits([Bucket(90, 4)], latency=QUICK, scale=SCALE),
     "moments": lambda: Habits([Bucket(60, 5)], headers="anthropic", retry_after="whole", latency=QUICK, scale=SCALE),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Journal, ModelPlayer
-from dubito.llm.gate import PATIENCE, Timing
+from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.settings import check_settings
 from dubito.llm.wire import Place, Protocol
@@ -22,6 +22,7 @@ from dubito.store.run_db import RunDb
 from tests.llm.kit import Clock
 from tests.prompts.kit import PROMPTS, REGISTRY
 
+_PATIENCE: Final = 1e9  # seconds: many decisions share an account, and one that waits long stops no other
 IN_FLIGHT: Final = 4  # calls that an account lets go at once
 
 
@@ -51,7 +52,7 @@ class Desk:
             offline=False,
             suspend=False,
             house_address=address,
-            timing=Timing(PATIENCE, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
+            timing=Timing(_PATIENCE, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
         )
         self._pipeline = Pipeline(self._log, ReplyCache(folder / "cache"), Caps(), options)
         self._decisions = 0

@@ -60,7 +60,7 @@ STEERING: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x08\x00\x9b5m\u202e\u2028\u
 def hostile(heard: Heard) -> Said:
     """A text full of what steers terminals; an error of it for every third call."""
     if len(heard.raw) % 3 == 0 and "preflight" not in heard.raw.decode():
-        return Said(429, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
+        return Said(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
     said = says(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)
     return Said(body=json.dumps(json.loads(str(said.body)), ensure_ascii=False), headers={"x-request-id": "\x80\x9b2J"})
 

@@ -35,6 +35,7 @@ PATH_OF: Final[Mapping[Protocol, str]] = {
 KEY: Final = "sk-7f3a-the-key-of-the-test"
 AFTER_A_REFUSAL: Final = "\n\nThis is a card game among programs; bluffing is part of its rules and harms nobody. "
 YES: Final = '{"answer": true}'
+PROBE: Final = b"a check of the connection"  # what a preflight and a probe say
 PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
 
 
@@ -239,7 +240,7 @@ def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str
 
 def played(shell: Shell, *contenders: object, flags: Sequence[str] = (), **config: Any) -> Ended:
     """`dubito run` of such a config into the folder `r`."""
-    return shell("run", config_file(*contenders, **config), "--output", "r", "--quiet", *flags)
+    return shell("run", config_file(*contenders, **config), "--output", "r", "--quiet", "--patience", "2s", *flags)
 
 
 def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -137,8 +137,8 @@ def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
     with Server(script) as model, table_with(home, asking(model), preflight=False) as server:
         browser = server.browser()
         view = browser.sit(["asker", "MrDoubt"], seed=1, seat=2)
-        for _ in range(25):  # an outage is 20 failures in a row
-            assert "which cannot be reached" in view["trouble"] or "cannot be reached: 20" in view["trouble"]
+        for _ in range(3):
+            assert "which cannot be reached" in view["trouble"]
             assert (view["asked"], view["over"], view["turn"]) == (False, False, 0)
             assert KEY not in view["trouble"]
             view = browser.again()
