@@ -1,0 +1,75 @@
+"""How much of a server's rate limit is used, and how many calls are refused for it: whole runs over HTTP.
+
+`python -m benchmarks.rates [SCALE]`: a foreign server in whose world time runs SCALE (6) times as fast, and ours with
+it; each kind of limit at 32 and 128 games in flight. A rate is that of the second half of a run, when what a server
+lets through at once at the start is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
+no fallback, one results digest.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.foreign.kit import played
+from tests.foreign.limits import MINUTE, Bucket, Window
+from tests.foreign.server import Foreign, Habits
+
+GAMES = 300
+A_CALL = 10_800.0  # tokens, about, with those that it may put out
+CASES: dict[str, tuple[float, Callable[[float], Habits]]] = {  # requests a minute, and the server
+    "500 RPM, bursts of 8, headers": (
+        500,
+        lambda scale: Habits([Bucket(500, 8)], headers="openai", retry_after="ms", scale=scale),
+    ),
+    "500 RPM, bursts of 500, headers": (
+        500,
+        lambda scale: Habits([Bucket(500, 500)], headers="openai", retry_after="exact", scale=scale),
+    ),
+    "500 RPM, bursts of 8, whole seconds": (
+        500,
+        lambda scale: Habits([Bucket(500, 8)], retry_after="whole", scale=scale),
+    ),
+    "500 RPM, bursts of 8, nothing told": (500, lambda scale: Habits([Bucket(500, 8)], scale=scale)),
+    "50 RPM, Anthropic's headers": (
+        50,
+        lambda scale: Habits([Bucket(50, 5)], headers="anthropic", retry_after="whole", scale=scale),
+    ),
+    "5.4 M tokens a minute, headers": (
+        500,
+        lambda scale: Habits(tokens=[Bucket(500 * A_CALL, 8 * A_CALL)], headers="openai", scale=scale),
+    ),
+    "500 in each minute": (500, lambda scale: Habits([Window(500)], retry_after="whole", scale=scale)),
+}
+
+
+def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
+    """Play a run; how it went, in words."""
+    rate, habits = CASES[name]
+    with Foreign(habits(scale)) as server:
+        run = played(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 5)
+    taken = sorted(heard.at for heard in server.heard if heard.status == 200)
+    end = max(heard.at for heard in server.heard)
+    late = sum(at > end / 2 for at in taken)
+    used = late / (end / 2) * MINUTE / rate
+    (log,) = run.models.values()
+    fallbacks = sum(count for outcome, count in log.outcomes.items() if outcome.startswith("fallback"))
+    return (
+        f"{name}; {in_flight} in flight: {used:.0%} of the rate, {server.count(429) / len(server.heard):.1%} refused, "
+        f"{len(taken)} calls, {fallbacks} fallbacks, digest {run.results_digest[:12]}"
+    )
+
+
+def main() -> None:
+    """Print a line for each kind of limit and number in flight."""
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 6.0
+    with TemporaryDirectory() as folder:
+        for name in CASES:
+            for in_flight in (32, 128):
+                print(
+                    measure(name, scale, in_flight, Path(folder) / f"{len(name)}-{name[:12]}-{in_flight}"), flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()
