@@ -9,6 +9,7 @@ from dubito.house.asked import Asked
 from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS, Parameters, TransportFault
 
+PROBE: Final = "probe"  # the draw of a call that asks whether anybody answers
 PARAMETERS: Final = ("retry_after", "interval", "size")
 
 
@@ -63,7 +64,9 @@ class Faults:
         return cls(**numbers)
 
     def of_try(self, asked: Asked) -> tuple[str, TransportFault] | None:
-        """What befalls this try, with its name."""
+        """What befalls this try, with its name. A probe is spared: a fault strikes calls, never a whole account."""
+        if asked.draw == PROBE:
+            return None
         chance = asked.chance("fault", by_try=True)
         name = _struck(self._of_tries, chance.random())
         return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))

@@ -41,7 +41,7 @@ class Decided:
 class Desk:
     """A run's pipeline over the real SDKs, without games; its time passes by sleeping only."""
 
-    def __init__(self, folder: Path, address: Callable[[Protocol, str], str]) -> None:
+    def __init__(self, folder: Path, address: Callable[[Protocol, str], str], patience: float = _PATIENCE) -> None:
         """`address` says where `base_url: house` is, for an SDK of that protocol."""
         folder.mkdir(exist_ok=True)
         self.clock = Clock()
@@ -52,7 +52,7 @@ class Desk:
             offline=False,
             suspend=False,
             house_address=address,
-            timing=Timing(_PATIENCE, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
+            timing=Timing(patience, self.clock.sleep, lambda why: nullcontext(), self.clock, lambda: False),
         )
         self._pipeline = Pipeline(self._log, ReplyCache(folder / "cache"), Caps(), options)
         self._decisions = 0
@@ -103,6 +103,7 @@ class Desk:
         requests = read("SELECT request FROM attempts WHERE decision = ? ORDER BY attempt", (decision,))
         body = json.loads(self._log.text(requests[-1][0]))["body"]
         last = body.get("input", body.get("messages"))[-1]["content"] if len(requests) > 1 else None
+        last = last[-1]["text"] if isinstance(last, list) else last
         errors = tuple(error for _, error, _ in tries if error is not None)
         assumed = tuple(bool(each) for _, _, each in tries)
         return Decided(answer, outcome, tuple(kind for kind, _, _ in tries), errors, assumed, last)

@@ -16,7 +16,7 @@ from dubito.llm.wire import Protocol
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Decided
 from tests.hostile.test_scripted import Scene, first
-from tests.llm.kit import PROTOCOLS, Said, reply_body, says
+from tests.llm.kit import PROBE, PROTOCOLS, Said, reply_body, says
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +96,11 @@ def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Prot
     scene = Scene(tmp_path)
     with scene.server, scene.desk:
         error = Said(body=json.dumps(openai("server_error", "no")))
-        made = scene(protocol, lambda _: error, tries=2)
+        made = scene(protocol, lambda heard: says(protocol) if PROBE in heard.raw else error, tries=2)
         assert (made.outcome, made.tries) == ("fallback:unreachable", ("server", "server"))
         assert scene(protocol, first(error)).outcome == "model"
     with closing(ReplyCache(tmp_path / "cache")) as cache:
-        assert len(cache) == 1
+        assert len(cache) == 1, "that of the decision; a probe needs no keeping"
 
 
 @pytest.mark.parametrize(
