@@ -72,7 +72,9 @@ class Provider:
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
-        missing = "" if whole(response) else "\ufffd"  # as for other bytes that are no text
+        missing = (
+            "" if whole(response) or response.content == _TOO_LARGE else "\ufffd"
+        )  # as for other bytes that are no text
         raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
         return Received(response.status_code, raw, self._kept(response.headers))
 

@@ -117,13 +117,10 @@ class ModelLog:
     def try_opens(
         self, key: Key, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
     ) -> None:
-        """A try of the request of this digest is about to be sent; `worst` is assumed until its cost is known.
-
-        Without a price there is no cost in dollars, now or later.
-        """
+        """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever."""
         with self._db.writing() as connection:
-            picodollars = worst.usd if priced else None
-            row = (*key, player, account, request, draw, "open", worst.tokens, picodollars, True, 0)
+            usd = worst.usd if priced else None
+            row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0)
             connection.execute(
                 "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
                 "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

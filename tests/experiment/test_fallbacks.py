@@ -74,13 +74,6 @@ def test_chunks_add_up_in_any_grouping(deals: list[list[Game]]) -> None:
     assert Tally.from_json(whole).to_json() == whole
 
 
-def test_sums_of_an_older_version_have_no_fallbacks(deals: list[list[Game]]) -> None:
-    old = Tally.from_json('{"seats":[],"clusters":[],"contended":[[0,[2,2,1,0,1,0,4,1,0,1,0]]],"pairs":[]}')
-    (row,) = contender_ranking(old, [Contender("a")])
-    assert (row.bounds.touched, row.bounds.score, row.bounds.hard_wins) == (0, (0.5, 0.5), (0.5, 0.5))
-    assert (old + summed(deals)).tables["touched"] == summed(deals).tables["touched"]
-
-
 def test_who_played_no_game_has_no_bounds() -> None:
     (row,) = ranking(Tally(), ["a"])
     assert (row.bounds.touched, row.bounds.score) == (0, (0.0, 1.0))

@@ -10,7 +10,21 @@ from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price
 from dubito.llm.wire import Protocol
 from tests.cli.kit import Shell
-from tests.llm.kit import PROTOCOLS, Heard, Said, Server, Unhurried, asker, played, ran, reply_body, rows, says, small
+from tests.llm.kit import (
+    PROBE,
+    PROTOCOLS,
+    Heard,
+    Said,
+    Server,
+    Unhurried,
+    asker,
+    played,
+    ran,
+    reply_body,
+    rows,
+    says,
+    small,
+)
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
 EACH = 100 * PRICE.input + 20 * PRICE.output  # picodollars of one of the server's replies
@@ -73,12 +87,13 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Protocol) -> Non
 
 def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
-    with Server(lambda heard: Said(body=body)) as server:
+    with Server(lambda heard: says("responses") if PROBE in heard.raw else Said(body=body)) as server:
         ended = played(shell, asker(server, tries=1), games=1, flags=["--no-preflight"])
     assert ended.code == 0
     assert "fallback:unreachable" in ended.out
     status = shell("status", "r").out
-    assert f"failed calls, server: {len(server.heard)}" in status
+    failed = sum(PROBE not in heard.raw for heard in server.heard)
+    assert f"failed calls, server: {failed}" in status
     assert "fallback:malformed" not in status
 
 

@@ -1,0 +1,204 @@
+"""How long an account may be silent, what ends its silence, and what its pace is called."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from dubito.llm.failures import AccountFault, Interrupted, Kind
+from dubito.llm.gate import Gate, Timing
+from dubito.llm.wire import Ask, Reply
+from tests.llm.kit import Clock, Script, ask, reply
+from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times
+
+KINDS: list[Kind] = ["rate_limit", "server", "connection", "deadline"]
+
+
+def failing(gate: Gate, clock: Clock, kind: Kind, seconds: float, every: float = 60.0) -> None:
+    """So long each try of an account fails; one is made now and then."""
+    call, end = gated(gate, *times(kind, 1000)), clock.now + seconds
+    while clock.now < end:
+        fail(1, call)
+        clock.now += every
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_account_that_is_silent_for_longer_than_patience_stops_all(kind: Kind) -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=1800)
+    failing(gate, clock, kind, 1790)
+    clock.now += 60
+    for _ in range(2):
+        with pytest.raises(AccountFault, match=r"cannot be reached: no answer for 3\d min \(the last: a .* failure\)"):
+            gated(gate, kind)()
+    script = Script()
+    with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`"):
+        through(gate, script)(ask(), 1)
+    assert script.numbers == [], "nothing more is sent"
+
+
+@pytest.mark.parametrize("end", [None, "refused", "too_long"])
+def test_any_answer_ends_the_silence(end: Kind | None) -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    for _ in range(3):
+        failing(gate, clock, "server", 90, every=10)
+        if end is None:
+            assert gated(gate)().text
+        else:
+            fail(1, gated(gate, end))
+    failing(gate, clock, "connection", 90, every=10)
+    assert gated(gate)().text
+
+
+def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    assert gated(gate)().text
+    clock.now += 10_000
+    fail(1, gated(gate, "server"))
+    assert gated(gate)().text
+
+
+@pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
+def test_a_server_that_asks_for_more_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
+    gate = new_gate(patience=100)
+    call = gated(gate, limited(seconds))
+    if stops:
+        with pytest.raises(AccountFault, match=r"asks to wait .*`patience` is 100 s"):
+            call()
+    else:
+        fail(1, call)
+
+
+def test_twenty_failures_in_a_row_are_no_outage() -> None:
+    call = gated(new_gate(), *times("server", 200))
+    fail(200, call)
+    assert call().text
+
+
+def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    call = gated(gate, "server", None, *times("server", 2))
+    fail(1, call)
+    gate.gave_up(2)
+    assert gate.put_back == set(), "silence is no outage yet"
+    call()
+    gate.gave_up(1)
+    fail(1, call)
+    gate.gave_up(3)
+    gate.gave_up(4)
+    clock.now += 200
+    with pytest.raises(AccountFault):
+        call()
+    assert gate.put_back == {3, 4}
+
+
+def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
+    """One try is under way when the outage is found; its answer does not end it."""
+    clock = Clock()
+    gate = new_gate(2, clock, patience=100)
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def slow(ask: Ask, number: int) -> Reply:
+        under_way.set()
+        assert go_on.wait(20)
+        return reply()
+
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(through(gate, slow), ask(), 1)
+        assert under_way.wait(20)
+        fail(1, gated(gate, "server"))
+        gate.gave_up(5)
+        clock.now += 200
+        with pytest.raises(AccountFault):
+            gated(gate, "server")()
+        go_on.set()
+        assert late.result(20).text
+    assert gate.put_back == {5}
+    with pytest.raises(AccountFault):
+        gated(gate)()
+
+
+def test_an_outage_that_may_be_over_is_tried_again() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    failing(gate, clock, "server", 90, every=50)
+    with pytest.raises(AccountFault):
+        gated(gate, "server")()
+    gate.try_again()
+    fail(1, gated(gate, "server"))
+    assert gated(gate)().text
+
+
+def test_a_sign_of_life_is_anybody_s_answer() -> None:
+    gate = new_gate(4)
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def slow(ask: Ask, number: int) -> Reply:
+        under_way.set()
+        assert go_on.wait(20)
+        return reply()
+
+    with ThreadPoolExecutor(3) as pool:
+        early = pool.submit(through(gate, slow), ask(1), 1)
+        assert under_way.wait(20)
+        waits = pool.submit(gate.sign_of_life, lambda: pytest.fail("somebody else asks"))
+        under_way.clear()
+        later = pool.submit(through(gate, slow), ask(2), 1)
+        assert under_way.wait(20)
+        assert not waits.done()
+        go_on.set()
+        assert early.result(20).text
+        assert later.result(20).text
+        waits.result(20)
+
+
+def test_where_nobody_asks_a_probe_does_until_it_is_answered() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock)
+    probes = gated(gate, "server", "connection", "rate_limit", None)
+    gate.sign_of_life(probes)
+    assert len(clock.slept) >= 4
+    assert f"for {ACCOUNT} (no answer)" in clock.whys
+
+
+def test_patience_ends_probing_too() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock, patience=100)
+    fail(1, gated(gate, "server"))
+    with pytest.raises(AccountFault, match="cannot be reached"):
+        gate.sign_of_life(gated(gate, *times("server", 1000)))
+
+
+def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
+    clock, stop = Clock(), threading.Event()
+
+    def sleep(seconds: float, why: str) -> None:
+        stop.set()
+        clock.sleep(seconds, why)
+
+    gate = Gate(ACCOUNT, 1, Timing(1800, sleep, lambda why: nullcontext(), clock, stop.is_set))
+    fail(1, gated(gate, limited(60)))
+    with pytest.raises(Interrupted):
+        gated(gate)()
+    assert clock.now < 60, "at once, not when the wait were over"
+
+
+def test_the_pace_is_said_while_it_holds_calls_back() -> None:
+    clock = Clock()
+    gate = new_gate(4, clock)
+    told = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}
+    answer = replace(reply(), received=replace(reply().received, headers=told))
+    call = gated(gate, answer, answer, answer)
+    call()
+    assert gate.paced is None, "nothing had to wait"
+    for _ in range(2):
+        call()
+    assert gate.paced == "paced at 480 requests/min by the server"
+    assert f"for {ACCOUNT} (rate limit)" in clock.whys
+    clock.now += 61
+    assert gate.paced is None
