@@ -163,7 +163,7 @@ class Gate:
             rate = self._pace.per_minute()
             if rate is None or self._timing.clock() - self._held > _SHOWN:
                 return None
-            by = "by the server" if self._pace.allowances else "as the server takes them"
+            by = "by the server" if self._pace.told else "as the server takes them"
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _take_turn(self, ask: Ask) -> None:

@@ -312,9 +312,9 @@ class Pace:
         self.under_way -= 1
 
     @property
-    def slowed(self) -> bool:
-        """Whether a server's limits are known, told or found out."""
-        return bool(self.allowances) or self.climb.rate < inf
+    def told(self) -> bool:
+        """Whether it is what the server tells that holds calls back most, not what was found out."""
+        return min((a.rate / a.cost for a in self.allowances.values()), default=inf) <= self.climb.rate
 
     def _reopen(self, now: float) -> None:
         """The time of a rate limit is over, and all the refusals that belong to it are known."""
