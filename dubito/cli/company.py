@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from dubito.cli.output import note
 from dubito.cli.run import call_options, note_unused_addresses
@@ -14,6 +16,8 @@ from dubito.registry import find_bots
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
+
+_AT_A_TABLE: Final = 60.0  # seconds of patience at the most: a person waits
 
 
 @contextmanager
@@ -34,6 +38,7 @@ def opponents(
     flags = {} if base_url is None else {"base_url": base_url}
     said = check({} if config is None else read_config(config), str(config or "the command"), flags)
     registry, calls = find_bots(here), call_options(said, here)
+    calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE))
     together = checked_models(company(said, registry, names), registry, calls)
     if not model_specs(together, registry):
         yield Opponents(together, registry)
