@@ -113,11 +113,12 @@ def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize("together", [False, True])
 def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, together: bool) -> None:
     """Together: the one goes on to be asked in the game in which a fallback has played for the other."""
-    answered = [0]
+    answered, down = [0], [True]
 
     def answer(heard: Heard) -> Said:
         answered[0] += heard.protocol == "messages"
-        return Said(500, "{}") if heard.protocol == "messages" and 8 < answered[0] <= 28 else says(heard.protocol)
+        fails = down[0] and heard.protocol == "messages" and answered[0] > 8
+        return Said(500, "{}") if fails else says(heard.protocol)
 
     with Server(answer) as server:
         of = config(server.address, together, provider_errors="fallback")
@@ -125,6 +126,7 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
         assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "nothing of the games put back is decided"
+        down[0] = False
         run = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
     assert (run.failure, run.tally.games) == (None, 8)
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
