@@ -69,7 +69,13 @@ class Heard:
     def re_asked(self) -> bool:
         """Whether the model is asked again: in the same conversation or, after a refusal, in a new one."""
         spoken = any(message["role"] == "assistant" for message in self.conversation)
-        return spoken or AFTER_A_REFUSAL in self.conversation[-1]["content"]
+        return spoken or AFTER_A_REFUSAL in self.last
+
+    @property
+    def last(self) -> str:
+        """The last message's text, its blocks as one."""
+        content = self.conversation[-1]["content"]
+        return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 @dataclass(frozen=True, slots=True)
