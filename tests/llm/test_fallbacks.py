@@ -207,7 +207,7 @@ def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None
 
     with Server(answer) as server:
         run = run_at(server, "responses", tmp_path / "run", games=30, tries=3, patience=60)
-    assert "cannot be reached: no answer for 6" in str(run.failure)
+    assert "cannot be reached: no answer for " in str(run.failure)
     assert 0 < run.tally.games < 30
     kept = "SELECT DISTINCT outcome FROM decisions WHERE game < ?"
     assert rows(run.folder, kept, (run.tally.games,)) == [("model",)]
