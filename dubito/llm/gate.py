@@ -25,6 +25,7 @@ Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, 
 PATIENCE: Final = 30 * 60.0  # seconds: the default
 _SILENT: Final = ("rate_limit", "server", "connection", "deadline")  # kinds of failure that are no answer
 _LOOK: Final = 1.0  # seconds after which who waits looks whether to stop
+_INSTANT: Final = 1e-9  # seconds: a wait too short to move a clock would be waited for without end
 _PROBES: Final = 5.0  # seconds between probes at the most, where a server says nothing of how long its limit lasts
 _TRUSTED: Final = 3  # rate limits in a row for which a server is believed how long they last
 _BYTES: Final = 4  # of a request, about, to a token
@@ -179,7 +180,7 @@ class Gate:
                         self._refuse()
                         now = self._timing.clock()
                         seconds = self._pace.wait(now, _costs(ask))
-                        if seconds <= 0:
+                        if seconds < _INSTANT:
                             self._local.sent = self._pace.sent(now)
                             return
                         self._held = now
