@@ -121,9 +121,6 @@ def test_the_calls_under_way_are_never_more_than_the_games_in_flight(storms: tup
     assert few.most <= 8 < many.most <= 256
 
 
-@pytest.mark.skip(
-    reason="does not end since the new gate, at a clock that runs by sleeping: to be found out (issue 13)"
-)
 def test_the_gate_holds_where_more_want_through(tmp_path: Path) -> None:
     """Many threads, and an account that lets four calls go at once."""
     faults = Faults(storm=0.4, size=10_000)
