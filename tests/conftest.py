@@ -45,6 +45,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--at-length", action="store_true", help="every kill point, where the gate takes a few")
+
+
+@pytest.fixture
+def at_length(request: pytest.FixtureRequest) -> bool:
+    """Whether there is time for all of what the gate takes a few of."""
+    return bool(request.config.getoption("--at-length"))
+
+
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, no proxy and no SDK setting of whoever runs the tests."""

@@ -7,6 +7,7 @@ from dubito.llm.failures import TryFailed
 
 _FIRST: Final = 0.5  # seconds: the ceiling doubles from here ...
 _MOST: Final = 30.0  # ... to here
+_DOUBLINGS: Final = 6  # that reach it: more would only grow a number without end
 _JITTER: Final = random.Random()  # how long a wait is changes no result: it needs no stream of its own
 
 
@@ -17,5 +18,5 @@ def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> flo
     """
     if error.retry_after is not None:
         return min(error.retry_after, cap)
-    most: float = min(_MOST, _FIRST * 2 ** (number - 1))
+    most: float = min(_MOST, _FIRST * 2 ** min(number - 1, _DOUBLINGS))
     return most * _JITTER.uniform(1 - spread, 1)

@@ -129,5 +129,5 @@ class Budget:
         said = {name: dollars if name == "usd" else "{:,}".format for name in ("usd", "tokens", "calls")}[cap]
         of, spent, may = (said(getattr(spend, cap)) for spend in (self._caps, self.spent, more))
         words = "" if cap == "usd" else f" {cap}"
-        small = ": it was too small for a single game" if self._forecast.none_ended else ""
+        small = ": it was too small for a single game" if self._forecast.none_ended and not self._forecast.idle else ""
         return f"the budget is used up: {spent} of {of}{words} spent, and {what} {may}; raise `budget.{cap}`{small}"

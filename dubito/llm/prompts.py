@@ -41,6 +41,7 @@ OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 DESCRIPTION: Final = "prompt.yaml"
 _TEMPLATES: Final = ("system.jinja", "user.jinja")
 _HISTORY: Final = "history.jinja"
+_LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
 _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}, and what these include"
 
 
@@ -105,6 +106,17 @@ class Prompt:
             self.render(example_position(node))
 
     @property
+    def is_current(self) -> bool:
+        """Whether its folder would load to the same prompt today."""
+        files = _Files(self.folder, None)
+        try:
+            return files.has(_HISTORY) == (_HISTORY in self.sources) and all(
+                files.source(name) == text for name, text in self.sources.items()
+            )
+        except UsageError:
+            return False
+
+    @property
     def title(self) -> str:
         """What the prompt is, in a few words."""
         return self.description.title
@@ -150,16 +162,24 @@ def load_prompt(name: str, working_directory: Path) -> Prompt:
         folder = working_directory / name
         if not folder.is_dir():
             raise UsageError(f"there is no folder {one_line(str(folder))}: give the path of a prompt's folder")
-        return Prompt(folder.resolve())
+        return _loaded(folder.resolve())
     folders = [root / name for root in _roots(working_directory) if name and (root / name).is_dir()]
     if not folders:
         known = prompt_names(working_directory)
         raise UsageError(f"no prompt is named {one_line(name)!r}: {suggestion(name, known)}")
-    prompts = [Prompt(folder) for folder in folders]
+    prompts = [_loaded(folder) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
         raise UsageError(f"prompt {name} stands in {both}, and they differ: rename one, or give its path")
     return prompts[0]
+
+
+def _loaded(folder: Path) -> Prompt:
+    """The folder's prompt; anew only if its files have changed, since to try a prompt takes longer than to read it."""
+    prompt = _LOADED.get(folder)
+    if prompt is None or not prompt.is_current:
+        _LOADED[folder] = prompt = Prompt(folder)
+    return prompt
 
 
 def prompt_names(working_directory: Path) -> list[str]:

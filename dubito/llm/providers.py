@@ -125,7 +125,8 @@ class Provider:
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         sdk, messages = self._errors, self._account.api == "messages"
         if is_loopback(self._address):  # the SDKs' own clients would put the environment's proxy between
-            client = httpx2.Client(limits=limits, trust_env=False)
+            secure = not self._address.startswith("http:")  # to read the world's certificates takes a while
+            client = httpx2.Client(limits=limits, trust_env=False, verify=secure)
         else:
             default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
             client = default(limits=limits, follow_redirects=False)

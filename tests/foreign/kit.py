@@ -6,6 +6,7 @@ from typing import Any
 
 from dubito.experiment.models import Watch
 from dubito.experiment.runner import Run
+from dubito.llm.gate import PATIENCE
 from dubito.llm.wire import Protocol
 from tests.foreign.server import Foreign
 from tests.llm.kit import asker, ran, small
@@ -29,4 +30,4 @@ def played(
 ) -> Run:
     """A run of short games against that server, in its time."""
     of = small(asker(server, protocol, prompt="plain"), games=games, turns=calls.pop("turns", 4))
-    return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **calls)
+    return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)

@@ -23,7 +23,6 @@ from dubito.house.server import House
 from tests.cli.kit import REPO
 from tests.llm.kit import contender, rows
 
-KILLS = 25
 IN_FLIGHT = 8
 
 
@@ -98,14 +97,15 @@ def ended(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_run_with_models_killed_at_25_points_ends_as_if_undisturbed(tmp_path: Path) -> None:
+def test_a_run_with_models_killed_at_many_points_ends_as_if_undisturbed(tmp_path: Path, at_length: bool) -> None:
+    many = 25 if at_length else 5
     chance = random.Random(7)
     with storm(tmp_path) as watched:
         words = (str(config(watched.house, tmp_path / "c.yaml")), "--quiet")
         digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
         events = len(watched.house.calls)
         watched.next(events)
-        kills = sorted(chance.sample(range(1, events - 20), KILLS))
+        kills = sorted(chance.sample(range(1, events - 20), many))
         seen, killed = 0, 0
         for kill in kills:
             with start(tmp_path, *words, "--output", "cut", "--cache", "c2") as process:
@@ -114,11 +114,11 @@ def test_a_run_with_models_killed_at_25_points_ends_as_if_undisturbed(tmp_path: 
                 killed += process.wait() == -signal.SIGKILL
         assert ended(start(tmp_path, *words, "--output", "cut", "--cache", "c2")) == digest
         calls = watched.house.calls[events:]
-    assert killed == KILLS
+    assert killed == many
     assert (tmp_path / "cut" / "all_games.yaml").read_bytes() == (tmp_path / "whole" / "all_games.yaml").read_bytes()
     bought = Counter((call.request, call.draw) for call in calls if call.status == 200 and call.output_tokens)
     twice = sum(count - 1 for count in bought.values())
-    assert twice <= KILLS * IN_FLIGHT, "only what was in flight at a kill"
+    assert twice <= many * IN_FLIGHT, "only what was in flight at a kill"
     ((received,),) = rows(tmp_path / "cut", "SELECT count(*) FROM tries WHERE state = 'received'")
     assert received <= sum(bought.values()) + sum(call.status == 200 and not call.output_tokens for call in calls)
 

@@ -52,7 +52,6 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run,
     assert longer.results_digest == whole[0].results_digest
 
 
-@pytest.mark.xfail(strict=False, reason="on a loaded machine its digest differed twice: to be found out (issue 13)")
 def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
     folder, cap, spent = tmp_path / "run", whole[2] // 2, set[int]()
     for _ in range(3):
@@ -61,7 +60,7 @@ def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], t
         spent.add(calls(folder))
     assert len(spent) == 1, "the first go had used it up"
     assert 0.6 * cap < spent.pop() <= cap
-    run = go(models(), folder, caps=Caps(calls=whole[2]))
+    run = go(models(), folder, caps=Caps(calls=2 * whole[2]))  # no game starts on what may not be enough
     assert run.results_digest == whole[0].results_digest
     assert calls(folder) == whole[2]
 
