@@ -1,8 +1,8 @@
 """How much of a server's rate limit is used, and how many calls are refused for it: whole runs over HTTP.
 
 `python -m benchmarks.rates [SCALE]`: a foreign server in whose world time runs SCALE (6) times as fast, and ours with
-it; each kind of limit at 32 and 128 games in flight. A rate is that of the second half of a run, when what a server
-lets through at once at the start is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
+it; each kind of limit at 32 and 128 games in flight, with the preflight that users have. A rate is that of the second
+half of a run, when what a server lets through at once at the start is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
 no fallback, one results digest.
 """
 
@@ -15,7 +15,7 @@ from tests.foreign.kit import played
 from tests.foreign.limits import MINUTE, Bucket, Window
 from tests.foreign.server import Foreign, Habits
 
-GAMES = 300
+GAMES = 600
 A_CALL = 10_800.0  # tokens, about, with those that it may put out
 CASES: dict[str, tuple[float, Callable[[float], Habits]]] = {  # requests a minute, and the server
     "500 RPM, bursts of 8, headers": (
@@ -47,7 +47,7 @@ def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
     """Play a run; how it went, in words."""
     rate, habits = CASES[name]
     with Foreign(habits(scale)) as server:
-        run = played(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 5)
+        run = played(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
     taken = sorted(heard.at for heard in server.heard if heard.status == 200)
     end = max(heard.at for heard in server.heard)
     late = sum(at > end / 2 for at in taken)

@@ -65,9 +65,15 @@ class Pipeline:
         if options.offline:
             live: Attempt = self._refused_offline
         else:
-            logged = self._logged(self._provider(account, name), account, settings, tariff)
+            provider = self._provider(account, name)
+            logged = self._logged(provider, account, settings, tariff)
             sent = gate.behind(logged, settings.retry_after_cap)
-            tried = gate.around(self.budget.around(sent, tariff))
+            paced = gate.around(self.budget.around(sent, tariff))
+
+            def tried(ask: Ask, number: int) -> Reply:
+                provider.prepare()  # before the pace is reckoned: the first calls are to go out when it says
+                return paced(ask, number)
+
             live = retried(
                 tried,
                 settings,

@@ -46,6 +46,7 @@ class Provider:
         """`address` is the account's base URL, with the house's port where it is the house."""
         self._account, self._address, self._key = account, address, key
         self._connections = connections
+        self._preparing = threading.Lock()
         written = _as_written(key)
         self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
         self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
@@ -77,6 +78,11 @@ class Provider:
         )  # as for other bytes that are no text
         raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
         return Received(response.status_code, raw, self._kept(response.headers))
+
+    def prepare(self) -> None:
+        """Load the SDK and make its client, which takes a second the first time."""
+        with self._preparing:
+            _ = self._client
 
     def _kept(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The headers that may be kept, without the key."""
