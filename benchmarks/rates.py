@@ -2,8 +2,8 @@
 
 `python -m benchmarks.rates [SCALE]`: a foreign server in whose world time runs SCALE (6) times as fast, and ours with
 it; each kind of limit at 32 and 128 games in flight, with the preflight that users have. A rate is that of the second
-half of a run, when what a server lets through at once at the start is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
-no fallback, one results digest.
+half of a run, when what a server lets through at once at the start is used up. Targets: at least 90 % of the limit,
+at most 5 % of the calls refused, no fallback, one results digest.
 """
 
 import sys

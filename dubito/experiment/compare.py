@@ -3,13 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import add_touched_contender
-from dubito.experiment.stored import Identity, Named, StoredRun
+from dubito.experiment.outcome import unpack
+from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
 from dubito.experiment.tally import Tally, add_contended
+from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.store.folder import DATABASE, MANIFEST
+
+_AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,10 @@ class Comparison:
 
 
 def check_comparable(runs: Sequence[StoredRun]) -> None:
-    """Refuse what cannot be paired: the same run twice, no deal kept, other cards. Raises UsageError."""
+    """Refuse what cannot be paired: no contenders, the same run twice, no deal kept, other cards. Raises UsageError."""
+    for run in runs:
+        if not run.contenders:
+            raise UsageError(f"{run} has no contenders: players are compared that a config lists as `contenders`")
     folders = [run.folder.resolve() for run in runs]
     first = runs[0]
     for place, run in enumerate(runs):
@@ -79,7 +87,7 @@ def _other_bots(first: StoredRun, run: StoredRun) -> str:
     return ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other)
 
 
-def _other_bot(one: Named, other: Named, first: StoredRun, run: StoredRun) -> str:
+def _other_bot(one: StoredPlayer, other: StoredPlayer, first: StoredRun, run: StoredRun) -> str:
     ours, theirs = one.model_dump(), other.model_dump()
     if one.name != other.name:
         return f"{_brief(one.name)} in {first} is {_brief(other.name)} in {run}"
@@ -97,7 +105,7 @@ def _common(runs: Sequence[StoredRun]) -> int:
 
 def compared(runs: Sequence[StoredRun]) -> Comparison:
     """The contenders of these runs on their common deals; raises UsageError where a game cannot be read."""
-    contenders = [(contender, run) for number, run in enumerate(runs) for contender in run.contenders(number)]
+    contenders = [(contender, run) for number, run in enumerate(runs) for contender in run.compared(number)]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     add_contended(tally, _results(tally, runs))
@@ -113,9 +121,35 @@ def compared(runs: Sequence[StoredRun]) -> Comparison:
 def _results(tally: Tally, runs: Sequence[StoredRun]) -> Iterator[list[int]]:
     """The results of all contenders deal by deal; games that a fallback touched are added to the tally."""
     deals = _common(runs)
-    for games_of_runs in zip(*(run.contended(deals) for run in runs), strict=True):
+    for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
         for contender, (result, touched) in enumerate(games):
             if touched:
                 add_touched_contender(tally, contender, result)
         yield [result for result, _ in games]
+
+
+def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[int, bool]]]:
+    """Of each of the first deals, for each contender: its result, a place in RESULTS, and whether a fallback answered
+    for it. Raises UsageError or RunStopped where games cannot be read."""
+    rows, m = run.db.outcomes(), run.games_per_deal
+    for first in range(0, deals * m, _AT_ONCE * m):
+        last = min(first + _AT_ONCE * m, deals * m)
+        touched = _touched(run, first, last)
+        for deal in range(first, last, m):
+            games = [(game, *_contender(run, next(rows))) for game in range(deal, deal + m)]
+            yield [(result, (game, seat) in touched) for game, seat, result in games]
+
+
+def _contender(run: StoredRun, row: bytes) -> tuple[int, int]:
+    """The contenders' seat and its result in a packed game."""
+    outcome = unpack(row)
+    if outcome.contender_seat is None:
+        raise UsageError(f"{run}: {MANIFEST} and {DATABASE} do not belong together")
+    return outcome.contender_seat, outcome.result(outcome.contender_seat)
+
+
+def _touched(run: StoredRun, first: int, last: int) -> set[tuple[int, ...]]:
+    """Games, from first to before last, and seats for which a fallback answered at least once."""
+    query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
+    return set(run.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))

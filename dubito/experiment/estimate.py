@@ -17,12 +17,11 @@ from dubito.experiment import runner
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.models import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
+from dubito.experiment.stored import opened
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry
-from dubito.store import folder as run_folder
 from dubito.store.model_log import DealTotals, ModelLog
-from dubito.store.run_db import RunDb
 
 DEALS: Final = 20  # that are played for an estimate
 _STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "model": "house-sharp", "api_key_env": None, "parameters": {}}
@@ -58,7 +57,7 @@ class _Recorded:
 
     name: str
     model: str
-    prompt: str | None  # digest
+    prompt: str  # digest
     measured: _Measured
 
 
@@ -120,30 +119,24 @@ def _played(
         run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(), lambda games: None))
         if run.failure is not None:
             raise run.failure
-        with RunDb.open(folder / run_folder.DATABASE) as db:
-            source = f"{games} free games with the house"
-            return {
-                spec.name: _Measured(
-                    source, _by_deal(ModelLog(db), spec.name, experiment.games_per_deal, games), _SECONDS, (0, thoughts)
-                )
-                for spec in specs
-            }
+        with opened(folder) as played:
+            log, source = ModelLog(played.db), f"{games} free games with the house"
+            took = {spec.name: _by_deal(log, spec.name, experiment.games_per_deal, games) for spec in specs}
+            return {name: _Measured(source, totals, _SECONDS, (0, thoughts)) for name, totals in took.items()}
 
 
 def _from_run(folder: Path) -> list[_Recorded]:
     """What each model player of a recorded run took."""
-    identity = run_folder.read_manifest(folder)["identity"]
-    contenders: list[dict[str, Any]] = identity.get("contenders") or []
     found = []
-    with RunDb.open(folder / run_folder.DATABASE) as db:
-        log, games, m = ModelLog(db), db.games(), max(1, len(contenders))
-        for player in [*identity.get("bots", []), *contenders]:
-            name, model = player["name"], player.get("settings", {}).get("model")
-            seconds = log.seconds(name) if model else None
-            if seconds is not None and games >= m:
-                took = _by_deal(log, name, m, games)
-                measured = _Measured(f"run {one_line(str(folder))}", took, (seconds, seconds), (0, 0))
-                found.append(_Recorded(name, model, player.get("prompt"), measured))
+    with opened(folder) as run:
+        log, m = ModelLog(run.db), run.games_per_deal
+        for player in [*run.identity.bots, *run.identity.contenders]:
+            model = player.settings.get("model")
+            seconds = log.seconds(player.name) if model else None
+            if seconds is not None and run.deals:
+                took = _by_deal(log, player.name, m, run.kept)
+                measured = _Measured(f"run {run}", took, (seconds, seconds), (0, 0))
+                found.append(_Recorded(player.name, str(model), player.prompt, measured))
     if not found:
         raise UsageError(f"{folder} has no finished game with a model that was called: nothing to estimate from")
     return found

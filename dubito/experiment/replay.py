@@ -3,9 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
@@ -15,6 +12,7 @@ from dubito.experiment.models import Models, Watch, model_player, model_specs, s
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.results import all_games
 from dubito.experiment.schedule import lineups
+from dubito.experiment.stored import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import new_stop, play_chunks
@@ -23,7 +21,6 @@ from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.replayed import Differs, Heard, Tape
 from dubito.registry import Registry
-from dubito.rules import Rules
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
@@ -83,41 +80,19 @@ class Kept:
 
 def opened(folder: Path, registry: Registry, home: Path) -> Kept:
     """The run in this folder; raises UsageError if it cannot be played again here."""
-    manifest = run_folder.read_manifest(folder)
-    if not (folder / run_folder.DATABASE).exists():
-        raise UsageError(f"{folder} has no {run_folder.DATABASE}")
-    db = RunDb.open(folder / run_folder.DATABASE)
-    db.check()
-    experiment = _experiment(folder, manifest["identity"], db.games())
-    kept = Kept(folder, db, experiment, registry, home)
-    made_with = (manifest.get("versions") or {}).get("dubito")
+    stored = read_run(folder)
+    stored.db.check()
+    kept = Kept(folder, stored.db, stored.experiment(), registry, home)
+    made_with = stored.manifest.versions.get("dubito")
     if made_with != __version__:
         kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
-    for spec in experiment.players:
+    for spec in kept.experiment.players:
         if registry.find(spec.bot).digest != spec.source:
             kept.mismatches.append(f"the file of {spec.bot} was changed since")
         fallback = spec.settings.get("fallback")
         if spec.fallback and registry.find(str(fallback)).digest != spec.fallback:
             kept.mismatches.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
     return kept
-
-
-def _experiment(folder: Path, identity: dict[str, Any], games: int) -> Experiment:
-    """The experiment that a manifest's identity describes."""
-    players = TypeAdapter(tuple[PlayerSpec, ...])
-    try:
-        return Experiment(
-            games,
-            tuple(identity["table_sizes"]),
-            identity["seed"],
-            players.validate_python(identity["bots"]),
-            players.validate_python(identity["contenders"]),
-            Rules(**identity["rules"]),
-            identity["on_bot_error"],
-            identity["provider_errors"],
-        )
-    except (KeyError, TypeError, ValueError, ValidationError):
-        raise UsageError(f"{folder / run_folder.MANIFEST} is damaged: its identity cannot be read") from None
 
 
 def replay(kept: Kept, workers: int, progress: Callable[[int], None]) -> Replayed:

@@ -15,6 +15,7 @@ from dubito.experiment.config import Experiment
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.models import CallOptions, Watch, model_specs, serving
 from dubito.experiment.results import all_games
+from dubito.experiment.stored import opened
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import play_chunks, until_cut
@@ -77,10 +78,9 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
     """
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
-    with RunDb.open(folder / run_folder.DATABASE) as db:
-        tally = kept_tally(db)
-        logs, so_far = _model_logs(db, experiment, registry), _standing(db, experiment, registry)
-        run = Run(folder, experiment, tally, db.results_digest(), logs, standing=so_far)
+    with opened(folder) as stored:
+        logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
+        run = Run(folder, experiment, stored.tally, stored.results_digest, logs, standing=so_far)
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run

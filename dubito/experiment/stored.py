@@ -1,117 +1,187 @@
-"""A run folder, read: whose run it is, and its games deal by deal, in memory that does not grow with the run."""
+"""A run folder, read: whose run it is, what it keeps, and what its models were asked.
+
+Report, comparison, estimate and replay all begin here. A manifest may hold keys of other versions.
+"""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import fallback_share
-from dubito.experiment.outcome import unpack
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.experiment.tally import Tally, kept_tally
+from dubito.rules import Rules
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
-from dubito.store.model_log import ModelLog
+from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
 
-_AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together
 
-
-class _Kept(BaseModel):
-    """A part of a manifest; it may hold keys of other versions."""
+class _Stated(BaseModel):
+    """A part of a manifest."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
 
-class Named(_Kept):
+class StoredPlayer(_Stated):
     """A player of the field or a contender; what else it has is compared as it is."""
 
     name: str
+    bot: str = ""
+    settings: dict[str, Any] = {}
+    source: str = ""
+    prompt: str = ""
+    fallback: str = ""
 
 
-class Identity(_Kept):
+class Identity(_Stated):
     """What can change a run's results."""
 
     seed: int
     table_sizes: list[int]
-    bots: list[Named]
-    contenders: list[Named]
+    bots: list[StoredPlayer]
+    contenders: list[StoredPlayer]
     rules: dict[str, Any]
     on_bot_error: str
 
 
-class Manifest(_Kept):
+class Manifest(_Stated):
     """What `manifest.yaml` says of a run."""
 
     games: int
     identity: Identity
+    versions: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredRun:
-    """A run with contenders, open to be read."""
+    """A run, open to be read."""
 
     folder: Path
-    games: int  # that it was to play
-    identity: Identity
-    kept: int  # games that are there
+    manifest: Manifest
     db: RunDb
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
 
     @property
+    def identity(self) -> Identity:
+        """What can change its results."""
+        return self.manifest.identity
+
+    @property
+    def seed(self) -> int:
+        """The seed that all its deals come from."""
+        return self.identity.seed
+
+    @property
+    def games(self) -> int:
+        """How many games it is to have."""
+        return self.manifest.games
+
+    @cached_property
+    def kept(self) -> int:
+        """How many games are there."""
+        return self.db.games()
+
+    @property
+    def games_per_deal(self) -> int:
+        """One, or one for each contender (R33)."""
+        return max(1, len(self.identity.contenders))
+
+    @property
     def deals(self) -> int:
         """How many deals are kept, each with a game of every contender."""
-        return self.kept // len(self.identity.contenders)
+        return self.kept // self.games_per_deal
 
-    def contenders(self, run: int) -> list[Contender]:
-        """Its contenders; their fallback shares are of all their decisions in the run, as its summary has them."""
-        log, named = ModelLog(self.db), self.identity.contenders
-        return [Contender(player.name, run, fallback_share(log.player(player.name).outcomes)) for player in named]
+    @cached_property
+    def players(self) -> list[StoredPlayer]:
+        """Field, then the contenders that are not in it: the order of the tally's keys."""
+        field, contenders = self.identity.bots, self.identity.contenders
+        return field + [player for player in contenders if player not in field]
 
-    def contended(self, deals: int) -> Iterator[list[tuple[int, bool]]]:
-        """Of each of the first deals, for each contender: his result, a place in RESULTS, and whether a fallback
-        answered for him. Raises UsageError or RunStopped where games cannot be read."""
-        rows, m = self.db.outcomes(), len(self.identity.contenders)
-        for first in range(0, deals * m, _AT_ONCE * m):
-            last = min(first + _AT_ONCE * m, deals * m)
-            touched = self._touched(first, last)
-            for deal in range(first, last, m):
-                games = [(game, *self._contended(next(rows))) for game in range(deal, deal + m)]
-                yield [(result, (game, seat) in touched) for game, seat, result in games]
+    @cached_property
+    def names(self) -> list[str]:
+        """The players' names, in the order of the tally's keys."""
+        return [player.name for player in self.players]
 
-    def _contended(self, row: bytes) -> tuple[int, int]:
-        """The contenders' seat and its result in a packed game."""
-        outcome = unpack(row)
-        if outcome.contender_seat is None:
-            raise UsageError(f"{self}: {MANIFEST} and {DATABASE} do not belong together")
-        return outcome.contender_seat, outcome.result(outcome.contender_seat)
+    @cached_property
+    def contenders(self) -> list[str]:
+        """The contenders' names."""
+        return [player.name for player in self.identity.contenders]
 
-    def _touched(self, first: int, last: int) -> set[tuple[int, ...]]:
-        """Games, from first to before last, and seats for which a fallback answered at least once."""
-        query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
-        return set(self.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))
+    @cached_property
+    def tally(self) -> Tally:
+        """The sums over all games; raises UsageError if they are damaged."""
+        return kept_tally(self.db)
+
+    @cached_property
+    def results_digest(self) -> str:
+        """The digest over all games, in hex."""
+        return self.db.results_digest()
+
+    @cached_property
+    def models(self) -> dict[str, PlayerLog]:
+        """What each model player's decisions add up to, by name."""
+        log = ModelLog(self.db)
+        asked = set(log.players())
+        return {name: log.player(name) for name in self.names if name in asked}
+
+    def compared(self, run: int = 0) -> list[Contender]:
+        """The contenders as they are compared, as those of the `run`th of several runs.
+
+        Their fallback shares are of all their decisions, not of those in common deals.
+        """
+        logs = self.models
+        return [
+            Contender(name, run, fallback_share(logs[name].outcomes if name in logs else {}))
+            for name in self.contenders
+        ]
+
+    def experiment(self) -> Experiment:
+        """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""
+        identity, players = self.identity.model_dump(exclude_unset=True), TypeAdapter(tuple[PlayerSpec, ...])
+        try:
+            return Experiment(
+                self.kept,
+                tuple(identity["table_sizes"]),
+                identity["seed"],
+                players.validate_python(identity["bots"]),
+                players.validate_python(identity["contenders"]),
+                Rules(**identity["rules"]),
+                identity["on_bot_error"],
+                identity["provider_errors"],
+            )
+        except (KeyError, TypeError, ValueError, ValidationError):
+            raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None
+
+
+def read_run(folder: Path) -> StoredRun:
+    """The run in this folder; whoever asks closes its store. Raises UsageError if there is none that can be read."""
+    manifest = _manifest(folder)
+    if not (folder / DATABASE).exists():
+        raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
+    return StoredRun(folder, manifest, RunDb.open(folder / DATABASE))
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[StoredRun]:
-    """The run with contenders in this folder; raises UsageError if there is none, or none that can be read."""
-    shown = one_line(str(folder))
-    manifest = _manifest(folder)
-    if not manifest.identity.contenders:
-        raise UsageError(f"{shown} has no contenders: players are compared that a config lists as `contenders`")
+    """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
+    run = read_run(folder)
     try:
-        with RunDb.open(folder / DATABASE) as db:
-            yield StoredRun(folder, manifest.games, manifest.identity, db.games(), db)
+        with run.db:
+            yield run
     except RunStopped as error:  # the store's word for a file that cannot be read; here nothing had started
         raise UsageError(str(error)) from None
     except sqlite3.Error as error:
-        raise UsageError(f"{shown}: {DATABASE} is damaged: {one_line(str(error))}") from None
+        raise UsageError(f"{run}: {DATABASE} is damaged: {one_line(str(error))}") from None
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -1,10 +1,9 @@
 """What a run was: its config, versions and digests."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from dubito.experiment.stored import StoredPlayer, StoredRun
 from dubito.report.parts import Block, Facts
-from dubito.report.source import Source
 from dubito.report.tables import Column, Table
 from dubito.store.folder import to_yaml
 
@@ -19,34 +18,34 @@ _PLAYER: Final = [
 ]
 
 
-def about(source: Source) -> list[Block]:
+def about(source: StoredRun) -> list[Block]:
     """Facts of the run, and its players."""
-    identity = source.manifest["identity"]
+    identity = source.identity
     games, turns, free = (sum(values[place] for _, values in source.tally.rows("sizes")) for place in range(3))
     facts = [
         ("results digest", source.results_digest),
-        ("games", f"{games:,} of {source.planned:,}"),
+        ("games", f"{games:,} of {source.games:,}"),
         ("seed", f"{source.seed}"),
-        ("table sizes", ", ".join(map(str, identity["table_sizes"]))),
+        ("table sizes", ", ".join(map(str, identity.table_sizes))),
         ("turns a game", f"{turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them"),
-        *((f"rules: {key}", f"{value}") for key, value in identity["rules"].items()),
-        *((key, f"{identity[key]}") for key in ("on_bot_error", "provider_errors") if key in identity),
-        *((f"version of {key}", f"{value}") for key, value in (source.manifest.get("versions") or {}).items()),
+        *((f"rules: {key}", f"{value}") for key, value in identity.rules.items()),
+        ("on_bot_error", identity.on_bot_error),
+        *((key, f"{value}") for key, value in (identity.model_extra or {}).items()),
+        *((f"version of {key}", f"{value}") for key, value in source.manifest.versions.items()),
     ]
     cells = [
         [
-            str(player["name"]),
+            player.name,
             _role(source, player),
-            str(player.get("bot")),
-            to_yaml(player.get("settings") or {}).strip().removeprefix("{}") or None,
-            *(str(player[key]) if player.get(key) else None for key in ("source", "prompt", "fallback")),
+            player.bot,
+            to_yaml(player.settings).strip().removeprefix("{}") or None,
+            *(digest or None for digest in (player.source, player.prompt, player.fallback)),
         ]
         for player in source.players
     ]
     return [Facts(facts), Table("players", "The players, and digests of what they were made of", _PLAYER, cells)]
 
 
-def _role(source: Source, player: Mapping[str, Any]) -> str:
-    identity = source.manifest["identity"]
-    roles = [role for role, key in (("field", "bots"), ("contender", "contenders")) if player in identity[key]]
-    return " and ".join(roles)
+def _role(source: StoredRun, player: StoredPlayer) -> str:
+    roles = {"field": source.identity.bots, "contender": source.identity.contenders}
+    return " and ".join(role for role, players in roles.items() if player in players)

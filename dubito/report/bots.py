@@ -6,23 +6,23 @@ from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import Row, by_table_size, ranking
 from dubito.experiment.results import table_sizes
 from dubito.experiment.statistics import Rate, equal_share
+from dubito.experiment.stored import StoredRun
 from dubito.report.models import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.overview import RATES, SHARES
 from dubito.report.parts import Block, Chart, Page, Section, marks, points
 from dubito.report.scan import Scan
-from dubito.report.source import Source
 from dubito.report.strategy import HABITS, calibration_blocks
 from dubito.report.tables import Column, Table, Value
 
 
-def bots(source: Source, scanned: Scan, examples: dict[str, Table]) -> list[Page]:
+def bots(source: StoredRun, scanned: Scan, examples: dict[str, Table]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names)
     return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
 
 
-def _bot(source: Source, scanned: Scan, row: Row, examples: Table | None) -> Page:
+def _bot(source: StoredRun, scanned: Scan, row: Row, examples: Table | None) -> Page:
     player = source.names.index(row.name)
     key = f"bot-{player}"
     sections = [
@@ -36,7 +36,7 @@ def _bot(source: Source, scanned: Scan, row: Row, examples: Table | None) -> Pag
     return Page(f"bots/{player}.html", row.name, sections)
 
 
-def _style(source: Source, scanned: Scan, row: Row, player: int) -> list[Block]:
+def _style(source: StoredRun, scanned: Scan, row: Row, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     for column in RATES:
         share = row.equal_share.get(column.key)
@@ -51,7 +51,7 @@ def _style(source: Source, scanned: Scan, row: Row, player: int) -> list[Block]:
     return [results, Table(f"bot-{player}-habits", "Habits", HABITS, [habits], scanned.widths)]
 
 
-def _sizes(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
+def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
     columns = [Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
     rows = [row for row in by_table_size(source.tally, source.names) if row.name == source.names[player] and row.games]
     cells: list[list[Value]] = [
@@ -77,7 +77,7 @@ def _sizes(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
     return [chart, Table(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 
 
-def _seats(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
+def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
     columns = [
         Column("size", "table size"),
         Column("seat", "seat (0 opens)"),
@@ -94,7 +94,7 @@ def _seats(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
     return [Table(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 
-def _neighbours(source: Source, scanned: Scan, player: int, key: str) -> list[Block]:
+def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
     blocks: list[Block] = []
     for side, name in SIDES:
         table = neighbour_table(source, scanned, "score", side, [player], f"{key}-{name}", best=True)
@@ -112,7 +112,7 @@ def _neighbours(source: Source, scanned: Scan, player: int, key: str) -> list[Bl
     return blocks
 
 
-def _model(source: Source, name: str, key: str, examples: Table | None) -> Sequence[Section]:
+def _model(source: StoredRun, name: str, key: str, examples: Table | None) -> Sequence[Section]:
     whole = models_table(source)
     own = Table(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [

@@ -5,7 +5,7 @@ from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import Outcome, unpack
-from dubito.report.source import Source
+from dubito.experiment.stored import StoredRun
 
 FIRST: Final = 500  # games that are shown unless others are asked for
 _LONGEST: Final = 20  # besides them, the longest
@@ -22,7 +22,7 @@ class Choice:
     bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
 
 
-def chosen(source: Source, asked: str | None) -> Choice:
+def chosen(source: StoredRun, asked: str | None) -> Choice:
     """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
     kept = source.tally.games
     if asked == "all":
@@ -47,7 +47,7 @@ def chosen(source: Source, asked: str | None) -> Choice:
     return Choice([*range(FIRST), *longest], why, bounded=True)
 
 
-def _numbers(asked: str, source: Source) -> list[int]:
+def _numbers(asked: str, source: StoredRun) -> list[int]:
     parts = [part.strip() for part in asked.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
         raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")

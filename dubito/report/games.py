@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.asked import Asked
 from dubito.report.choice import Choice
 from dubito.report.parts import Page, Section, Words, game_page
 from dubito.report.played import Games, NotShown
-from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value
 from dubito.report.texts import Texts
 
@@ -32,7 +32,7 @@ _COLUMNS: Final = [
 class Shown:
     """The games of a report as they are written, one by one; then their list."""
 
-    source: Source
+    source: StoredRun
     choice: Choice
     games: Games
     asked: Asked

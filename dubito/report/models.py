@@ -5,8 +5,8 @@ from math import ceil
 from typing import Final
 
 from dubito.experiment.fallbacks import fallback_share
+from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO
-from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value
 from dubito.store.model_log import TOKENS, PlayerLog
 
@@ -19,7 +19,7 @@ _TAKEN: Final = (  # the decisions of a player
 )
 
 
-def models_table(source: Source) -> Table:
+def models_table(source: StoredRun) -> Table:
     """Every model player: decisions, fallbacks by cause, calls, tokens and cost."""
     causes = sorted({outcome for log in source.models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
@@ -61,7 +61,7 @@ def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
     ]
 
 
-def _notes(source: Source) -> list[str]:
+def _notes(source: StoredRun) -> list[str]:
     notes = []
     for name, log in source.models.items():
         if log.picodollars is None:
@@ -73,7 +73,7 @@ def _notes(source: Source) -> list[str]:
     return notes
 
 
-def decisions_table(source: Source, name: str, key: str) -> Table:
+def decisions_table(source: StoredRun, name: str, key: str) -> Table:
     """How a player's decisions ended, node by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
@@ -88,7 +88,7 @@ def decisions_table(source: Source, name: str, key: str) -> Table:
     return Table(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 
-def attempts_table(source: Source, name: str, key: str) -> Table:
+def attempts_table(source: StoredRun, name: str, key: str) -> Table:
     """Where a player's replies came from, and why there was none."""
     rows = source.db.read(
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -103,7 +103,7 @@ def attempts_table(source: Source, name: str, key: str) -> Table:
     return Table(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
 
 
-def use_table(source: Source, name: str, key: str) -> Table:
+def use_table(source: StoredRun, name: str, key: str) -> Table:
     """Tokens, latency and cost of a player's calls, as they are spread."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"

@@ -6,10 +6,10 @@ from typing import Final
 from dubito.core_game import Result
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate, deviation
+from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
 from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
 from dubito.report.scan import Scan
-from dubito.report.source import Source
 from dubito.report.strategy import HABITS, ranked
 from dubito.report.tables import Column, Table, Value
 
@@ -32,14 +32,14 @@ _NOTES: Final = (
 )
 
 
-def neighbours(source: Source, scanned: Scan) -> Page:
+def neighbours(source: StoredRun, scanned: Scan) -> Page:
     """The page on who sits beside."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
     sections += [Section(f"{title} by neighbour", _maps(source, scanned, measure)) for measure, title in _MEASURES]
     return Page("neighbours.html", "Neighbours", sections)
 
 
-def _deviations(source: Source, scanned: Scan) -> list[Block]:
+def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
     order = sorted(
         ranked(source), key=lambda player: (-(scanned.style(player, "bluff").value or 0.0), source.names[player])
     )
@@ -74,7 +74,7 @@ def _more(difference: Rate) -> str | None:
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _maps(source: Source, scanned: Scan, measure: str) -> list[Block]:
+def _maps(source: StoredRun, scanned: Scan, measure: str) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
     order, title = ranked(source), dict(_MEASURES)[measure]
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
@@ -93,7 +93,7 @@ def _maps(source: Source, scanned: Scan, measure: str) -> list[Block]:
     ]
 
 
-def _cells(source: Source, measure: str, side: int, player: int) -> list[tuple[float | None, int]]:
+def _cells(source: StoredRun, measure: str, side: int, player: int) -> list[tuple[float | None, int]]:
     """The rate with each other player at that side, and of how many seats."""
     n = len(source.names)
     seats = beside(source.tally, player, side, n)
@@ -105,7 +105,7 @@ def _cells(source: Source, measure: str, side: int, player: int) -> list[tuple[f
 
 
 def neighbour_table(
-    source: Source,
+    source: StoredRun,
     scanned: Scan,
     measure: str,
     side: int,

@@ -7,11 +7,11 @@ from dubito.errors import one_line
 from dubito.experiment.contenders import ContenderRow, Difference, as_systems, contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import Bounds
 from dubito.experiment.ranking import Row, SizeRow, by_table_size, ranking
+from dubito.experiment.stored import StoredRun
 from dubito.report.about import about
 from dubito.report.models import models_table
 from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
 from dubito.report.scan import Scan
-from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value, shown
 
 RATES: Final = [
@@ -36,7 +36,7 @@ _BOUNDS: Final = [
 _SCORE: Final = "Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss."
 
 
-def overview(source: Source, scanned: Scan) -> Page:
+def overview(source: StoredRun, scanned: Scan) -> Page:
     """The first page."""
     rows = ranking(source.tally, source.names)
     sections = [Section("Ranking", _ranking(source, rows))]
@@ -49,8 +49,8 @@ def overview(source: Source, scanned: Scan) -> Page:
     return Page("index.html", "Overview", sections)
 
 
-def _ranking(source: Source, rows: Sequence[Row]) -> list[Block]:
-    games, planned = source.tally.games, source.planned
+def _ranking(source: StoredRun, rows: Sequence[Row]) -> list[Block]:
+    games, planned = source.tally.games, source.games
     said = f"{games:,} games; 95 % intervals, clustered by deal. {_SCORE}"
     blocks: list[Block] = [Words(said)]
     if games < planned:
@@ -98,8 +98,8 @@ def _bot_errors(rows: Sequence[Row]) -> list[Block]:
     ]  # fmt: skip
 
 
-def _contenders(source: Source) -> list[Block]:
-    rows = contender_ranking(source.tally, source.compared)
+def _contenders(source: StoredRun) -> list[Block]:
+    rows = contender_ranking(source.tally, source.compared())
     columns = [Column("contender", "contender", "text"), Column("deals", "deals"), *RATES]
     cells: list[list[Value]] = [
         [row.contender.name, row.deals, *(row.rates[column.key] for column in RATES)] for row in rows
@@ -113,7 +113,7 @@ def _contenders(source: Source) -> list[Block]:
         columns = [*columns[:2], Column("fallback_share", "fallback, decisions %", "rate"), *_BOUNDS]
         title = "Fallbacks of contenders: had every game with one been lost, or been a hard win"
         blocks.append(Table("contenders-bounds", title, columns, of_contenders))
-    if two := as_systems(source.compared):
+    if two := as_systems(source.compared()):
         most, least = two
         blocks.append(
             Words(
@@ -126,8 +126,8 @@ def _contenders(source: Source) -> list[Block]:
     return blocks
 
 
-def _pairs(source: Source, rows: Sequence[ContenderRow]) -> list[Block]:
-    pairs = contender_pairs(source.tally, source.compared)
+def _pairs(source: StoredRun, rows: Sequence[ContenderRow]) -> list[Block]:
+    pairs = contender_pairs(source.tally, source.compared())
     if not pairs:
         return []
     columns = [
@@ -162,7 +162,7 @@ def _ends(bounds: Bounds) -> list[Value]:
     return [bounds.touched, share, *bounds.score, *bounds.hard_wins]
 
 
-def _bounds(source: Source, rows: Sequence[Row]) -> list[Block]:
+def _bounds(source: StoredRun, rows: Sequence[Row]) -> list[Block]:
     """The bounds of who did not sit only in the contenders' seat, of whom the contenders' table says it."""
     deals = source.tally.games // source.games_per_deal
     cells = [
@@ -175,7 +175,7 @@ def _bounds(source: Source, rows: Sequence[Row]) -> list[Block]:
     return [Table("bounds", title, columns, cells)] if cells else []
 
 
-def _sizes(source: Source, scanned: Scan) -> list[Block]:
+def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
     columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
     rows = by_table_size(source.tally, source.names)
     cells: list[list[Value]] = [

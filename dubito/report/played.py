@@ -9,11 +9,11 @@ from dubito.core_game import Game
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
+from dubito.experiment.stored import StoredRun
 from dubito.game_data import TurnOutput
 from dubito.handlers import Table, step
 from dubito.human import labels
 from dubito.registry import Registry
-from dubito.report.source import Source
 from dubito.report.told import Turns, of_outputs, told
 from dubito.rules import Rules, deal_hands
 from dubito.streams import DealStreams
@@ -27,7 +27,7 @@ class NotShown(DubitoError):
 class Games:
     """Plays the games of a run again: with models from their record, hand-written ones from their seed."""
 
-    source: Source
+    source: StoredRun
     registry: Registry
     home: Path
     _kept: replay.Kept | None = field(default=None, init=False)
@@ -71,7 +71,7 @@ class Games:
         return table.game, _stepped(table)
 
     def _from_record(self, game: int, record: dict[str, Any]) -> tuple[Game, Turns]:
-        rules = Rules(**self.source.manifest["identity"]["rules"])
+        rules = Rules(**self.source.identity.rules)
         streams = DealStreams(self.source.seed, game // self.source.games_per_deal)
         dealt = deal_hands(streams.deck(), len(record["hands"]), rules)
         if [hand.cards for hand in dealt] != record["hands"]:

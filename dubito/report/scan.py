@@ -15,9 +15,9 @@ from dubito.core_game import Result
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome, unpack
 from dubito.experiment.results import seat_sums
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
+from dubito.experiment.stored import StoredRun
 from dubito.experiment.tally import MEASURES, SCALES, Tally, measures_of
 from dubito.experiment.variation import Variation, design_effect, variation
-from dubito.report.source import Source
 
 SCANNED: Final = 20_000  # games: so many are read in seconds, and are enough to know a width by
 
@@ -117,12 +117,12 @@ class Scan:
         return self._sums.get(key, _NOTHING)
 
 
-def scan(source: Source, most: int = SCANNED) -> Scan:
+def scan(source: StoredRun, most: int = SCANNED) -> Scan:
     """The rates of a run, their widths from at most so many of its games, in whole deals."""
     return Scan(source.tally, islice(_deals(source), most // source.games_per_deal))
 
 
-def _deals(source: Source) -> Iterator[list[Outcome]]:
+def _deals(source: StoredRun) -> Iterator[list[Outcome]]:
     outcomes = map(unpack, source.db.outcomes())
     while deal := list(islice(outcomes, source.games_per_deal)):
         yield deal

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.stored import StoredRun, opened
 from dubito.registry import Registry
 from dubito.report.asked import Asked
 from dubito.report.bots import bots
@@ -18,7 +19,6 @@ from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
 from dubito.report.render import Renderer, Site, script_of
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.source import Source, opened
 from dubito.report.strategy import ranked, strategy
 from dubito.report.tables import Table
 
@@ -47,6 +47,8 @@ def write_report(
     _check(folder, said)
     _check(draft, draft)
     with opened(run_folder) as source:
+        if not source.kept:
+            raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen(source, games)
         shown = Shown(source, choice, Games(source, registry, home), Asked(source.db))
         try:
@@ -73,7 +75,7 @@ def _check(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} is there and is no report: choose another --output")
 
 
-def _write(folder: Path, source: Source, shown: Shown, scanned: Scan) -> None:
+def _write(folder: Path, source: StoredRun, shown: Shown, scanned: Scan) -> None:
     folder.mkdir(parents=True)
     (folder / _MARK).write_text("Written by `dubito report`, and written over by it.\n", encoding="utf-8")
     for part in ("games", "bots", "data"):

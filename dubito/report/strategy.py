@@ -7,10 +7,10 @@ from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.outcome import RESULTS
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
+from dubito.experiment.stored import StoredRun
 from dubito.report.overview import RATES
 from dubito.report.parts import Block, Chart, Page, Section, Words, points
 from dubito.report.scan import Scan
-from dubito.report.source import Source
 from dubito.report.tables import Column, Table, Value
 
 HABITS: Final = [
@@ -32,7 +32,7 @@ _COUNTS: Final = (
 _BOT: Final = Column("bot", "bot", "text")
 
 
-def strategy(source: Source, scanned: Scan) -> Page:
+def strategy(source: StoredRun, scanned: Scan) -> Page:
     """The page on how the bots play."""
     order = ranked(source)
     sections = [
@@ -45,12 +45,12 @@ def strategy(source: Source, scanned: Scan) -> Page:
     return Page("strategy.html", "Strategy", sections)
 
 
-def ranked(source: Source) -> list[int]:
+def ranked(source: StoredRun) -> list[int]:
     """The players in the order of the ranking."""
     return [source.names.index(row.name) for row in ranking(source.tally, source.names)]
 
 
-def _habits(source: Source, scanned: Scan, order: Sequence[int]) -> list[Block]:
+def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
     rows = [[scanned.style(player, column.key) for column in HABITS] for player in order]
     notes = [
@@ -74,7 +74,7 @@ def _habits(source: Source, scanned: Scan, order: Sequence[int]) -> list[Block]:
     ]
 
 
-def _outcomes(source: Source, order: Sequence[int]) -> list[Block]:
+def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
     rows = ranking(source.tally, source.names)
     names = [row.name for row in rows]
     results = [
@@ -99,7 +99,7 @@ def _outcomes(source: Source, order: Sequence[int]) -> list[Block]:
     return [chart, Table("outcomes", "How games end, with 95 % intervals", columns, cells)]
 
 
-def _counts(source: Source, order: Sequence[int]) -> Table:
+def _counts(source: StoredRun, order: Sequence[int]) -> Table:
     columns = [_BOT, *(Column(count, count.replace("_", " ")) for count in _COUNTS)]
     cells: list[list[Value]] = []
     for player in order:

@@ -13,10 +13,10 @@ from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
+from dubito.experiment.stored import opened
 from dubito.experiment.variation import variation
 from dubito.llm.prices import PICO
 from dubito.report.scan import STYLE, Scan, scan
-from dubito.report.source import opened
 from dubito.report.tables import Column, Kind, Table, shown
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
@@ -83,7 +83,7 @@ def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
 
 def test_pairs_are_those_of_the_summary(models_run: Path) -> None:
     with opened(models_run) as source:
-        (pair,) = contender_pairs(source.tally, source.compared)
+        (pair,) = contender_pairs(source.tally, source.compared())
     (row,) = data(models_run / "report", "pairs")
     assert (row["score"], row["score_low"], row["score_high"]) == (
         pair.score.rate.value,
