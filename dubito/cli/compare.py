@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.contenders import print_contenders
-from dubito.cli.output import note
+from dubito.cli.output import note, show
 from dubito.experiment.compare import caveats, check_comparable, compared
 from dubito.experiment.stored import opened
+from dubito.report.standings import contender_tables
 
 
 @click.command()
@@ -25,4 +25,4 @@ def compare(runs: tuple[Path, ...]) -> None:
         for sentence in caveats(stored):
             note(f"note: {sentence}")
         comparison = compared(stored)
-    print_contenders(comparison.tally, comparison.contenders)
+    show(*contender_tables(comparison.tally, comparison.contenders))

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
+from dubito.report.parts import Words
+from dubito.report.tables import Table as Results
 
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
@@ -42,6 +44,21 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     for row in [headers, *cells]:
         columns = zip(row, widths, numeric, strict=True)
         say("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns).rstrip())
+
+
+def show(*blocks: Results | Words | None, notes: bool = True) -> None:
+    """Tables and sentences of a report, as a terminal has them; where there is none, nothing."""
+    for block in blocks:
+        if isinstance(block, Words):
+            say(f"{'warning: ' if block.warning else ''}{block.text}")
+        elif block is not None:
+            table(
+                block.title,
+                [column.title for column in block.columns],
+                [[cell for _, cell in row] for row in block.shown()],
+            )
+            for sentence in block.notes if notes else ():
+                say(sentence)
 
 
 def _drawn(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:

@@ -9,9 +9,9 @@ from dubito.experiment.statistics import Rate, equal_share
 from dubito.experiment.stored import StoredRun
 from dubito.report.models import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.overview import RATES, SHARES
 from dubito.report.parts import Block, Chart, Page, Section, marks, points
 from dubito.report.scan import Scan
+from dubito.report.standings import RATES, SHARES
 from dubito.report.strategy import HABITS, calibration_blocks
 from dubito.report.tables import Column, Table, Value
 
@@ -113,7 +113,7 @@ def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list
 
 
 def _model(source: StoredRun, name: str, key: str, examples: Table | None) -> Sequence[Section]:
-    whole = models_table(source)
+    whole = models_table(source.models, source.names)
     own = Table(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [
         own,

@@ -1,9 +1,10 @@
 """What model players were asked, and what it took: as tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Final
 
+from dubito.errors import one_line
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO
@@ -19,9 +20,9 @@ _TAKEN: Final = (  # the decisions of a player
 )
 
 
-def models_table(source: StoredRun) -> Table:
-    """Every model player: decisions, fallbacks by cause, calls, tokens and cost."""
-    causes = sorted({outcome for log in source.models.values() for outcome in log.outcomes if ":" in outcome})
+def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Table:
+    """Every model player: decisions, fallbacks by cause, calls, tokens and cost; `names` are those of all players."""
+    causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
         Column("player", "model player", "text"),
         Column("decisions", "decisions"),
@@ -35,11 +36,10 @@ def models_table(source: StoredRun) -> Table:
         Column("saved", "saved by the provider's cache", "dollars"),
         *(Column(f"tokens_{kind}", f"tokens: {kind.replace('_', ' ')}") for kind in TOKENS),
     ]
-    rows = [[name, *_totals(log, causes)] for name, log in source.models.items()]
-    links = [f"bots/{source.names.index(name)}.html" for name in source.models]
-    return Table(
-        "models", "Model players: decisions, fallbacks by cause, calls and cost", columns, rows, _notes(source), links
-    )
+    rows = [[name, *_totals(log, causes)] for name, log in models.items()]
+    links = [f"bots/{names.index(name)}.html" for name in models]
+    title = "Model players: decisions, fallbacks by cause, calls and cost"
+    return Table("models", title, columns, rows, _notes(models), links)
 
 
 def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
@@ -61,13 +61,19 @@ def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
     ]
 
 
-def _notes(source: StoredRun) -> list[str]:
+def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
     notes = []
-    for name, log in source.models.items():
+    for player, log in models.items():
+        name = one_line(player)
         if log.picodollars is None:
             notes.append(f"No price is known for {name}: no cost is shown.")
         if log.assumed:
-            notes.append(f"{log.assumed:,} calls of {name} did not say their cost: counted at the worst.")
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} did not say their cost: counted at the worst.")
+        if log.beyond:
+            notes.append(
+                f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent; of the "
+                f"first {log.first_beyond}."
+            )
         if log.deadlines:
             notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
     return notes

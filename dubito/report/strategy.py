@@ -8,9 +8,9 @@ from dubito.experiment.outcome import RESULTS
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored import StoredRun
-from dubito.report.overview import RATES
 from dubito.report.parts import Block, Chart, Page, Section, Words, points
 from dubito.report.scan import Scan
+from dubito.report.standings import RATES, calibration_bins, calibration_table
 from dubito.report.tables import Column, Table, Value
 
 HABITS: Final = [
@@ -109,48 +109,23 @@ def _counts(source: StoredRun, order: Sequence[int]) -> Table:
 
 
 def _stated(stated: Sequence[Calibration]) -> list[Block]:
-    columns = [
-        Column("player", "model player", "text"),
-        Column("statements", "stated"),
-        Column("brier", "Brier score", "decimal"),
-        Column("base_brier", "of the base rate", "decimal"),
-        Column("base_rate", "dishonest %", "rate"),
-        Column("nulls", "null"),
-        Column("impossible", "impossible"),
-    ]
-    cells: list[list[Value]] = [
-        [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]
-        for one in stated
-    ]
     words = Words(
         "At node C a prompt may ask how probable it is that the last play is dishonest. The Brier score is the mean of "
         "(stated - truth)²: 0 is perfect, and who always states the base rate gets the score of the base rate."
     )
-    title = "Stated probability that the last play is dishonest, against the truth"
-    return [words, Table("calibration", title, columns, cells), *calibration_blocks(stated, "calibration-bins")]
+    return [words, calibration_table(stated), *calibration_blocks(stated, "calibration-bins")]
 
 
 def calibration_blocks(players: Sequence[Calibration], key: str) -> list[Block]:
     """What was stated against the truth, by tenths."""
-    said = [one for one in players if one.bins]
-    if not said:
+    table = calibration_bins(players, key)
+    if table is None:
         return []
-    columns = [
-        Column("player", "model player", "text"),
-        Column("from", "stated %", "text"),
-        Column("statements", "times"),
-        Column("mean", "mean stated %", "rate"),
-        Column("dishonest", "dishonest %", "rate"),
-    ]
-    cells: list[list[Value]] = [
-        [one.name, f"{100 * at.low:.0f} to {100 * at.low + 10:.0f}", at.statements, at.mean, at.dishonest]
-        for one in said
-        for at in one.bins
-    ]
     series = [
         points(one.name, [stated.dishonest for stated in one.bins])
         | {"x": [round(100 * stated.mean, 3) for stated in one.bins]}
-        for one in said
+        for one in players
+        if one.bins
     ]
     chart = Chart(
         "calibration",
@@ -160,7 +135,4 @@ def calibration_blocks(players: Sequence[Calibration], key: str) -> list[Block]:
         series,
         vertical="dishonest plays, %",
     )
-    return [
-        chart,
-        Table(key, "The same by what was stated: the last two columns are alike in who is calibrated", columns, cells),
-    ]
+    return [chart, table]

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from dubito.cli.calibration import print_calibration
-from dubito.cli.output import percent, percent_with_interval, say, table
+from dubito.cli.output import percent, percent_with_interval, say, show, table
 from dubito.errors import one_line
+from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
+from dubito.report.standings import calibration_bins, calibration_table
 from dubito.workshop.scores import Row, agreements, rows, stated
 from dubito.workshop.trial import Entry, Taken, Trial
 
@@ -15,7 +16,8 @@ def print_trial(entries: Sequence[Entry], files: Sequence[str], trial: Trial, pr
     _print_answers(entries, trial, price)
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
-    print_calibration(stated(trial.taken), [entry.name for entry in entries])
+    if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
+        show(calibration_table(players), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
