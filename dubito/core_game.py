@@ -16,6 +16,7 @@ from dubito.game_data import (
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
+    GameStartEvent,
     PlayerData,
     PlayerWonEvent,
     TurnData,
@@ -100,6 +101,12 @@ class Game:
             self.can_doubt,
             self.last_player,
         )
+
+    @property
+    def start(self) -> GameStartEvent:
+        """The event before the first turn; asked for while no card has moved."""
+        counts = tuple(len(hand.cards) for hand in self.hands)
+        return GameStartEvent(tuple(range(len(counts))), counts)
 
     @property
     def turns_played(self) -> int:

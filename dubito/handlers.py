@@ -11,7 +11,7 @@ from typing import Any
 
 from dubito.core_game import Game
 from dubito.errors import BotError, IllegalOutput, RunStopped, one_line
-from dubito.game_data import Event, GameStartEvent, PlayerWonEvent, TurnOutput
+from dubito.game_data import Event, PlayerWonEvent, TurnOutput
 from dubito.hand import HandView
 from dubito.player import PlayerAI, Seating, fallback_for, make_player
 from dubito.rules import Rules, deal_hands
@@ -65,8 +65,7 @@ class Table:
             if player is not None and type(player).observe is not PlayerAI.observe
         ]
         if self.watchers:
-            counts = tuple(len(hand.cards) for hand in game.hands)
-            self.tell([GameStartEvent(tuple(range(len(counts))), counts)], 1)
+            self.tell([game.start], 1)
 
     def _seat(self, seat: int, entrant: Entrant) -> PlayerAI | None:
         try:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import ConfigDict, ValidationError, create_model
 
 from dubito.errors import UsageError, one_line
-from dubito.facts import OwnPlay, Position
+from dubito.facts import Position
 from dubito.game_data import (
     JOKER,
     MOST,
@@ -27,6 +27,7 @@ from dubito.game_data import (
     TurnOutput,
 )
 from dubito.handlers import Entrant, deal_table, step
+from dubito.notebook import Notebook
 from dubito.player import NODES, FiveNodes
 from dubito.record import first_fault
 from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
@@ -174,19 +175,16 @@ class _Example(FiveNodes):
     def __init__(self, id: int) -> None:
         super().__init__(id)
         self.asked: list[Position] = []
-        self._events: list[Event] = []
-        self._own_plays: list[OwnPlay] = []
+        self._notebook = Notebook(id, Rules())
+        self.listeners = (self._notebook,)
 
     def observe(self, event: Event) -> None:
-        self._events.append(event)
+        self._notebook.observe(event, self.cards)
 
     def play(self, p: TurnData) -> TurnOutput:
         self.asked.clear()
-        self._answers: dict[str, bool] = {}
-        output = super().play(p)
-        if output.cards:
-            self._own_plays.append(OwnPlay(output.number or p.current_number, tuple(output.cards)))
-        return output
+        self._notebook.turn_begins(self.cards)
+        return super().play(p)
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return self._answer("A", p, 0.3)
@@ -204,7 +202,5 @@ class _Example(FiveNodes):
         return self._answer("E", p, 0.7)
 
     def _answer(self, node: str, p: TurnData, chance: float) -> bool:
-        hand, events, own_plays = tuple(sorted(self.cards)), tuple(self._events), tuple(self._own_plays)
-        self.asked.append(Position(Rules(), self.id, node, hand, p, events, own_plays, dict(self._answers)))
-        self._answers[node] = self.rng.random() < chance
-        return self._answers[node]
+        self.asked.append(self._notebook.position(node, self.cards, p))
+        return self.rng.random() < chance

@@ -52,6 +52,11 @@ def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
             return hands
 
 
+def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> bool | None:
+    """The truth of what a doubt would turn over, the last `n` cards of the board (R5); None on an empty board."""
+    return not is_honest(board[-n:], number) if number in NUMBERS else None
+
+
 def is_honest(cards: Sequence[int], number: int) -> bool:
     """Whether each card is the declared number or a joker (R5)."""
     return cards.count(number) + cards.count(JOKER) == len(cards)

@@ -1,15 +1,15 @@
 """LLMBot: the five nodes answered by a model."""
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bots.base import BotBase
-from dubito.facts import OwnPlay, Position
+from dubito.facts import Position
 from dubito.facts import facts as facts_of
-from dubito.game_data import CardsPlayedEvent, Event, TurnData, TurnOutput
+from dubito.game_data import Event, TurnData, TurnOutput
 from dubito.llm.decider import GameServices
 from dubito.llm.wire import Place
+from dubito.notebook import Notebook
 from dubito.player import NODES, FiveNodes, fallback_for
 
 
@@ -27,34 +27,18 @@ class LLMBot(BotBase):
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
         self._player, self._journal = services.player, services.journal
         self._fallback = fallback_for(services.player.fallback, self._seating)
-        self._events: list[Event] = []
-        self._own_plays: list[OwnPlay] = []
-        self._answers: dict[str, bool] = {}
-        self._held: Counter[int] = Counter()  # the hand as the turn began
+        self._notebook = Notebook(id, services.player.rules)
         self._decisions = 0
-        for node, method in NODES.items():  # a node may be a subclass's own: its answer counts as well
-            setattr(self, method, self._remembering(node, getattr(self, method)))
-
-    def _remembering(self, node: str, ask: Callable[[TurnData], bool]) -> Callable[[TurnData], bool]:
-        def asked(p: TurnData) -> bool:
-            answer = ask(p)
-            self._answers[node] = answer
-            return answer
-
-        return asked
+        self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
 
     def play(self, p: TurnData) -> TurnOutput:
         """One turn by the nodes."""
-        self._answers = {}
-        self._held = Counter(self.cards)
+        self._notebook.turn_begins(self.cards)
         return super().play(p)
 
     def observe(self, event: Event) -> None:
         """Remembers everything the table saw, and the own cards of own plays; the fallback watches the same game."""
-        self._events.append(event)
-        if isinstance(event, CardsPlayedEvent) and event.player_id == self.id:  # it may not be we who chose them (R13)
-            gone = self._held - Counter(self.cards)
-            self._own_plays.append(OwnPlay(event.declared_number, tuple(sorted(gone.elements()))))
+        self._notebook.observe(event, self.cards)
         self._fallback.observe(event)
 
     def facts(self, position: Position) -> dict[str, Any]:
@@ -84,16 +68,7 @@ class LLMBot(BotBase):
     def decide(self, node: str, p: TurnData) -> bool:
         """Ask the model at a node; the fallback answers where it could not."""
         seating = self._seating
-        position = Position(
-            self._player.rules,
-            seating.id,
-            node,
-            tuple(sorted(self.cards)),
-            p,
-            tuple(self._events),
-            tuple(self._own_plays),
-            dict(self._answers),
-        )
+        position = self._notebook.position(node, self.cards, p)
         rendered = self._player.render(self.facts(position))
         place = Place(self._player.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
@@ -103,11 +78,4 @@ class LLMBot(BotBase):
     def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
         bot = self._fallback
         assert isinstance(bot, FiveNodes)  # the run has checked it
-        nodes = {
-            "A": bot.bluff_first_hand,
-            "B": bot.maximize_first_hand,
-            "C": bot.should_doubt,
-            "D": bot.bluff_regular,
-            "E": bot.maximize_regular,
-        }
-        return lambda: nodes[node](p)
+        return lambda: getattr(bot, NODES[node])(p)

@@ -17,7 +17,7 @@ from dubito.cli.telling import save_record
 from dubito.core_game import Result
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.game_data import JOKER, NUMBERS, GameStartEvent, TurnOutput
+from dubito.game_data import JOKER, NUMBERS, TurnOutput
 from dubito.human import GOOD_BOTS, Setup, Sitting, as_sentence, in_words_to, set_up, sorted_hand, to_me
 from dubito.record import card_name, cards_in_words
 from dubito.rule_text import objective, rule_sentences
@@ -106,12 +106,11 @@ def _tell(text: str) -> None:
 
 def _welcome(setup: Setup, sitting: Sitting) -> None:
     seats = [to_me(sitting.label(seat)) for seat in range(len(setup.players))]
-    dealt = tuple(len(hand.cards) for hand in sitting.game.hands)
     _tell(f"At the table, in playing order: {', '.join(seats)}.")
     _tell(objective(len(seats)))
     _tell(_HOW)
     say()
-    _tell(in_words_to(GameStartEvent(tuple(range(len(dealt))), dealt), sitting.label))
+    _tell(in_words_to(sitting.game.start, sitting.label))
 
 
 def _turn(sitting: Sitting) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from dubito.cli.output import note, say
 from dubito.core_game import Game
 from dubito.errors import RunStopped
-from dubito.game_data import Event, GameStartEvent, TurnOutput
+from dubito.game_data import Event, TurnOutput
 from dubito.handlers import Table, step
 from dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, sentence
 from dubito.registry import FALLBACK
@@ -19,8 +19,7 @@ def tell(
 ) -> None:
     """Play the game and tell it; `said` gives what was asked and said on the turn that was just played."""
     game = table.game
-    dealt = tuple(len(hand.cards) for hand in game.hands)
-    say(sentence(GameStartEvent(tuple(range(len(dealt))), dealt), label))
+    say(sentence(game.start, label))
     turn = 0
     while not game.over:
         turn += 1

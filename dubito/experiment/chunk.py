@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dubito.core_game import Game
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.calibration import Statement
 from dubito.experiment.config import Experiment
@@ -15,7 +14,7 @@ from dubito.experiment.tally import Tally, tally_of
 from dubito.handlers import Entrant, Table, deal_table, play_game, step
 from dubito.player import PlayerAI
 from dubito.registry import FALLBACK, Registry
-from dubito.rules import is_honest
+from dubito.rules import last_play_is_dishonest
 from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
@@ -100,11 +99,12 @@ class ChunkPlayer:
         outputs = []
         statements: list[Statement] = []
         while not table.game.over:
-            dishonest = _last_play_is_dishonest(table.game)  # no player can reach it: what he stated is judged after
+            game = table.game
+            truth = last_play_is_dishonest(game.board, game.n_cards_played, game.number)  # no player can reach it
             output, _ = step(table)
             outputs.append([output.doubt, output.number, output.cards])
             new = journal.stated[len(statements) :]
-            statements += [Statement(said.seat, said.p_bluff, said.impossible, dishonest) for said in new]
+            statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
         record = json.dumps({"hands": hands, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
@@ -134,8 +134,3 @@ class ChunkPlayer:
             fallback=self._fallback,
             services=services,
         )
-
-
-def _last_play_is_dishonest(game: Game) -> bool:
-    """The truth of what a doubt would turn over now (R5); nothing lies there: False."""
-    return not is_honest(game.board[-game.n_cards_played :], game.number)

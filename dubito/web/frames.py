@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.core_game import Game
-from dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, GameStartEvent, PlayerWonEvent, TurnOutput
+from dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
 from dubito.human import in_words_to, sorted_hand
 from dubito.record import Label, card_name
 from dubito.rules import is_honest
@@ -56,9 +56,7 @@ class Frame:
 
 def dealt(game: Game, label: Label, me: int) -> Frame:
     """The table before the first turn."""
-    counts = tuple(len(hand.cards) for hand in game.hands)
-    start = GameStartEvent(tuple(range(len(counts))), counts)
-    return _frame(game, None, [in_words_to(start, label)], (), me, None)
+    return _frame(game, None, [in_words_to(game.start, label)], (), me, None)
 
 
 def after(game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:

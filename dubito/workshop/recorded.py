@@ -14,11 +14,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.facts import Position
-from dubito.game_data import NUMBERS, GameStartEvent
+from dubito.game_data import GameStartEvent
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.positions import from_json, to_json
 from dubito.record import Card, first_fault
-from dubito.rules import is_honest
+from dubito.rules import last_play_is_dishonest
 
 SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -115,11 +115,6 @@ def _contradiction(position: Position, hidden: Hidden) -> str | None:
     if hidden.dishonest is not last_play_is_dishonest(hidden.board, turn.n_cards_played, turn.current_number):
         return "dishonest: the cards of the board say otherwise"
     return None
-
-
-def last_play_is_dishonest(board: tuple[int, ...], size: int, number: int) -> bool | None:
-    """The truth of what a doubt would turn over (R5); None on an empty board."""
-    return not is_honest(board[-size:], number) if number in NUMBERS else None
 
 
 def read_folder(folder: Path) -> dict[str, Recorded]:

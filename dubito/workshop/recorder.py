@@ -3,19 +3,15 @@
 A player is watched if it answers the nodes A-E one by one, whether it is a model or written by hand.
 """
 
-import sys
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from dubito.facts import OwnPlay, Position
-from dubito.game_data import CardsPlayedEvent, Event, GameStartEvent, TurnData, TurnOutput
+from dubito.game_data import Event, TurnOutput
 from dubito.handlers import Table, step
-from dubito.player import NODES, FiveNodes
-from dubito.workshop.recorded import Hidden, Recorded, Source, last_play_is_dishonest
-
-_WALK: Final = FiveNodes.play.__code__
+from dubito.notebook import Notebook
+from dubito.player import FiveNodes, Listener
+from dubito.rules import Rules, last_play_is_dishonest
+from dubito.workshop.recorded import Hidden, Recorded, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,47 +39,49 @@ class Watcher:
         """Listen to the players of a table whose game has not begun."""
         self.recorded: list[Recorded] = []
         self._table, self._origin = table, origin
-        counts = tuple(len(hand.cards) for hand in table.game.hands)
-        self._events: list[Event] = [GameStartEvent(tuple(range(len(counts))), counts)]
-        self._own_plays: list[list[OwnPlay]] = [[] for _ in counts]
-        self._decisions = Counter[int]()
-        self._answers: dict[str, bool] = {}
-        for seat, player in enumerate(table.players):
+        self._seats = [_Seat(seat, table.game.rules, self) for seat in range(len(table.players))]
+        self._tell([table.game.start])
+        for seat, player in zip(self._seats, table.players, strict=True):
             if isinstance(player, FiveNodes):
-                for node, method in NODES.items():
-                    setattr(player, method, self._noting(seat, node, getattr(player, method)))
+                player.listeners += (seat,)
 
     def step(self) -> TurnOutput:
         """Play one turn."""
-        seat = self._table.game.seat
-        self._answers = {}
+        game = self._table.game
+        self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
         output, events = step(self._table, announce=True)
-        first = events[0]
-        if isinstance(first, CardsPlayedEvent):
-            self._own_plays[seat].append(OwnPlay(first.declared_number, tuple(output.cards or ())))
-        self._events += events
+        self._tell(events, output.cards or ())
         return output
 
-    def _noting(self, seat: int, node: str, ask: Callable[[TurnData], bool]) -> Callable[[TurnData], bool]:
-        """The same node; the walk's question is noted, not those that a bot asks itself on its way."""
+    def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
+        for seat, hand in zip(self._seats, self._table.game.hands, strict=True):
+            for event in events:
+                seat.notebook.observe(event, hand.cards, played)
 
-        def noted(p: TurnData) -> bool:
-            if sys._getframe(1).f_code is not _WALK:
-                return ask(p)
-            self._note(seat, node)
-            self._answers[node] = answer = ask(p)
-            return answer
-
-        return noted
-
-    def _note(self, seat: int, node: str) -> None:
+    def note(self, seat: int, number: int, node: str, notebook: Notebook) -> None:
+        """Record the question that a seat is asked now, its `number`th of the game."""
         game, origin = self._table.game, self._origin
         hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
-        events, plays = tuple(self._events), tuple(self._own_plays[seat])
-        answers = dict(self._answers)
-        position = Position(game.rules, seat, node, hands[seat], game.turn_data(), events, plays, answers)
+        position = notebook.position(node, hands[seat], game.turn_data())
         board = tuple(game.board)
         dishonest = last_play_is_dishonest(board, game.n_cards_played, game.number)
-        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, self._decisions[seat])
-        self._decisions[seat] += 1
+        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)
         self.recorded.append(Recorded(position, Hidden(hands, board, dishonest, source)))
+
+
+class _Seat(Listener):
+    """Listens to one player."""
+
+    def __init__(self, seat: int, rules: Rules, watcher: Watcher) -> None:
+        self.notebook = Notebook(seat, rules)
+        self._seat, self._watcher = seat, watcher
+        self._decisions = 0
+
+    def asked(self, node: str) -> None:
+        """The walk's question is recorded, not those that a bot asks itself on its way."""
+        self._watcher.note(self._seat, self._decisions, node, self.notebook)
+        self._decisions += 1
+
+    def answered(self, node: str, answer: bool) -> None:
+        """The nodes behind it on this turn are told."""
+        self.notebook.answered(node, answer)

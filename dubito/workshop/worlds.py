@@ -12,9 +12,10 @@ from typing import Final
 
 from dubito.core_game import Game
 from dubito.errors import IllegalOutput
-from dubito.facts import OwnPlay, Position
-from dubito.game_data import COPIES, JOKER, NUMBERS, CardsPlayedEvent, Event, GameStartEvent, TurnOutput
+from dubito.facts import Position
+from dubito.game_data import COPIES, JOKER, NUMBERS, TurnOutput
 from dubito.hand import Hand
+from dubito.notebook import Notebook
 from dubito.rules import Rules
 from dubito.workshop.recorder import Origin, Watcher
 from dubito.workshop.sample import sample_table
@@ -35,22 +36,19 @@ class World:
         if any(Counter(hand)[number] == COPIES for hand in self.hands for number in NUMBERS):
             return None
         game = Game(self.rules, [Hand(list(hand)) for hand in self.hands])
-        counts = tuple(map(len, self.hands))
-        events: list[Event] = [GameStartEvent(tuple(range(len(counts))), counts)]
-        plays = []
+        book, hand = Notebook(position.seat, self.rules), game.hands[position.seat].cards
+        book.observe(game.start, hand)
         for move in self.moves:
-            mine = game.seat == position.seat
+            if game.seat == position.seat:
+                book.turn_begins(hand)
             try:
-                new = game.apply(move)
+                events = game.apply(move)
             except IllegalOutput:
                 return None
-            if mine and isinstance(new[0], CardsPlayedEvent):
-                plays.append(OwnPlay(new[0].declared_number, tuple(move.cards or ())))
-            events += new
-        hand = tuple(sorted(game.hands[position.seat].cards))
-        if (tuple(events), tuple(plays), hand) != (position.events, position.own_plays, position.hand):
-            return None
-        return replace(position, turn=game.turn_data())
+            for event in events:
+                book.observe(event, hand, move.cards)
+        seen = book.position(position.node, hand, game.turn_data())
+        return replace(position, turn=seen.turn) if seen == replace(position, turn=seen.turn, answers={}) else None
 
     def changed(self, seat: int, chance: Random) -> "World":
         """A world in which one card or two are others, which may be possible or not."""

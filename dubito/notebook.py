@@ -1,0 +1,46 @@
+"""What one seat has seen, played and answered so far: all that a position is made of, beside hand and turn data."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dubito.facts import OwnPlay, Position
+from dubito.game_data import CardsPlayedEvent, Event, TurnData
+from dubito.player import Listener
+from dubito.rules import Rules
+
+
+class Notebook(Listener):
+    """Kept for one seat in one game, by its player or by somebody who watches."""
+
+    def __init__(self, seat: int, rules: Rules) -> None:
+        self.events: list[Event] = []
+        self.own_plays: list[OwnPlay] = []
+        self._seat, self._rules = seat, rules
+        self._answers: dict[str, bool] = {}
+        self._held = Counter[int]()  # the hand as the turn began
+
+    def turn_begins(self, hand: Iterable[int]) -> None:
+        """The seat is to move, with this hand."""
+        self._answers = {}
+        self._held = Counter(hand)
+
+    def answered(self, node: str, answer: bool) -> None:
+        """A node of this turn was answered."""
+        self._answers[node] = answer
+
+    def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
+        """The table saw this; `hand` is the seat's now, `played` the cards of an own play where they are known.
+
+        Else they are those that the hand has lost: a substitute may have chosen them (R13).
+        """
+        self.events.append(event)
+        if isinstance(event, CardsPlayedEvent) and event.player_id == self._seat:
+            gone = sorted((self._held - Counter(hand)).elements()) if played is None else played
+            self.own_plays.append(OwnPlay(event.declared_number, tuple(gone)))
+
+    def position(self, node: str, hand: Iterable[int], turn: TurnData) -> Position:
+        """The question that the seat is asked now."""
+        events, own_plays = tuple(self.events), tuple(self.own_plays)
+        return Position(
+            self._rules, self._seat, node, tuple(sorted(hand)), turn, events, own_plays, dict(self._answers)
+        )
