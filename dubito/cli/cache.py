@@ -13,7 +13,8 @@ from dubito.errors import UsageError, one_line
 from dubito.llm.cache import Entry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
 from dubito.store.folder import DATABASE
-from dubito.store.model_log import Asked, ModelLog
+from dubito.store.model_log import ModelLog
+from dubito.store.records import StoredRequest
 from dubito.store.run_db import RunDb
 
 _WHERE = click.option(
@@ -110,7 +111,7 @@ def explain(what: str, run: Path, folder: Path) -> None:
         _explain(opened, asked)
 
 
-def _explain(opened: ReplyCache, asked: Asked) -> None:
+def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
     key = key_of_reply(asked.server, asked.digest, asked.draw)
     if key in opened:
         say(f"the cache has it: {key}")

@@ -1,6 +1,7 @@
 """The summary of a run: ranking, contenders, neighbours, model players, turns, digest."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dubito.cli.output import note, say, show, table
 from dubito.experiment.calibration import calibrations
@@ -26,8 +27,8 @@ def print_summary(run: Run, sizes: bool) -> None:
         note("no game was finished")
         return
     rows = ranking(run.tally, run.names)
-    say(f"{run.tally.games:,} games; 95 % intervals, clustered by deal")
-    show(ranking_table(rows), notes=False)
+    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
+    show(replace(ranking_table(rows), title=title), notes=False)
     show(*contender_tables(run.tally, _contenders(run)))
     _print_neighbours(rows)
     if run.models:

@@ -21,7 +21,8 @@ from dubito.experiment.stored import opened
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry
-from dubito.store.model_log import DealTotals, ModelLog
+from dubito.store.model_log import ModelLog
+from dubito.store.records import DealTotals
 
 DEALS: Final = 20  # that are played for an estimate
 _STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "model": "house-sharp", "api_key_env": None, "parameters": {}}

@@ -23,7 +23,8 @@ from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
-from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.model_log import ModelLog
+from dubito.store.records import PlayerLog
 from dubito.store.run_db import Chunk, RunDb
 from dubito.store.run_log import RunLog
 

@@ -20,7 +20,8 @@ from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.rules import Rules
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
-from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.model_log import ModelLog
+from dubito.store.records import PlayerLog
 from dubito.store.run_db import RunDb
 
 

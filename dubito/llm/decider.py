@@ -18,6 +18,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, canonical, digest_of, draw_of
 from dubito.player import PlayerAI
 from dubito.rules import Rules
+from dubito.store.records import Decision
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
@@ -48,10 +49,8 @@ class Journal:
 class Decisions(Protocol):
     """Where decisions are told to: a run's log, or a replay that compares."""
 
-    def decision(
-        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
-    ) -> None:
-        """A decision of game, seat and number was taken."""
+    def decision(self, decision: Decision) -> None:
+        """A decision was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,8 @@ class ModelPlayer:
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
         if place.node == "C" and "p_bluff" in self.prompt.fields and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(Stated(place.seat, place.decision, p_bluff, impossible))
-        self.log.decision((place.game, place.seat, place.decision), turn, place.node, answer, outcome, p_bluff)
+        taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, p_bluff)
+        self.log.decision(Decision(*taken))
         self.counted(outcome)
         return answer
 

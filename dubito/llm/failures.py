@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from dubito.errors import DubitoError, RunStopped
-from dubito.store.model_log import Spend
+from dubito.store.records import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
-from dubito.store.model_log import Spend
+from dubito.store.records import Spend
 
 LONG: Final = 50  # questions that a game is taken to have before any has finished
 _REST: Final = 0.5  # of a game that is to come still, however much of it was played

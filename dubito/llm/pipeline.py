@@ -27,7 +27,8 @@ from dubito.llm.providers import Provider
 from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
-from dubito.store.model_log import Kept, ModelLog, Spend
+from dubito.store.model_log import ModelLog
+from dubito.store.records import Spend, TapedAttempt
 
 _LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
 
@@ -238,7 +239,7 @@ class Pipeline:
                 usage=astuple(reply.usage) if reply and reply.usage else None,
             )
 
-    def _from_tape(self, kept: Kept, ask: Ask) -> Reply:
+    def _from_tape(self, kept: TapedAttempt, ask: Ask) -> Reply:
         """What came of the attempt when it was made; raises AttemptFailed as it did then.
 
         Raises RunStopped where the tape is of another question: code or files were changed in between.

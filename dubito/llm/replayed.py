@@ -12,7 +12,8 @@ from dubito.llm.explain import parts
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Ask, Place, Received, Reply
-from dubito.store.model_log import Kept, ModelLog
+from dubito.store.model_log import ModelLog
+from dubito.store.records import Decision, TapedAttempt
 
 Heard = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
@@ -52,18 +53,17 @@ class Tape:
         self._heard(ask.place, _question(ask), reply)
         return reply
 
-    def decision(
-        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
-    ) -> None:
+    def decision(self, decision: Decision) -> None:
         """Compare a decision with the one that was taken; raises Differs."""
-        taken = self._log.taken(key)
-        if taken != (node, answer, outcome):
-            said = [f"recorded: {_in_words(taken)}", f"replayed: {_in_words((node, answer, outcome))}"]
-            where = "game {}, seat {}, decision {}".format(*key)
+        taken = self._log.taken(decision.game, decision.seat, decision.number)
+        before, now = _in_words(taken), _in_words(decision)
+        if before != now:
+            said = [f"recorded: {before}", f"replayed: {now}"]
+            where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
             raise Differs(where, "another decision is taken", said)
         self.decisions += 1
 
-    def _reply(self, kept: Kept, ask: Ask) -> Reply:
+    def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
             raw = "" if kept.raw is None else self._log.text(kept.raw)
         except RunStopped as error:
@@ -74,7 +74,7 @@ class Tape:
             raise Differs(str(ask.place), "the reply on the tape is not read as it was: another reply digest", said)
         return replace(reply, origin="tape")
 
-    def _differences(self, kept: Kept, ask: Ask) -> list[str]:
+    def _differences(self, kept: TapedAttempt, ask: Ask) -> list[str]:
         found = []
         for part in parts(ask.request.text, self._log.text(kept.request)):
             found += [f"{_kind(part.part)} ({part.part})", f"  recorded: {part.stored}", f"  replayed: {part.wanted}"]
@@ -96,8 +96,8 @@ def _kind(part: str) -> str:
     return "the schema of the answer" if "schema" in part else "a parameter"
 
 
-def _in_words(taken: tuple[str, bool, str] | None) -> str:
+def _in_words(taken: Decision | None) -> str:
+    """The decision, as far as a replay compares it."""
     if taken is None:
         return "no decision"
-    node, answer, outcome = taken
-    return f"node {node}: {'yes' if answer else 'no'} ({outcome})"
+    return f"node {taken.node}: {'yes' if taken.answer else 'no'} ({taken.outcome})"

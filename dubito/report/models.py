@@ -9,8 +9,9 @@ from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO
 from dubito.report.tables import Column, Table, Value
-from dubito.store.model_log import TOKENS, PlayerLog
+from dubito.store.records import TOKENS, PlayerLog
 
+_TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it reasoning")  # titles, as TOKENS
 _OF: Final = (  # the attempts of a player; the preflight belongs to no game
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
@@ -30,16 +31,15 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Table
         *(Column(cause, f"{cause} %", "rate") for cause in causes),
         Column("reasks", "re-asks"),
         Column("calls", "calls"),
-        Column("cached", "from the cache %", "rate"),
+        Column("cached", "cache %", "rate"),
+        *(Column(f"tokens_{kind}", title) for kind, title in zip(TOKENS, _TOKENS, strict=True)),
         Column("cost", "cost", "dollars"),
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
-        *(Column(f"tokens_{kind}", f"tokens: {kind.replace('_', ' ')}") for kind in TOKENS),
     ]
     rows = [[name, *_totals(log, causes)] for name, log in models.items()]
     links = [f"bots/{names.index(name)}.html" for name in models]
-    title = "Model players: decisions, fallbacks by cause, calls and cost"
-    return Table("models", title, columns, rows, _notes(models), links)
+    return Table("models", "Model players", columns, rows, _notes(models), links)
 
 
 def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
@@ -54,10 +54,10 @@ def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
         log.reasks,
         log.calls,
         share(log.cached, log.attempts),
+        *(log.tokens[kind] for kind in TOKENS),
         log.picodollars,
         log.picodollars // log.games if log.picodollars is not None and log.games else None,
         log.saved if priced else None,
-        *(log.tokens[kind] for kind in TOKENS),
     ]
 
 

@@ -97,7 +97,11 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> Table |
     ]
     pairs = contender_pairs(tally, contenders)
     cells = [[pair.one.name, pair.other.name, *_difference(pair.score), *_difference(pair.hard_wins)] for pair in pairs]
-    return Table("pairs", f"Every pair: differences on {deals:,} common deals", columns, cells) if pairs else None
+    return (
+        Table("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
+        if pairs
+        else None
+    )
 
 
 def _difference(difference: Difference) -> list[Value]:

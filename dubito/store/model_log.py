@@ -8,99 +8,19 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped
+from dubito.store.records import TOKENS, Body, DealTotals, Decision, PlayerLog, Spend, StoredRequest, TapedAttempt
 from dubito.store.run_db import RunDb
 
-TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
 Key = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """What tries use up."""
-
-    calls: int = 0
-    tokens: int = 0  # input, cached input included, and output
-    usd: int = 0  # picodollars
-
-    def __add__(self, other: "Spend") -> "Spend":
-        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
-
-    @property
-    def amounts(self) -> tuple[int, ...]:
-        """All three."""
-        return self.calls, self.tokens, self.usd
-
-    def __sub__(self, other: "Spend") -> "Spend":
-        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerLog:
-    """What one model player's attempts add up to in a run."""
-
-    decisions: int
-    games: int  # in which it was asked
-    outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
-    reasks: int
-    calls: int  # tries, those of the preflight too
-    cached: int  # attempts answered from the cache
-    attempts: int
-    tokens: dict[str, int]  # by TOKENS, of the replies received in this run
-    picodollars: int | None  # what the tries cost; None if one of them had no price
-    saved: int  # picodollars that the provider's own cache saved
-    assumed: int  # tries whose cost is not known, and counted at its worst
-    deadlines: int  # tries cut off by the deadline: such a run is not repeatable
-    beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
-    first_beyond: str | None  # how the first of them did
-
-
-@dataclass(frozen=True, slots=True)
-class DealTotals:
-    """What a player's attempts took in one deal; tokens as in Usage."""
-
-    calls: int = 0
-    input: int = 0
-    cached: int = 0
-    output: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A finished attempt: a reply, or a cause why there is none."""
-
-    request: str  # digest
-    draw: str
-    reply: str | None  # digest
-    raw: str | None  # digest of the body it was read from
-    cause: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A complete answer as it came in."""
-
-    status: int
-    raw: str
-    headers: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of a run."""
-
-    digest: str
-    text: str
-    server: str
-    draw: str
 
 
 class ModelLog:
@@ -168,7 +88,7 @@ class ModelLog:
                 (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, *key),
             )
 
-    def kept(self, key: Key) -> Kept | None:
+    def kept(self, key: Key) -> TapedAttempt | None:
         """The finished attempt of this key, None if there is none: it was never made, or was left open."""
         rows = self._db.read(
             "SELECT request, draw, reply, raw, cause FROM attempts "
@@ -178,7 +98,7 @@ class ModelLog:
         if not rows:
             return None
         request, draw, reply, raw, cause = rows[0]
-        return Kept(request, draw, reply, raw, cause)
+        return TapedAttempt(request, draw, reply, raw, cause)
 
     def paid(self, account: str, request: str, draw: str) -> Body | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""
@@ -189,10 +109,12 @@ class ModelLog:
         )
         return next((Body(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
 
-    def taken(self, key: Key) -> tuple[str, bool, str] | None:
-        """Node, answer and outcome of a decision; None if it was never taken."""
-        query = "SELECT node, answer, outcome FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
-        return next(((node, bool(answer), outcome) for node, answer, outcome in self._db.read(query, key)), None)
+    def taken(self, game: int, seat: int, number: int) -> Decision | None:
+        """What was decided there; None if nothing was."""
+        query = "SELECT turn, node, answer, outcome, p_bluff FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
+        for turn, node, answer, outcome, p_bluff in self._db.read(query, (game, seat, number)):
+            return Decision(game, seat, number, turn, node, bool(answer), outcome, p_bluff)
+        return None
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""
@@ -291,12 +213,13 @@ class ModelLog:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT OR REPLACE INTO attempts VALUES ({marks})", row)  # noqa: S608, no value in it
 
-    def decision(self, key: Key, turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None) -> None:
-        """A decision was taken; `p_bluff` is the probability of a bluff that was stated with it, if any."""
+    def decision(self, decision: Decision) -> None:
+        """A decision was taken."""
         with self._db.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*key, turn, node, answer, outcome, p_bluff),
+                "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                astuple(decision),
             )
 
     def text(self, digest: str) -> str:
@@ -325,7 +248,7 @@ class ModelLog:
         ((mean,),) = self._db.read(query, (player,))
         return None if mean is None else float(mean)
 
-    def find(self, what: str) -> Asked | None:
+    def find(self, what: str) -> StoredRequest | None:
         """The request of a decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or the only one whose digest begins so."""
         parts = what.split(".")
         query, values = "request GLOB ?", tuple[object, ...]((f"{what}*",))
@@ -337,7 +260,7 @@ class ModelLog:
         if len({request for request, _, _ in rows}) != 1:
             return None
         request, server, draw = rows[0]
-        return Asked(request, self.text(request), server, draw)
+        return StoredRequest(request, self.text(request), server, draw)
 
     def players(self) -> list[str]:
         """The names of all who were asked anything."""

@@ -27,7 +27,8 @@ from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
 from dubito.player import PlayerAI
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
-from dubito.store.model_log import ModelLog, Spend
+from dubito.store.model_log import ModelLog
+from dubito.store.records import Decision, Spend
 from dubito.workshop.recorded import Recorded, Source, digest_of_folder
 
 
@@ -109,13 +110,11 @@ class _Question:
         stated = next(iter(journal.stated), None)
         return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
 
-    def decision(
-        self, key: tuple[int, ...], turn: int, node: str, answer: bool, outcome: str, p_bluff: float | None
-    ) -> None:
+    def decision(self, decision: Decision) -> None:
         """Keep an answer of the model's; one that never came is none."""
-        self.outcome = outcome
-        if not outcome.startswith(FALLBACK_OUTCOME):
-            self.log.decision(key, turn, node, answer, outcome, p_bluff)
+        self.outcome = decision.outcome
+        if not decision.outcome.startswith(FALLBACK_OUTCOME):
+            self.log.decision(decision)
 
 
 def _source(one: Recorded) -> Source:

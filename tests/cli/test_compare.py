@@ -13,12 +13,14 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment import stored
+from dubito.experiment import compare as comparing
 from dubito.experiment.outcome import unpack
 from tests.cli.kit import Shell
 from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, says
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
+
+ENDS = ["games with a fallback", "of all %", "Score %, worst", "best", "hard %, worst", "best"]
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
@@ -92,7 +94,7 @@ def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monk
     said = shell("compare", "r")
     assert (said.code, said.err) == (0, "")
     assert said.out in summary.out
-    monkeypatch.setattr(stored, "_AT_ONCE", 5)  # deals read at a time: more than one batch of them
+    monkeypatch.setattr(comparing, "_AT_ONCE", 5)  # deals read at a time: more than one batch of them
     assert shell("compare", "r").out == said.out
     touched = set(rows(Path("r"), "SELECT game, seat FROM decisions WHERE outcome LIKE 'fallback:%'"))
     worst, best, hard = 0.0, 0.0, 0
@@ -106,19 +108,21 @@ def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monk
             best += 1 if lost else (1, 0.5, 0, 0)[result]
             hard += not lost and result == 0
     assert 0 < len(touched) < 12
-    (line,) = [line for line in said.out.splitlines() if line.startswith("flawed") and " to " in line]
-    *_, share, score, hards = re.split("  +", line)
-    assert share == f"{100 * len(touched) / 12:.1f}"
-    assert score == f"{100 * worst / 12:.1f} to {100 * best / 12:.1f}"
-    assert hards == f"{100 * hard / 12:.1f} to {100 * (hard + len(touched)) / 12:.1f}"
+    header, *lines = said.out.split("Fallbacks of contenders: ")[1].splitlines()[1:]
+    (line,) = [line for line in lines if line.startswith("flawed")]
+    assert re.split("  +", header)[3:] == ENDS
+    *_, count, share, low, high, hard_low, hard_high = re.split("  +", line)
+    assert (count, share) == (f"{len(touched)}", f"{100 * len(touched) / 12:.1f}")
+    assert (low, high) == (f"{100 * worst / 12:.1f}", f"{100 * best / 12:.1f}")
+    assert (hard_low, hard_high) == (f"{100 * hard / 12:.1f}", f"{100 * (hard + len(touched)) / 12:.1f}")
     decisions, lost_ones = rows(
         Path("r"),
         "SELECT count(*), sum(outcome LIKE 'fallback:%') FROM decisions JOIN attempts "
         "USING (game, seat, decision) WHERE player = 'flawed'",
     )[0]
     assert said.out.splitlines()[-1] == (
-        f"warning: fallbacks took {100 * lost_ones / decisions:.1f} % of the decisions of flawed and 0.0 % of those of "
-        "ClaudeBot: this compares systems (model, prompt and fallback), not models"
+        f"warning: Fallbacks took {100 * lost_ones / decisions:.1f} % of the decisions of flawed and 0.0 % of those of "
+        "ClaudeBot: this compares systems (model, prompt and fallback), not models."
     )
 
 
@@ -132,12 +136,12 @@ def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
     title = "Fallbacks in all seats: had every game with one been lost, or been a hard win"
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
-    assert re.split("  +", header)[2:] == ["games %", "Score, worst to best", "hard, worst to best"]
-    name, games, share, score, hard = re.split("  +", row)
+    assert re.split("  +", header)[2:] == ENDS
+    name, games, _, share, low, high, *hard = re.split("  +", row)
     results = yaml.safe_load(next(Path("runs").glob("seated-*/all_games.yaml")).read_text())
     assert (name, int(games)) == ("flawed", results["flawed"]["total"]["games"])
     assert 0 < float(share) <= 100
-    assert score == hard, "no soft wins at three players"
+    assert [low, high] == hard, "no soft wins at three players"
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +193,7 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: Path("b/manifest.yaml").unlink(), "b is no run folder: it has no manifest.yaml"),
         (lambda: rmtree("b"), "b is no run folder: it has no manifest.yaml"),
         (lambda: swap("b", Path("b").touch), "b is no run folder: it has no manifest.yaml"),
-        (lambda: Path("b/run.db").unlink(), "b/run.db is damaged or no run store"),
+        (lambda: Path("b/run.db").unlink(), "b has no run.db"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or no run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
         (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),

@@ -11,7 +11,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.wire import Ask, Reply, Usage
-from dubito.store.model_log import Spend
+from dubito.store.records import Spend
 from tests.llm.kit import Outcome, Script, ask, reply
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)

@@ -197,7 +197,7 @@ def test_a_run_counts_its_deadlines_and_says_that_it_is_not_repeatable(shell: Sh
         who = asker(server, deadline=1.0, tries=2)
         ended = played(shell, who, games=1, flags=["--no-preflight"])
     assert ended.code == 0
-    assert "not repeatable: 1 calls of asker were cut off by their deadline" in ended.out.splitlines()
+    assert "Not repeatable: 1 calls of asker were cut off by their deadline." in ended.out.splitlines()
     tries = rows(Path("r"), "SELECT state, kind, error, assumed FROM tries WHERE try = 1 AND state = 'failed'")
     assert tries == [("failed", "deadline", "no complete answer within the deadline of 1 s", 1)]
     status = shell("status", "r").out.splitlines()

@@ -15,7 +15,7 @@ from dubito.llm.prices import Tariff
 from dubito.llm.retry import Attempt, retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
-from dubito.store.model_log import Spend
+from dubito.store.records import Spend
 from tests.llm.kit import Clock, Outcome, Script, ask, reply, settings
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")

@@ -29,7 +29,7 @@ from dubito.llm.prices import (
 )
 from dubito.llm.settings import HOUSE, account_of
 from dubito.llm.wire import Charges, Usage
-from dubito.store.model_log import Spend
+from dubito.store.records import Spend
 from tests.llm.kit import PROTOCOLS, ask, settings
 
 GOOD = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}

@@ -70,19 +70,21 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
         "model player": "asker",
         "decisions": f"{decisions}",
         "fallback %": share,
-        "fallback:refused": share,
+        "fallback:refused %": share,
         "re-asks": f"{refused}",
         "calls": f"{calls}",
         "cache %": "0.0",
-        "tokens in": f"{100 * calls}",
+        "tokens in": f"{100 * calls:,}",
         "of them cached": "0",
-        "out": f"{20 * calls}",
+        "of them kept": "0",
+        "out": f"{20 * calls:,}",
+        "of it reasoning": "0",
         "cost": "-",
         "cost a game": "-",
         "saved by the provider's cache": "-",
     }
-    assert "assumed" not in ended.out
-    assert "not repeatable" not in ended.out
+    assert "Assumed" not in ended.out
+    assert "Not repeatable" not in ended.out
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -93,9 +95,9 @@ def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, p
     row, calls = models(ended)["asker"], len(server.heard)
     assert calls == int(row["calls"]) == int(row["decisions"]) + 1
     assert (row["tokens in"], row["of them cached"], row["out"]) == (
-        f"{1000 * calls}",
-        f"{600 * calls}",
-        f"{20 * calls}",
+        f"{1000 * calls:,}",
+        f"{600 * calls:,}",
+        f"{20 * calls:,}",
     )
     assert row["cost"] == dollars(EACH * calls)
     assert row["cost a game"] == dollars(EACH * calls // 2)
@@ -120,7 +122,7 @@ def test_without_a_price_there_are_dashes(shell: Shell) -> None:
     with Server(billing()) as server:
         row = models(played(shell, asker(server), prices={"other-model": PRICE}))["asker"]
     assert [row[key] for key in ("cost", "cost a game", "saved by the provider's cache")] == ["-", "-", "-"]
-    assert row["tokens in"] == f"{1000 * len(server.heard)}"
+    assert row["tokens in"] == f"{1000 * len(server.heard):,}"
 
 
 def test_a_cache_that_cost_more_than_it_saved(shell: Shell) -> None:
@@ -135,7 +137,7 @@ def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell)
     with Server(billing(usage={})) as server:
         ended = played(shell, asker(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
-    assert f"assumed: {calls} calls of asker did not say their cost: counted at the worst" in ended.out.splitlines()
+    assert f"Assumed: {calls} calls of asker did not say their cost: counted at the worst." in ended.out.splitlines()
     texts = rows(Path("r"), "SELECT count(*), sum(tokens), sum(picodollars), sum(assumed), sum(saved) FROM tries")
     ((count, tokens, cost, assumed, saved),) = texts
     into = tokens - 99 * calls
@@ -155,7 +157,7 @@ def test_failed_calls_that_are_not_billed_cost_nothing(shell: Shell) -> None:
     row, calls = models(ended)["asker"], len(server.heard)
     assert int(row["calls"]) == calls
     assert row["cost"] == dollars(EACH * (calls - calls // 3))
-    assert "assumed" not in ended.out
+    assert "Assumed" not in ended.out
 
 
 def test_what_came_from_the_cache_costs_nothing_again(shell: Shell) -> None:
@@ -190,9 +192,9 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
         r"of the first the server reported 16,777,218 tokens, where (\d,\d{3}) were reserved "
         r"\(\$33\.5545 and \$0\.\d{4}\)"
     )
-    begins = "more than was reserved: 1 calls of asker used it, which no budget can prevent; "
+    begins = "More than was reserved: 1 calls of asker used it, which no budget can prevent; "
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
-    assert re.fullmatch(pattern, line.removeprefix(begins))
+    assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
     assert "of 1,000,000 tokens spent, and another game takes about" in stopped.err
     begins = "  calls that used more than was reserved: 1; "

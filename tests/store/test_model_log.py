@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.store.model_log import Body, ModelLog, PlayerLog, Spend
+from dubito.store.model_log import ModelLog
+from dubito.store.records import Body, Decision, PlayerLog, Spend
 from dubito.store.run_db import RunDb
 
 WORST = Spend(1, 9000, 77_000)
@@ -122,9 +123,9 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
     attempt(log, (3, 1, 5, 0), reply=None, raw=None, usage=None, cause="unreachable")
     attempt(log, (4, 1, 0, 0), reply=None, raw=None, usage=None)
     attempt(log, (3, 2, 0, 0), player="other")
-    log.decision((3, 1, 4), 9, "C", True, "model_after_reask", 0.5)
-    log.decision((3, 1, 5), 9, "D", True, "fallback:unreachable", None)
-    log.decision((3, 2, 0), 9, "A", False, "model", None)
+    log.decision(Decision(3, 1, 4, 9, "C", True, "model_after_reask", 0.5))
+    log.decision(Decision(3, 1, 5, 9, "D", True, "fallback:unreachable"))
+    log.decision(Decision(3, 2, 0, 9, "A", False, "model"))
     assert log.player("one") == PlayerLog(
         decisions=2,
         games=1,

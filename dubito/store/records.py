@@ -1,0 +1,101 @@
+"""What stands in the model tables of `run.db`, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One node asked of one player at one turn, and what came of it; the fields are the table's columns."""
+
+    game: int
+    seat: int
+    number: int  # of the player's decisions in this game
+    turn: int
+    node: str
+    answer: bool
+    outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
+    p_bluff: float | None = None  # the probability of a bluff that was stated with it, if any
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What tries use up."""
+
+    calls: int = 0
+    tokens: int = 0  # input, cached input included, and output
+    usd: int = 0  # picodollars
+
+    def __add__(self, other: "Spend") -> "Spend":
+        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """All three."""
+        return self.calls, self.tokens, self.usd
+
+    def __sub__(self, other: "Spend") -> "Spend":
+        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerLog:
+    """What one model player's attempts add up to in a run."""
+
+    decisions: int
+    games: int  # in which it was asked
+    outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
+    reasks: int
+    calls: int  # tries, those of the preflight too
+    cached: int  # attempts answered from the cache
+    attempts: int
+    tokens: dict[str, int]  # by TOKENS, of the replies received in this run
+    picodollars: int | None  # what the tries cost; None if one of them had no price
+    saved: int  # picodollars that the provider's own cache saved
+    assumed: int  # tries whose cost is not known, and counted at its worst
+    deadlines: int  # tries cut off by the deadline: such a run is not repeatable
+    beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
+    first_beyond: str | None  # how the first of them did
+
+
+@dataclass(frozen=True, slots=True)
+class DealTotals:
+    """What a player's attempts took in one deal; tokens as in Usage."""
+
+    calls: int = 0
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TapedAttempt:
+    """A finished attempt: a reply, or a cause why there is none."""
+
+    request: str  # digest
+    draw: str
+    reply: str | None  # digest
+    raw: str | None  # digest of the body it was read from
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A complete answer as it came in."""
+
+    status: int
+    raw: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRequest:
+    """A request of a run."""
+
+    digest: str
+    text: str
+    server: str
+    draw: str
