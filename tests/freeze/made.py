@@ -1,0 +1,130 @@
+"""What is frozen: `python -m tests.freeze.made` made it, once; made anew it would hold nothing.
+
+`digests.json` are results digests and request digests. Beside it lie a finished and a stopped run with model players,
+an export, and a saved game.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import click
+import yaml
+
+from dubito.cli.demo import demo_config
+from dubito.cli.main import main
+from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.protocols import Exchange, build_request
+from dubito.llm.wire import Protocol
+from dubito.player import NODES
+from dubito.positions import example_position
+from tests.cli.kit import REPO
+from tests.llm.kit import PROTOCOLS, settings
+
+HERE: Final = Path(__file__).parent
+DIGESTS: Final = HERE / "digests.json"
+FIELD: Final = ("--bots", "StefaBot,UsualBot,ClaudeBot,RandomBoi")
+HAND_WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "immediate": (*FIELD, "--games", "2000"),
+    "contested": (*FIELD, "--games", "2000", "--win-rule", "contested"),
+    "contenders": ("--bots", "StefaBot,UsualBot,RandomBoi", "--contenders", "ClaudeBot,MrDoubt", "--games", "1000"),
+}
+MODELS: Final[Mapping[str, Any]] = {
+    "games": 8,
+    "table_sizes": [3],
+    "bots": ["StefaBot", "UsualBot"],
+    "rules": {"max_turns": 15},
+    "contenders": [
+        {"bot": "OpenAIBot", "name": "one", "model": "house-sharp", "prompt": "plain", "base_url": "house"},
+        {"bot": "AnthropicBot", "name": "two", "model": "house-random", "prompt": "reasoned", "base_url": "house"},
+    ],
+}
+GAME: Final = ("StefaBot", "UsualBot", "ClaudeBot", "MrDoubt", "--seed", "3", "--deal", "7")
+
+
+def request_digests() -> dict[str, str]:
+    """Of the request at each node under each prompt, in each protocol."""
+    return {
+        f"{name} {protocol} {node}": request_digest(name, protocol, node)
+        for name in prompt_names(REPO)
+        for protocol in PROTOCOLS
+        for node in NODES
+    }
+
+
+def request_digest(name: str, protocol: Protocol, node: str) -> str:
+    """What a model player with this prompt would be asked at the example position of a node."""
+    told = load_prompt(name, REPO).render(example_position(node))
+    exchange = Exchange(told.system, told.user, {"type": "object"}, history=told.history)
+    return build_request(settings(protocol), exchange, "frozen").digest
+
+
+def demo() -> dict[str, Any]:
+    """The demo's first run as a config."""
+    return demo_config()
+
+
+def results_digest(folder: Path) -> str:
+    """The results digest of a run folder."""
+    from dubito.experiment.stored import opened
+
+    with opened(folder) as run:
+        return run.results_digest
+
+
+def _dubito(*words: str) -> None:
+    try:
+        main(words)
+    except SystemExit as ended:
+        click.echo(f"{' '.join(words)}: {ended.code}")
+
+
+def _write() -> None:
+    digests: dict[str, str] = {}
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+
+        def run(name: str, *words: str) -> Path:
+            _dubito("run", *words, "--output", str(home / name), "--cache", str(home / "cache"), "--no-report", "--quiet")
+            digests[name] = results_digest(home / name)
+            return home / name
+
+        for name, words in HAND_WRITTEN.items():
+            run(name, *words)
+        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": demo()}.items():
+            (home / f"{name}.yaml").write_text(yaml.safe_dump(dict(config)))
+        finished, _ = run("finished", str(home / "finished.yaml")), run("demo", str(home / "demo.yaml"))
+        stopped = run("stopped", str(home / "stopped.yaml"), "--budget", "calls=60", "--cache", str(home / "other"))
+        for kept in (finished, stopped):
+            _copy(kept, HERE / kept.name)
+        (HERE / "finished.zip").unlink(missing_ok=True)
+        _dubito("export", str(finished), str(HERE / "finished.zip"))
+        (HERE / "game.json").unlink(missing_ok=True)
+        _dubito("play-game", *GAME, "--save", str(HERE / "game.json"))
+    DIGESTS.write_text(json.dumps({"results": digests, "requests": request_digests()}, indent=1) + "\n")
+
+
+def _copy(run: Path, to: Path) -> None:
+    """The files that make up a run."""
+    import sqlite3
+
+    rmtree(to, ignore_errors=True)
+    to.mkdir()
+    for name in ("manifest.yaml", "all_games.yaml"):
+        (to / name).write_bytes((run / name).read_bytes())
+    connection = sqlite3.connect(run / "run.db")
+    connection.execute("VACUUM INTO ?", (str(to / "run.db"),))
+    connection.close()
+
+
+def frozen() -> dict[str, dict[str, str]]:
+    """The digests as they were."""
+    content: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
+    return content
+
+
+if __name__ == "__main__":
+    _write()

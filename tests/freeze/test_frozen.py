@@ -1,0 +1,72 @@
+"""Dubito stays what it was when other games moved in beside it: same digests, and its users' files still open."""
+
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+import yaml
+
+from tests.cli.kit import Shell
+from tests.freeze.made import HAND_WRITTEN, HERE, MODELS, demo, frozen, request_digests
+
+FROZEN = frozen()
+
+
+def said_digest(out: str) -> str:
+    """The results digest that a command printed."""
+    (line,) = [line for line in out.splitlines() if line.startswith("results digest: ")]
+    return line.removeprefix("results digest: ")
+
+
+@pytest.mark.parametrize("name", HAND_WRITTEN)
+def test_games_end_as_they_did(shell: Shell, name: str) -> None:
+    said = shell("run", *HAND_WRITTEN[name], "--output", "r", "--quiet", "--workers", "1")
+    assert said_digest(said.out) == FROZEN["results"][name]
+
+
+def test_the_demo_ends_as_it_did(shell: Shell, at_length: bool) -> None:
+    if not at_length:
+        pytest.skip("takes long: --at-length")
+    Path("demo.yaml").write_text(yaml.safe_dump(demo()))
+    assert said_digest(shell("run", "demo.yaml", "--output", "r", "--quiet").out) == FROZEN["results"]["demo"]
+
+
+def test_models_are_asked_the_same_bytes() -> None:
+    assert request_digests() == FROZEN["requests"]
+
+
+def test_a_run_is_played_again(shell: Shell) -> None:
+    copytree(HERE / "finished", "finished")
+    said = shell("replay", "finished")
+    assert said.code == 0, said.out + said.err
+    assert said_digest(said.out) == FROZEN["results"]["finished"]
+
+
+def test_an_export_is_played_again(shell: Shell) -> None:
+    said = shell("replay", str(HERE / "finished.zip"))
+    assert said.code == 0, said.out + said.err
+    assert said_digest(said.out) == FROZEN["results"]["finished"]
+
+
+def test_a_saved_game_is_told_again(shell: Shell) -> None:
+    said = shell("replay", str(HERE / "game.json"))
+    assert (said.code, said.out.partition(":")[0]) == (0, "identical")
+
+
+def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
+    copytree(HERE / "finished", "finished")
+    Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
+    said = shell("run", "c.yaml", "--output", "finished", "--quiet")
+    assert "finished: nothing was played" in said.err
+    assert said_digest(said.out) == FROZEN["results"]["finished"]
+    assert shell("report", "finished").code == 0
+    assert "Model players" in Path("finished/report/index.html").read_text()
+
+
+def test_a_stopped_run_goes_on(shell: Shell) -> None:
+    copytree(HERE / "stopped", "stopped")
+    before = said_digest(shell("status", "stopped").out)
+    assert before == FROZEN["results"]["stopped"] != FROZEN["results"]["finished"]
+    Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
+    said = shell("run", "c.yaml", "--output", "stopped", "--quiet")
+    assert said_digest(said.out) == FROZEN["results"]["finished"]
