@@ -115,6 +115,7 @@ def _experiment(folder: Path, identity: dict[str, Any], games: int) -> Experimen
             Rules(**identity["rules"]),
             identity["on_bot_error"],
             identity["provider_errors"],
+            identity.get("bot_deadline"),
         )
     except (KeyError, TypeError, ValueError, ValidationError):
         raise UsageError(f"{folder / run_folder.MANIFEST} is damaged: its identity cannot be read") from None

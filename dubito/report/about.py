@@ -30,7 +30,7 @@ def about(source: Source) -> list[Block]:
         ("table sizes", ", ".join(map(str, identity["table_sizes"]))),
         ("turns a game", f"{turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them"),
         *((f"rules: {key}", f"{value}") for key, value in identity["rules"].items()),
-        *((key, f"{identity[key]}") for key in ("on_bot_error", "provider_errors") if key in identity),
+        *((key, f"{identity[key]}") for key in ("on_bot_error", "bot_deadline", "provider_errors") if key in identity),
         *((f"version of {key}", f"{value}") for key, value in (source.manifest.get("versions") or {}).items()),
     ]
     cells = [
