@@ -4,8 +4,9 @@ from dubito.player import FiveNodes
 
 
 class BotBase(FiveNodes):
-    """Subclass this and answer the five nodes; everything else of a turn is done for you.
+    """Subclass this and answer the nodes A, C and D; everything else of a turn is done for you.
 
-    Each node gets the turn data and returns exactly True or False; docs/writing-a-bot.md says when it
-    is asked and what the answer does.
+    B and E answer True, as many cards as possible, unless you write them too. Each node gets the turn
+    data and returns exactly True or False; docs/writing-a-bot.md says when it is asked and what the
+    answer does.
     """

@@ -200,8 +200,8 @@ class FiveNodes(PlayerAI):
         raise _not_written("A", self)
 
     def maximize_first_hand(self, p: TurnData) -> bool:
-        """B, opening: True plays as many cards as possible."""
-        raise _not_written("B", self)
+        """B, opening: True, the default, plays as many cards as possible."""
+        return True
 
     def should_doubt(self, p: TurnData) -> bool:
         """C, regular turn: True doubts the last play, False plays."""
@@ -212,8 +212,21 @@ class FiveNodes(PlayerAI):
         raise _not_written("D", self)
 
     def maximize_regular(self, p: TurnData) -> bool:
-        """E, regular turn: True plays as many cards as possible."""
-        raise _not_written("E", self)
+        """E, regular turn: True, the default, plays as many cards as possible."""
+        return True
+
+
+def missing_nodes(cls: type[PlayerAI]) -> list[str]:
+    """The nodes without a default that this class leaves unanswered, as `C (should_doubt)`.
+
+    A bot that answers none of them and has a `play` of its own decides its turns without them.
+    """
+    if not issubclass(cls, FiveNodes):
+        return []
+    missing = [node for node in "ACD" if getattr(cls, NODES[node]) is getattr(FiveNodes, NODES[node])]
+    if missing == ["A", "C", "D"] and cls.play is not FiveNodes.play:
+        return []
+    return [f"{node} ({NODES[node]})" for node in missing]
 
 
 def _not_a_bool(node: str, answer: object) -> IllegalOutput:

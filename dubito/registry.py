@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.player import PlayerAI
+from dubito.player import PlayerAI, missing_nodes
 
 Kind = Literal["manual", "llms"]
 KINDS: Final[tuple[Kind, ...]] = ("manual", "llms")
@@ -41,6 +41,11 @@ class Bot:
         """The first line of the class's docstring."""
         doc = (self.cls.__dict__.get("__doc__") or "").strip()
         return one_line(doc.splitlines()[0]) if doc else "(no docstring)"
+
+    @property
+    def missing(self) -> list[str]:
+        """The nodes at which its games would stop, since nobody has written them."""
+        return missing_nodes(self.cls)
 
 
 @dataclass(frozen=True, slots=True)

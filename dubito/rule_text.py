@@ -1,6 +1,6 @@
 """The rules in force and what each answer does, in sentences: a prompt says of the game what is said here.
 
-RULES.md is the rulebook; each sentence is one of its rulings in the words of `record.sentence`.
+docs/rules.md is the rulebook; each sentence is one of its rulings in the words of `record.sentence`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -76,7 +76,7 @@ def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: boo
             return "a doubt comes without cards"
         if can_doubt:
             return _why_number_illegal(output.number, number)
-        return "there is no doubting on an empty board" if number == 0 else "whom to doubt has left the game (R4)"
+        return "there is no doubting on an empty board" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
     if type(cards) is not list and type(cards) is not tuple:

@@ -17,20 +17,12 @@ class MyBot(BotBase):
         super().__init__(id)
         self.risk = risk  # a setting: another value can be given in a config
 
-    # A turn that opens a round: the board is empty, and there is nothing to doubt.
-
     def bluff_first_hand(self, p: TurnData) -> bool:
-        """A. True: random cards under a random number. False: honest cards."""
+        """A. You open a round. True: random cards under a random number. False: honest cards."""
         return False
 
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        """B. True: as many cards as possible. False: one honest card, or one to three random ones."""
-        return True
-
-    # Every other turn: cards lie on the board, and p.current_number is what they are said to be.
-
     def should_doubt(self, p: TurnData) -> bool:
-        """C. True: turn the last play over. False: play cards."""
+        """C. Cards lie on the board as p.current_number. True: turn the last play over. False: play cards."""
         return p.n_cards_played == 3 or p.prev.n_cards == 0
 
     def bluff_regular(self, p: TurnData) -> bool:
@@ -39,6 +31,5 @@ class MyBot(BotBase):
             return False  # an honest play puts down as many
         return self.rng.random() < self.risk  # self.rng, never the module random
 
-    def maximize_regular(self, p: TurnData) -> bool:
-        """E. True: as many cards as possible. False: a random number of them."""
-        return True
+    # B (maximize_first_hand) and E (maximize_regular) ask whether to play as many cards as possible: yes, unless
+    # you write them too.

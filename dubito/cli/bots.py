@@ -1,4 +1,4 @@
-"""`dubito bots`: every bot that was found, and every file that cannot be used."""
+"""`dubito bots`: every bot that was found, what is missing of it, and every file that cannot be used."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dubito.registry import find_bots
 
 @click.command()
 def bots() -> None:
-    """List the bots: name, strategy, origin, file. Files that cannot be used are listed with the reason."""
+    """List the bots: name, strategy, origin, file. Unfinished bots and files that cannot be used are named below."""
     here = Path.cwd()
     registry = find_bots(here)
     rows = []
@@ -19,6 +19,9 @@ def bots() -> None:
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
         rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
+    for _, bot in sorted(registry.bots.items()):
+        if bot.missing:
+            say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
     for broken in registry.broken:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
 

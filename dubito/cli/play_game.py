@@ -1,10 +1,12 @@
 """`dubito play-game`: one game, told turn by turn."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from dubito.bot_deadline import in_time
 from dubito.cli.telling import save_record, tell
 from dubito.errors import UsageError
 from dubito.handlers import Entrant, deal_table
@@ -23,6 +25,7 @@ from dubito.streams import DealStreams
 @click.option("--win-rule", default="immediate", show_default=True, help="immediate, or contested.")
 @click.option("--max-turns", default=1000, show_default=True, help="Turns after which the game stops.")
 @click.option("--on-bot-error", type=click.Choice(["stop", "fallback"]), default="stop", show_default=True)
+@click.option("--bot-deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="See `dubito run`.")
 @click.option("--show-hands", is_flag=True, help="Show every hand before its turn, and what was really played.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the game's record, for `dubito replay`.")
 def play_game(
@@ -33,6 +36,7 @@ def play_game(
     win_rule: WinRule,
     max_turns: int,
     on_bot_error: str,
+    bot_deadline: float | None,
     show_hands: bool,
     save: Path | None,
 ) -> None:
@@ -43,6 +47,8 @@ def play_game(
     for entrant in entrants:
         if entrant.bot.is_model:
             raise UsageError(f"{entrant.name} asks a model, which needs a run's settings: play it with `dubito run`")
+    if bot_deadline is not None:
+        entrants = [replace(entrant, bot=in_time(entrant.bot, bot_deadline)) for entrant in entrants]
     fallback = registry.find(FALLBACK).cls if on_bot_error == "fallback" else None
     table = deal_table(entrants, rules, DealStreams(seed, deal), deal=deal, fallback=fallback)
     recorder = Recorder(table.game)

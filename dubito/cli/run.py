@@ -52,6 +52,7 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--win-rule", metavar="RULE", help="immediate, or contested. [default: immediate]")
 @click.option("--max-turns", metavar="N", help="Turns after which a game stops. [default: 1000]")
 @click.option("--on-bot-error", metavar="POLICY", help="stop, or fallback. [default: stop]")
+@click.option("--bot-deadline", metavar="SECONDS", help="Longest a bot may take at once. [default: none]")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
@@ -142,6 +143,8 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if key in _NUMBERS:
             values[key] = _number(text)
+        elif key == "bot_deadline":
+            values[key] = _amount(text)
         elif key == "budget":
             values[key] = caps_of(text)
         elif key in _LISTS:
@@ -190,6 +193,8 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
     for bot in bots:
         if not registry.find(bot).repeatable:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
+    if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
+        note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
 
 
 def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:

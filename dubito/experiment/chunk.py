@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from dubito.bot_deadline import in_time
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.calibration import Statement
 from dubito.experiment.config import Experiment
@@ -58,6 +59,8 @@ class ChunkPlayer:
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
         self._entrants = [Entrant(p.name, registry.find(p.bot).cls, p.settings) for p in experiment.players]
+        if (seconds := experiment.bot_deadline) is not None:
+            self._entrants = [replace(entrant, bot=in_time(entrant.bot, seconds)) for entrant in self._entrants]
         self._fallback: type[PlayerAI] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.find(FALLBACK).cls

@@ -78,7 +78,7 @@ def caveats(runs: Sequence[StoredRun]) -> list[str]:
 def _settings(identity: Identity) -> dict[str, Any]:
     """What besides cards, field and contenders can change a result; runs of other versions may have more of it."""
     rules = {f"rules.{key}": value for key, value in identity.rules.items()}
-    return {**(identity.model_extra or {}), **rules, "on_bot_error": identity.on_bot_error}
+    return {"bot_deadline": None, **(identity.model_extra or {}), **rules, "on_bot_error": identity.on_bot_error}
 
 
 def _other_bots(first: StoredRun, run: StoredRun) -> str:

@@ -24,6 +24,7 @@ TableSize = Annotated[int, Field(ge=MIN_PLAYERS, le=MAX_PLAYERS)]
 Entry = str | dict[str, Any]
 
 
+_DAY: Final = 24 * 3600.0  # seconds
 _RULES = Rules()
 PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
     "openai": {"bot": "OpenAIBot"},
@@ -65,6 +66,7 @@ class Config(BaseModel):
     rules: RulesConfig = RulesConfig()
     base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
     on_bot_error: OnBotError = "stop"
+    bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
     provider_errors: ProviderErrors = "fallback"
     workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
     in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
@@ -91,7 +93,7 @@ class PlayerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A checked experiment: all that can change its results, and how many games of it to play."""
+    """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
 
     games: int
     table_sizes: tuple[int, ...]  # ascending
@@ -101,6 +103,7 @@ class Experiment:
     rules: Rules
     on_bot_error: OnBotError
     provider_errors: ProviderErrors = "fallback"
+    bot_deadline: float | None = None  # seconds
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -119,6 +122,7 @@ class Experiment:
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change a result; `games` is not of it, since a longer run begins alike."""
+        decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None  # it says who plays a turn
         return {
             "seed": self.seed,
             "table_sizes": list(self.table_sizes),
@@ -127,6 +131,7 @@ class Experiment:
             "rules": asdict(self.rules),
             "on_bot_error": self.on_bot_error,
             "provider_errors": self.provider_errors,
+            **({"bot_deadline": self.bot_deadline} if decisive else {}),
         }
 
     def digest(self) -> str:
@@ -234,7 +239,12 @@ def resolve(config: Config, registry: Registry) -> Experiment:
         Rules(**config.rules.model_dump()),
         config.on_bot_error,
         config.provider_errors,
+        config.bot_deadline,
     )
+    if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
+        raise UsageError(
+            "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
+        )
     m = experiment.games_per_deal
     if config.games % m:
         below = config.games // m * m

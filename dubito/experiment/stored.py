@@ -159,6 +159,7 @@ class StoredRun:
                 Rules(**identity["rules"]),
                 identity["on_bot_error"],
                 identity["provider_errors"],
+                identity.get("bot_deadline"),
             )
         except (KeyError, TypeError, ValueError, ValidationError):
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None

@@ -54,7 +54,7 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
     names = [source.names[player] for player in order]
     rows = [[scanned.style(player, column.key) for column in HABITS] for player in order]
     notes = [
-        "A bluff is a play with a card that is neither the declared number nor a joker (R5). A doubt is right when it "
+        "A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right when it "
         "turns over a bluff.",
         *scanned.widths,
     ]

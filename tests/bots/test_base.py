@@ -11,7 +11,7 @@ from dubito.errors import IllegalOutput
 from dubito.game_data import TurnData, TurnOutput
 from dubito.hand import Hand, HandView
 from dubito.handlers import Entrant
-from dubito.player import PlayerAI, Seating, make_player
+from dubito.player import PlayerAI, Seating, make_player, missing_nodes
 from dubito.rules import Rules
 from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, neighbour, opening, regular, told
@@ -158,7 +158,7 @@ def test_an_answer_that_is_no_bool_is_refused_r13(node: str, value: object, show
     assert str(caught.value).endswith(f"{shown}, not True or False")
 
 
-@pytest.mark.parametrize("node", NODES_A_TO_E)
+@pytest.mark.parametrize("node", "ACD")
 def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
     class Half(Answers):
         pass
@@ -167,6 +167,38 @@ def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
     p = opening(HOLDING) if node in "AB" else regular(HOLDING)
     with pytest.raises(IllegalOutput, match=rf"node {node} \({NODES_A_TO_E[node]}\) of Half is not written yet"):
         in_seat(Half, HOLDING).play(p)
+
+
+class Three(BotBase):
+    """Opens honestly, never doubts, and is honest when it can be."""
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return False
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return False
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return False
+
+
+def test_three_nodes_are_enough_and_play_as_many_as_possible() -> None:
+    assert in_seat(Three, (1, 1, 5)).play(opening((1, 1, 5))).cards == [1, 1]
+    assert in_seat(Three, HOLDING).play(regular(HOLDING)).cards == [NUMBER, NUMBER]
+
+
+def test_nodes_that_nobody_has_written_are_known_before_a_game() -> None:
+    class Whole(BotBase):
+        def play(self, p: TurnData) -> TurnOutput:
+            return self.doubt(p)
+
+    class Half(Whole):
+        def should_doubt(self, p: TurnData) -> bool:
+            return True
+
+    assert missing_nodes(BotBase) == ["A (bluff_first_hand)", "C (should_doubt)", "D (bluff_regular)"]
+    assert missing_nodes(Half) == ["A (bluff_first_hand)", "D (bluff_regular)"], "its play ends in the nodes"
+    assert missing_nodes(Three) == missing_nodes(Whole) == missing_nodes(PlayerAI) == []
 
 
 def test_the_helpers_read_the_turn_r22() -> None:

@@ -247,6 +247,7 @@ def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> Non
         bots=[stefa | {"source": "0" * 64, "settings": {"x": 1}}, usual, random | {"name": "Mr\x1b[2J"}],
         rules={"jokers": 2, "win_rule": "contested", "max_turns": 1000, "yet_to_come": True},
         on_bot_error="fallback",
+        bot_deadline=2.0,
         provider_errors="suspend",
     )
     change("a", provider_errors="fallback", of_a_later_version="x")
@@ -256,6 +257,7 @@ def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> Non
     assert said.err.splitlines() == [
         "note: the fields differ, so the same cards were played in other company: StefaBot has another settings and "
         "source, RandomBoi in a is Mr\\x1b[2J in b",
+        f"{same}bot_deadline is None in a and 2.0 in b",
         f"{same}on_bot_error is stop in a and fallback in b",
         f"{same}provider_errors is fallback in a and suspend in b",
         f"{same}rules.win_rule is immediate in a and contested in b",

@@ -101,6 +101,9 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     assert line.endswith("bots/llms/mine.py")
     (broken,) = [line for line in said.out.splitlines() if line.startswith("broken: ")]
     assert broken.startswith("broken: bots/manual/lost.py: no class has the name of the file")
+    (unfinished,) = [line for line in said.out.splitlines() if line.startswith("unfinished: ")]
+    nodes = "A (bluff_first_hand), C (should_doubt), D (bluff_regular)"
+    assert unfinished == f"unfinished: bots/llms/mine.py: not written yet: {nodes}"
 
 
 def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:

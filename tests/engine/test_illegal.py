@@ -104,7 +104,7 @@ CASES: list[Case] = [
     (regular, TurnOutput(Truth()), "doubt is of type Truth, not True or False"),  # type: ignore[arg-type]
     # doubts
     (opening, TurnOutput(True), "there is no doubting on an empty board"),
-    (undoubtable, TurnOutput(True), "whom to doubt has left the game (R4)"),
+    (undoubtable, TurnOutput(True), "the player to doubt has left the game"),
     (regular, TurnOutput(True, None, [1]), "a doubt comes without cards"),
     (regular, TurnOutput(True, None, (1,)), "a doubt comes without cards"),
     (regular, TurnOutput(True, 2, [1]), "a doubt comes without cards"),

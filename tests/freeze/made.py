@@ -5,7 +5,7 @@ an export, and a saved game.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -88,7 +88,9 @@ def _write() -> None:
         home = Path(folder)
 
         def run(name: str, *words: str) -> Path:
-            _dubito("run", *words, "--output", str(home / name), "--cache", str(home / "cache"), "--no-report", "--quiet")
+            _dubito(
+                "run", *words, "--output", str(home / name), "--cache", str(home / "cache"), "--no-report", "--quiet"
+            )
             digests[name] = results_digest(home / name)
             return home / name
 

@@ -1,0 +1,69 @@
+"""A bot in its seat at a turn that you choose, for its own unit tests."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.core_game import Game
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game_data import COPIES, JOKER, NUMBERS, TurnData, TurnOutput
+from dubito.hand import Hand
+from dubito.handlers import Entrant, Table
+from dubito.player import PlayerAI
+from dubito.registry import find_bots
+from dubito.rules import MAX_JOKERS, Rules
+from dubito.streams import DealStreams
+
+_RULES: Final = Rules()
+
+
+def at_turn(
+    bot: str | type[PlayerAI],
+    hands: Sequence[Sequence[int]],
+    moves: Sequence[TurnOutput] = (),
+    *,
+    rules: Rules = _RULES,
+    **settings: Any,
+) -> tuple[Any, TurnData]:
+    """The bot, in the seat whose turn it is after these moves, and what it sees there.
+
+    `hands` are dealt from seat 0 on, who moves first; they need not be a whole deck. The engine plays the
+    moves, the bot's own among them, so that turn data, hand and observed events agree. The bot is a class, or
+    a name that `dubito bots` lists. Raises UsageError for hands and moves that no game has.
+    """
+    cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
+    _check(hands)
+    seat = _played(Game(rules, [Hand(hand) for hand in hands]), moves)
+    entrants = [Entrant("nobody", PlayerAI)] * len(hands)
+    entrants[seat] = Entrant(cls.__name__, cls, settings)
+    table = Table(Game(rules, [Hand(hand) for hand in hands]), entrants, DealStreams(0, 0))
+    for move in moves:
+        events = table.game.apply(move)
+        table.tell(events, table.game.turns_played)
+    return table.players[seat], table.game.turn_data()
+
+
+def _check(hands: Sequence[Sequence[int]]) -> None:
+    """Refuse hands that no deal gives."""
+    dealt = Counter(card for hand in hands for card in hand)
+    for card, n in dealt.items():
+        if card not in (JOKER, *NUMBERS):
+            raise UsageError(f"there is no card {card!r}: 0 is a joker, 1 to {NUMBERS[-1]} are the numbers")
+        if n > (most := MAX_JOKERS if card == JOKER else COPIES):
+            raise UsageError(f"card {card} is dealt {n} times: the deck has {most}")
+    for seat, hand in enumerate(hands):
+        if not hand or COPIES in Counter(hand).values():
+            raise UsageError(f"seat {seat} holds nothing, or {COPIES} cards of one number: no deal gives that")
+
+
+def _played(game: Game, moves: Sequence[TurnOutput]) -> int:
+    """The seat whose turn it is after the moves."""
+    for place, move in enumerate(moves):
+        try:
+            game.apply(move)
+        except IllegalOutput as error:
+            raise UsageError(f"moves[{place}], of seat {game.seat}: {error}") from None
+    if game.over:
+        raise UsageError("the game is over after these moves: nobody has a turn")
+    return game.seat

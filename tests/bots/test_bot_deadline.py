@@ -1,0 +1,176 @@
+"""A bot that loops for ever is interrupted and named: really looping bots, and a clock that is the system's."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from bots.manual.random_boi import RandomBoi
+from dubito.bot_deadline import in_time
+from dubito.errors import BotError, UsageError
+from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.handlers import Entrant, Table, deal_table, play_game
+from dubito.player import PlayerAI
+from dubito.rules import Rules
+from dubito.streams import DealStreams
+from tests.bots.kit import NODES_A_TO_E, entrants, told
+from tests.engine.test_hostile import Quiet
+
+DEADLINE = 0.25  # seconds: long beside a turn, even on a machine that has much else to do
+
+
+def forever() -> None:
+    while True:
+        pass
+
+
+def catching() -> None:
+    while True:
+        with suppress(BaseException):
+            forever()
+
+
+def waiting() -> None:
+    threading.Event().wait()
+
+
+class Looping(Quiet):
+    """Does not come back from one of its methods."""
+
+    def __init__(self, id: int, *, method: str = "", how: str = "forever") -> None:
+        super().__init__(id)
+        self.method, self.how = method, how
+        self.at("__init__")
+
+    def at(self, method: str) -> None:
+        if method == self.method:
+            globals()[self.how]()
+
+    def play(self, p: TurnData) -> TurnOutput:
+        self.at("play")
+        return super().play(p)
+
+    def observe(self, event: Event) -> None:
+        self.at("observe")
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        self.at("bluff_first_hand")
+        return False
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        self.at("maximize_first_hand")
+        return False  # keeps cards of the number, so that D will be asked
+
+    def should_doubt(self, p: TurnData) -> bool:
+        self.at("should_doubt")
+        return False
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        self.at("bluff_regular")
+        return False
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        self.at("maximize_regular")
+        return True
+
+
+def seated(bot: type[PlayerAI], fallback: type[PlayerAI] | None = None, **settings: object) -> Table:
+    """That bot in seat 0 of a dealt game of three."""
+    table = [Entrant("mine", bot, settings), *[Entrant("quiet", Quiet)] * 2]
+    return deal_table(table, Rules(max_turns=60), DealStreams(3, 0), deal=7, number=9, fallback=fallback)
+
+
+def late(method: str, how: str = "forever") -> BotError:
+    """What is said of a bot that does not come back from that method."""
+    with pytest.raises(BotError) as caught:
+        play_game(seated(in_time(Looping, DEADLINE), method=method, how=how))
+    return caught.value
+
+
+@pytest.mark.parametrize("node", NODES_A_TO_E)
+def test_a_node_that_never_answers_is_named(node: str) -> None:
+    error = late(NODES_A_TO_E[node])
+    assert (error.bot, error.seat, error.game, error.deal) == ("mine", 0, 9, 7)
+    assert error.reason.startswith(
+        f"node {node} ({NODES_A_TO_E[node]}) took longer than 0.25 s (test_bot_deadline.py, "
+    )
+    assert error.turn == 1 if node in "AB" else error.turn > 1
+
+
+@pytest.mark.parametrize("method", ["__init__", "play", "observe"])
+def test_a_method_that_never_returns_is_named(method: str) -> None:
+    error = late(method)
+    assert error.reason.startswith(f"{method} took longer than 0.25 s (test_bot_deadline.py, line ")
+    assert error.turn == 1
+
+
+@pytest.mark.parametrize("how", ["catching", "waiting"])
+def test_a_bot_that_catches_everything_or_waits_is_named_too(how: str) -> None:
+    assert late("should_doubt", how).reason.startswith("node C (should_doubt) took longer than 0.25 s (")
+
+
+class Late(Quiet):
+    """Catches what interrupts it, and comes back as if in time."""
+
+    def observe(self, event: Event) -> None:
+        try:  # noqa: SIM105, the shortest way back
+            forever()
+        except BaseException:  # noqa: S110
+            pass
+
+
+def test_coming_back_too_late_does_not_count() -> None:
+    with pytest.raises(BotError, match=r"observe took longer than 0\.25 s"):
+        seated(in_time(Late, DEADLINE))
+
+
+class Once(Looping):
+    """Loops, or fails, at its third turn only."""
+
+    def play(self, p: TurnData) -> TurnOutput:
+        if p.me.turns == 2:
+            if self.how == "failing":
+                raise ValueError("no")
+            forever()
+        return super().play(p)
+
+
+def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
+    looping = seated(in_time(Once, DEADLINE), RandomBoi)
+    failing = seated(Once, RandomBoi, how="failing")
+    assert play_game(looping).places == play_game(failing).places
+    assert looping.fallback_turns == failing.fallback_turns == [1, 0, 0]
+    assert looping.game.turns_played == failing.game.turns_played
+    (error,) = looping.errors
+    assert error.reason.startswith("play took longer than 0.25 s (test_bot_deadline.py, line ")
+    assert error.turn == failing.errors[0].turn
+
+
+def test_a_bot_in_time_plays_the_same_games() -> None:
+    bots = entrants("ClaudeBot", "AdaptyBoi", "RandomBoi")
+    timed = [Entrant(bot.name, in_time(bot.bot, 3600)) for bot in bots]
+    for deal in range(10):
+        assert told(timed, Rules(), 2, deal) == told(bots, Rules(), 2, deal)
+
+
+def test_the_alarm_is_put_back_as_it_was() -> None:
+    def heard(*_: object) -> None: ...
+
+    handler, timer = signal.signal(signal.SIGALRM, heard), signal.setitimer(signal.ITIMER_REAL, 1000)
+    try:
+        late("should_doubt")
+        assert signal.getsignal(signal.SIGALRM) is heard
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 500
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def test_what_nothing_can_interrupt_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(UsageError, match="only the main thread of a process"):
+        pool.submit(in_time, Quiet, 1.0).result()
+    monkeypatch.delattr(signal, "setitimer")
+    with pytest.raises(UsageError, match="this system has no alarm"):
+        in_time(Quiet, 1.0)

@@ -1,0 +1,112 @@
+"""`at_turn`: a bot at a turn of one's choice, as the engine would have brought it there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent, TurnData, TurnOutput
+from dubito.player import PlayerAI
+from dubito.rehearsal import at_turn
+from dubito.rules import Rules
+from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
+
+HANDS = [[7, 7, 1, 2], [3, 4, 13, 0], [7, 7, 5, 6]]
+TWO_SEVENS = TurnOutput(False, 7, [7, 7])
+A_LIE = TurnOutput(False, None, [13])
+DOUBT = TurnOutput(True)
+
+
+class Watching(PlayerAI):
+    """Keeps what it observes, and how many cards it held then."""
+
+    def __init__(self, id: int, *, risk: float = 0.0) -> None:
+        super().__init__(id)
+        self.risk, self.dealt = risk, list(self.cards)
+        self.seen: list[tuple[Event, int]] = []
+
+    def observe(self, event: Event) -> None:
+        self.seen.append((event, len(self.cards)))
+
+
+def test_the_bot_sits_where_the_next_turn_is() -> None:
+    for moves, seat in (([], 0), ([TWO_SEVENS], 1), ([TWO_SEVENS, A_LIE], 2), ([TWO_SEVENS, A_LIE, DOUBT], 2)):
+        bot, p = at_turn(Watching, HANDS, moves)
+        assert (bot.id, p.me.id, bot.dealt) == (seat, seat, HANDS[seat])
+        assert sorted(bot.cards) == sorted(HANDS[seat])
+
+
+def test_turn_data_and_events_tell_of_the_moves() -> None:
+    bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, A_LIE])
+    assert (p.current_number, p.board_cards, p.n_cards_played, p.streak, p.last_player_id) == (7, 3, 1, 2, 1)
+    assert (p.prev.id, p.prev.n_cards, p.next.id, p.next.n_cards) == (1, 3, 0, 2)
+    events = [event for event, _ in bot.seen]
+    assert events == [GameStartEvent((0, 1, 2), (4, 4, 4)), CardsPlayedEvent(0, 7, 2), CardsPlayedEvent(1, 7, 1)]
+
+
+def test_its_own_moves_have_moved_its_own_cards() -> None:
+    bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, DOUBT, TurnOutput(False, 5, [5])])
+    assert (bot.id, bot.dealt, sorted(bot.cards)) == (0, HANDS[0], [1, 2])
+    assert [held for _, held in bot.seen] == [4, 2, 2, 2]
+    assert isinstance(bot.seen[2][0], DoubtResolvedEvent)
+    assert (p.me.honest_times, p.current_number) == (1, 5)
+
+
+def test_rules_and_settings_are_as_given() -> None:
+    bot, p = at_turn(
+        Watching, [[1], [2, 3], [4, 5]], [TurnOutput(False, 9, [1])], rules=Rules(win_rule="contested"), risk=0.5
+    )
+    assert (bot.risk, p.prev.n_cards, p.can_doubt, p.n_players) == (0.5, 0, True, 3)
+
+
+def test_a_bot_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = 'from bots.base import BotBase\nclass Mine(BotBase):\n    """Mine."""\n'
+    write_bot(tmp_path, "mine", source)
+    monkeypatch.chdir(tmp_path)
+    assert type(at_turn("Mine", HANDS)[0]).__name__ == "Mine"
+    with pytest.raises(UsageError, match="no bot is named 'Min': did you mean 'Mine'"):
+        at_turn("Min", HANDS)
+
+
+def test_the_bots_of_the_project_answer_there() -> None:
+    manual = [bot for bot in REGISTRY.bots.values() if bot.kind == "manual"]
+    for bot in manual:
+        player, p = at_turn(bot.cls, HANDS, [TWO_SEVENS, A_LIE])
+        assert {getattr(player, node)(p) for node in list(NODES_A_TO_E.values())[2:]} <= {True, False}
+        assert type(player.play(p)) is TurnOutput
+    assert len(manual) == 11
+
+
+@pytest.mark.parametrize(
+    ("hands", "moves", "sentence"),
+    [
+        ([[1], [2], [14]], [], "there is no card 14: 0 is a joker, 1 to 13 are the numbers"),
+        ([[1, 1, 1], [1, 1], [2]], [], "card 1 is dealt 5 times: the deck has 4"),
+        ([[0], [0], [0]], [], "card 0 is dealt 3 times: the deck has 2"),
+        ([[1], [2], [3, 3, 3, 3]], [], "seat 2 holds nothing, or 4 cards of one number: no deal gives that"),
+        ([[1], [], [2]], [], "seat 1 holds nothing, or 4 cards of one number: no deal gives that"),
+        ([[1], [2]], [], "Dubito needs 3 to 8 players, not 2"),
+        (HANDS, [TWO_SEVENS, TWO_SEVENS], "moves[1], of seat 1: the hand holds 0 of card 7, not 2"),
+        (HANDS, [DOUBT], "moves[0], of seat 0: there is no doubting on an empty board"),
+        ([[1], [2], [3]], [TurnOutput(False, 1, [1])], "the game is over after these moves: nobody has a turn"),
+    ],
+)
+def test_what_no_game_has_is_refused(
+    hands: Sequence[Sequence[int]], moves: Sequence[TurnOutput], sentence: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        at_turn(Watching, hands, moves)
+    assert str(caught.value) == sentence
+
+
+def test_playing_on_is_the_bots_own() -> None:
+    """The turn data are of this turn: a whole turn can be asked for, and is no move yet."""
+
+    class Opener(PlayerAI):
+        def play(self, p: TurnData) -> TurnOutput:
+            return self.play_truthfully(p, maximize=True)
+
+    bot, p = at_turn(Opener, HANDS)
+    assert bot.play(p) == TurnOutput(False, 7, [7, 7])
+    assert sorted(bot.cards) == [1, 2, 7, 7]

@@ -1,0 +1,74 @@
+"""`--bot-deadline`: a bot that loops for ever is named instead of holding the run."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.kit import Shell
+
+LOOPING = '''
+from bots.base import BotBase
+class Looping(BotBase):
+    """Loops for ever at one question of one game."""
+    def bluff_first_hand(self, p): return False
+    def should_doubt(self, p):
+        while self._seating.game == GAME and self.id == 0 and p.me.turns == 1:
+            pass
+        return False
+    def bluff_regular(self, p): return False
+'''
+RUN = ("run", "--bots", "Looping", "--table-sizes", "3", "--max-turns", "6", "--quiet", "--output", "out")
+LATE = "turn 4: node C (should_doubt) took longer than 0.5 s (looping.py, line 7)"
+
+
+@pytest.mark.parametrize(("games", "workers"), [(10, 1), (1010, 2)])
+def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, workers: int) -> None:
+    game = games - 5
+    shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
+    said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.5")
+    assert said.code == 3
+    assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are kept in out" in said.err
+    assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "no finished run depends on it"
+
+
+def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> None:
+    shell.bot("looping.py", LOOPING.replace("GAME", "5"))
+    fallback = (*RUN, "--games", "10", "--on-bot-error", "fallback")
+    said = shell(*fallback, "--bot-deadline", "0.5")
+    assert said.code == 0
+    assert said.err == "note: games in which a bot takes too long are not repeatable: that depends on the machine\n"
+    assert "fallback: 1 turns of Looping were played by the fallback after bot errors" in said.out
+    assert f"failed in game 5, deal 5, {LATE}" in said.out
+    assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.5
+    replayed = shell("replay", "out")
+    assert (replayed.code, replayed.out.split()[0]) == (0, "identical:"), replayed
+    other = shell(*fallback, "--bot-deadline", "0.6")
+    assert (other.code, "bot_deadline" in other.err) == (2, True)
+
+
+def test_one_game_has_a_deadline_too(shell: Shell) -> None:
+    shell.bot("looping.py", LOOPING.replace("GAME", "0"))
+    said = shell("play-game", "Looping", "Looping", "Looping", "--bot-deadline", "0.5")
+    assert said.code == 3
+    assert said.err.endswith("node C (should_doubt) took longer than 0.5 s (looping.py, line 7)\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--bot-deadline", "0"), "dubito: --bot-deadline: must be greater than 0, not 0\n"),
+        (("--bot-deadline", "1e9"), "dubito: --bot-deadline: must be at most 86400, not 1000000000.0\n"),
+        (("--bot-deadline", "soon"), "dubito: --bot-deadline: must be a valid number, not 'soon'\n"),
+    ],
+)
+def test_no_time_at_all_is_refused(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = shell("run", *words)
+    assert (said.code, said.err) == (2, sentence)
+
+
+def test_a_run_with_models_refuses_it(shell: Shell) -> None:
+    said = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
+    assert said.code == 2
+    assert said.err.startswith("dubito: bot_deadline: games with model players are played in threads")
+    assert not Path("runs").exists()
