@@ -13,7 +13,7 @@ from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game_data import Event, TurnData, TurnOutput
 from dubito.handlers import Entrant, deal_table, step
 from dubito.player import PlayerAI
-from dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, sentence
+from dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, narrated
 from dubito.registry import FALLBACK
 from dubito.rules import Rules, check_players, why_illegal
 from dubito.streams import DealStreams
@@ -200,7 +200,7 @@ def names_to(players: Sequence[str], me: int | None) -> list[str]:
 
 def in_words_to(event: Event, label: Label) -> str:
     """One event in a card player's words; what the person does is said to him."""
-    return to_me(sentence(event, label))
+    return to_me(narrated(event, label))
 
 
 def to_me(text: str) -> str:

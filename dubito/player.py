@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
@@ -23,14 +23,6 @@ class Seating:
     streams: SeatStreams
     cards: HandView
     services: object | None = None  # for a model player: its way to ask, made by the run
-
-
-class Player(Protocol):
-    """Whoever sits at a table."""
-
-    def play(self, p: TurnData) -> TurnOutput: ...
-
-    def observe(self, event: Event) -> None: ...
 
 
 class PlayerAI:

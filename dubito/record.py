@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
@@ -66,11 +66,13 @@ class GameRecord:
 
 
 def card_name(card: int, plural: bool = False) -> str:
-    """What a card player calls it: ace, 2, ..., king, joker."""
-    name = _NAMES[card]
-    if not plural:
-        return name
-    return "sixes" if name == "6" else f"{name}s"
+    """What a card player calls it: ace, 2, ..., king, joker; several of it: aces, 2s, ..., kings, jokers."""
+    return f"{_NAMES[card]}s" if plural else _NAMES[card]
+
+
+def kept_plural(card: int) -> str:
+    """Several of a card as requests and stories have it: another word would make other requests of them."""
+    return "sixes" if card == 6 else card_name(card, plural=True)
 
 
 def in_order(cards: Iterable[int]) -> list[int]:
@@ -88,19 +90,24 @@ def seat_label(seat: int) -> str:
     return f"seat {seat}"
 
 
-def sentence(event: Event, label: Label = seat_label) -> str:
-    """One event in words; the same for the terminal, for stories and for golden files."""
+def narrated(event: Event, label: Label) -> str:
+    """One event in words for people."""
+    return sentence(event, label, partial(card_name, plural=True))
+
+
+def sentence(event: Event, label: Label = seat_label, several: Callable[[int], str] = kept_plural) -> str:
+    """One event in words; as it stands here, those of stories, golden files and requests."""
     match event:
         case GameStartEvent():
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
             return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
         case CardsPlayedEvent():
             count = _count(event.n_cards, "card")
-            return f"{label(event.player_id)} puts down {count} as {card_name(event.declared_number, plural=True)}."
+            return f"{label(event.player_id)} puts down {count} as {several(event.declared_number)}."
         case DoubtResolvedEvent():
             return _doubt_in_words(event, label)
         case DiscardEvent():
-            return f"{label(event.player_id)} discards the four {card_name(event.card_number, plural=True)}."
+            return f"{label(event.player_id)} discards the four {several(event.card_number)}."
         case PlayerWonEvent():
             kind = "a hard win" if event.position == 1 else "a soft win"
             return f"{label(event.player_id)} is out of cards: place {event.position}, {kind}."

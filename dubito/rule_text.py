@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnData
-from dubito.record import card_name
+from dubito.record import card_name, kept_plural
 from dubito.rules import Rules, WinRule
 
 ANSWER_FORMAT: Final = 'Reply with a JSON object {"answer": true} or {"answer": false}, and nothing else.'
@@ -141,7 +141,7 @@ def _open_how_many(hand: Sequence[int], bluff: bool, after_the_last: str) -> Eff
 
 
 def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = _plural(turn.current_number), hand.count(turn.current_number)
+    number, matching = kept_plural(turn.current_number), hand.count(turn.current_number)
     last, board = f"seat {turn.last_player_id}", _cards(turn.board_cards)
     question = f"{last} put down {_cards(turn.n_cards_played)} as {number}. Do you doubt?"
     won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
@@ -152,7 +152,7 @@ def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
 
 
 def _play(hand: Sequence[int], turn: TurnData) -> Effects:
-    number, matching = _plural(turn.current_number), hand.count(turn.current_number)
+    number, matching = kept_plural(turn.current_number), hand.count(turn.current_number)
     return (
         f"You play as {number}, and hold {matching} of them. Do you bluff all the same?",
         f"you put down random cards of your hand as {number}. How many is asked next.",
@@ -161,7 +161,7 @@ def _play(hand: Sequence[int], turn: TurnData) -> Effects:
 
 
 def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_the_last: str) -> Effects:
-    number = _plural(turn.current_number)
+    number = kept_plural(turn.current_number)
     if bluff:
         (n, most), some = _random_cards(len(hand))
         won = after_the_last if n == len(hand) else ""
@@ -200,7 +200,7 @@ def _most_common(hand: Sequence[int]) -> tuple[int, str]:
         return len(hand), f"{_cards(len(hand))}, all you hold: jokers, under {_DRAWN}"
     number = max(numbers, key=numbers.count)  # the first of the best: ties go to the lowest
     n = min(MOST, numbers.count(number))
-    return n, f"{_cards(n)} of the number you hold most of, as {_plural(number)}"
+    return n, f"{_cards(n)} of the number you hold most of, as {kept_plural(number)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
@@ -212,7 +212,3 @@ def _random_cards(held: int) -> tuple[tuple[int, str], str]:
 
 def _cards(n: int) -> str:
     return "1 card" if n == 1 else f"{n} cards"
-
-
-def _plural(number: int) -> str:
-    return card_name(number, plural=True)

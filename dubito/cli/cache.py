@@ -2,13 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
+from typing import Final
 
 import click
 
-from dubito.cli.output import say, table
+from dubito.cli.listing import Listing
+from dubito.cli.output import note, say, table
 from dubito.errors import UsageError, one_line
 from dubito.llm.cache import Entry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
@@ -17,12 +20,14 @@ from dubito.store.model_log import ModelLog
 from dubito.store.records import StoredRequest
 from dubito.store.run_db import RunDb
 
-_WHERE = click.option(
+_FILE: Final = "cache.db"
+_SHOWN: Final = 3  # other caches that a hint names
+_WHERE: Final = click.option(
     "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache's folder."
 )
 
 
-@click.group()
+@click.group(cls=Listing)
 def cache() -> None:
     """Look into the cache of replies."""
 
@@ -34,9 +39,12 @@ def stats(folder: Path) -> None:
     with closing(_opened(folder)) as opened:
         entries = Counter((entry.server, _model(entry)) for entry in _entries(opened))
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
-        table(f"{len(opened):,} replies, {opened.bytes:,} bytes in {folder}", ["server", "model", "replies"], rows)
+        title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
+        table(one_line(title, 4096), ["server", "model", "replies"], rows)
         if older := len(opened) - entries.total():
             say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
+    if others := _others(folder):
+        note(f"not read: {_flags(others)}")
 
 
 @cache.command()
@@ -97,7 +105,8 @@ def explain(what: str, run: Path, folder: Path) -> None:
     """Say whether the cache has the reply, and else what differs from the nearest entry.
 
     DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT, REQUEST the beginning of a request's
-    digest (8 digits or more). An offline miss names its decision.
+    digest (8 digits or more). `dubito replay RUN --game K` prints the decisions of a game, the report's viewer shows
+    them at their turns, and an offline miss names its own.
     """
     if not (run / DATABASE).exists():
         raise UsageError(f"{run} is no run folder: it has no {DATABASE}")
@@ -105,7 +114,8 @@ def explain(what: str, run: Path, folder: Path) -> None:
         asked = ModelLog(db).find(what)
     if asked is None:
         raise UsageError(
-            f"{run} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], or 8 digits of a digest"
+            f"{run} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], as the report's viewer and "
+            "`dubito replay RUN --game GAME` say it, or 8 digits of a digest"
         )
     with closing(_opened(folder)) as opened:
         _explain(opened, asked)
@@ -119,6 +129,8 @@ def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
     entry = nearest(opened, asked.server, asked.text, asked.draw)
     if entry is None:
         say(f"the cache {opened.folder} is empty")
+        if others := _others(opened.folder):
+            note(f"not read: {_flags(others)}")
         return
     say(f"the cache has no reply for it; the nearest entry is {entry.key}, and it differs in:")
     for difference in differences(asked.server, asked.text, asked.draw, entry):
@@ -139,9 +151,24 @@ def _full(opened: ReplyCache, key: str) -> str:
 
 
 def _opened(folder: Path) -> ReplyCache:
-    if not (folder / "cache.db").exists():
-        raise UsageError(f"there is no cache in {folder}: give its folder with --cache")
+    if not (folder / _FILE).exists():
+        others = _others(folder)
+        known = f", as {_flags(others)}" if others else ""
+        raise UsageError(f"there is no cache in {folder}: give its folder with --cache{known}")
     return ReplyCache(folder)
+
+
+def _others(folder: Path) -> list[Path]:
+    """Other caches below the working directory: its own, and those of demos, the newest first."""
+    caches = [*Path().glob(f"runs/*/cache/{_FILE}"), *Path().glob(f"cache/{_FILE}")]
+    newest = sorted(caches, key=lambda file: (-file.stat().st_mtime, file))
+    return [file.parent for file in newest if file.parent.resolve() != folder.resolve()]
+
+
+def _flags(folders: Sequence[Path]) -> str:
+    """The flags that name these folders; of many the first."""
+    more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
+    return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_SHOWN]) + more
 
 
 def _entries(opened: ReplyCache) -> Iterator[Entry]:

@@ -1,6 +1,6 @@
 """Those who sit down with a person, for the commands that seat one; model players with a way to ask."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
 
+_USUAL: Final[Mapping[str, str | None]] = {}
 _AT_A_TABLE: Final = 60.0  # seconds of patience at the most: a person waits
 
 
@@ -27,15 +28,16 @@ def opponents(
     games: Path,
     first: int,
     stopped: Callable[[], bool],
-    base_url: str | None = None,
+    server: Mapping[str, str | None] = _USUAL,
 ) -> Iterator[Opponents]:
     """Those of these names, or everybody whom the config and the bot files give.
 
     What models are asked is kept in `games`, for as long as this lasts in this process's hands alone; the budget is
-    for all that is kept there. `first` is a number that no game there has. Raises UsageError.
+    for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`
+    and `api_key_env` where they were given as flags. Raises UsageError.
     """
     here = Path.cwd()
-    flags = {} if base_url is None else {"base_url": base_url}
+    flags = {key: value for key, value in server.items() if value is not None}
     said = check({} if config is None else read_config(config), str(config or "the command"), flags)
     registry, calls = find_bots(here), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE))

@@ -1,21 +1,26 @@
 """`dubito demo`: models against bots, the whole way through, with no key and no network."""
 
+from collections import Counter
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
 
-from dubito.cli.output import note, say
+from dubito.cli.output import note, percent_with_interval, say, table
 from dubito.cli.run import call_options, play, say_report, verdict
 from dubito.cli.summary import print_summary
+from dubito.errors import one_line
 from dubito.experiment import runner
 from dubito.experiment.config import check, resolve
+from dubito.experiment.contenders import Contender, contender_pairs
 from dubito.experiment.models import checked_models
+from dubito.experiment.ranking import ranking
 from dubito.experiment.runner import Run
+from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
 
-_CONFIG: dict[str, Any] = {
+CONFIG: dict[str, Any] = {
     "games": 80,
     "table_sizes": [4],
     "bots": ["StefaBot", "UsualBot", "RandomBoi"],
@@ -26,9 +31,8 @@ _CONFIG: dict[str, Any] = {
 }
 
 _NEXT = """
-With a key of your own, the next line would be one of these:
-  OPENAI_API_KEY=... dubito run --bots StefaBot,UsualBot,ClaudeBot --contenders openai:MODEL,ClaudeBot --games 20
-  ANTHROPIC_API_KEY=... dubito run --bots StefaBot,UsualBot,ClaudeBot --contenders anthropic:MODEL,ClaudeBot --games 20
+With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
+  OPENAI_API_KEY=... dubito run --contenders openai:MODEL,ClaudeBot --games 20
 or change a line of examples/models.yaml and `dubito run examples/models.yaml`."""
 
 
@@ -38,24 +42,35 @@ or change a line of examples/models.yaml and `dubito run examples/models.yaml`."
     type=click.Path(path_type=Path),
     help="Folder for both runs; goes on where a demo was stopped. [default: runs/demo-N]",
 )
-def demo(output: Path | None) -> int:
+@click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
+def demo(output: Path | None, tables: bool) -> int:
     """Two model players against three hand-written bots, asked over HTTP of the embedded house server, which is
     no language model but a stand-in; then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
-    registry, goes_on = find_bots(here), f"`dubito demo --output {quote(str(folder))}`"
+    registry, again = find_bots(here), f"dubito demo --output {quote(str(folder))}"
     say("First over HTTP: the house server answers, nothing leaves this machine.")
-    first = _run(registry, here, folder, "live", offline=False)
-    if code := verdict(first, goes_on):
+    first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
+    if code := verdict(first, f"`{again}`"):
         return code
+    _tell(first, tables)
+    say_report(first.folder, registry, new)
     say("\nThen offline: every reply comes from the cache, no call is made.")
-    second = _run(registry, here, folder, "offline", offline=True)
-    if code := verdict(second, goes_on):
+    second, new = _run(registry, here, folder / "offline", folder / "cache", offline=True)
+    if code := verdict(second, f"`{again}`"):
         return code
+    if tables:
+        _tell(second, tables)
+        say_report(second.folder, registry, new)
     if first.results_digest != second.results_digest:
         note("dubito: the two results digests differ")
         return 1
-    say(f"Both runs have the same results digest; the second made {_calls(second)} calls, the first {_calls(first)}.")
+    say("Identical: both runs have the same results digest.")
+    say(f"calls: {_calls(first):,} in the first, {_calls(second):,} in the second")
+    if not tables:
+        say(f"results digest: {second.results_digest}\n")
+        say(f"all tables:  {again} --tables")
+    say(f"the replies: dubito cache stats --cache {quote(str(folder / 'cache'))}")
     say(_NEXT)
     return 0
 
@@ -68,16 +83,43 @@ def _free(runs: Path) -> Path:
     return (runs / f"demo-{number}").relative_to(Path.cwd())
 
 
-def _run(registry: Registry, here: Path, folder: Path, name: str, offline: bool) -> Run:
-    config = check(_CONFIG | {"cache": str(folder / "cache"), "offline": offline}, "the demo")
+def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Run, bool]:
+    """The run in this folder, and whether it was played just now."""
+    config = check(CONFIG | {"cache": str(cache), "offline": offline}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    kept = runner.finished(experiment, registry, folder / name)
-    run = kept or play(experiment, registry, folder / name, calls, workers=1, quiet=False)
-    print_summary(run, sizes=False)
-    if run.tally.games:
-        say_report(folder / name, registry, new=kept is None)
-    return run
+    kept = runner.finished(experiment, registry, folder)
+    return kept or play(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
+
+
+def _tell(run: Run, tables: bool) -> None:
+    """Who won, by how much of the two models the better one, and what fallbacks had a part in it."""
+    if tables:
+        print_summary(run, sizes=False)
+        return
+    rows = ranking(run.tally, run.names)
+    cells = [[row.name, f"{row.games}", percent_with_interval(row.rates["score"])] for row in rows]
+    title = f"{run.tally.games} games; Score is 1 for a hard win, 1/2 for a soft win, 0 for a loss"
+    table(title, ["player", "games", "Score % [95 % interval]"], cells)
+    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in run.experiment.contenders])
+    apart = "" if pair.score.more_games == 0 else ": too few games to tell them apart"
+    say(f"won: {one_line(rows[0].name)}")
+    say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")
+    say(f"  by {percent_with_interval(pair.score.rate)} points of Score{apart}")
+    say(_fallbacks(run))
+
+
+def _fallbacks(run: Run) -> str:
+    outcomes = Counter[str]()
+    for log in run.models.values():
+        outcomes.update(log.outcomes)
+    causes = {
+        outcome.removeprefix(FALLBACK_OUTCOME): count
+        for outcome, count in sorted(outcomes.items())
+        if outcome.startswith(FALLBACK_OUTCOME)
+    }
+    said = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
+    return f"fallbacks: {sum(causes.values())} of {outcomes.total():,} decisions of the models{said}"
 
 
 def _calls(run: Run) -> int:

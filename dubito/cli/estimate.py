@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dubito.cli.options import server_options
 from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
@@ -22,13 +24,18 @@ from dubito.registry import find_bots
               help="A run with the same models to learn from; may be given several times.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
-def estimate_command(config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int) -> None:
+@server_options
+def estimate_command(
+    config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, **server: str | None
+) -> None:
     """Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.
 
     No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
     """
     here = Path.cwd()
-    checked = check(read_config(config), str(config), {} if games is None else {"games": games})
+    given: dict[str, Any] = {"games": games, **server}
+    flags = {key: value for key, value in given.items() if value is not None}
+    checked = check(read_config(config), str(config), flags)
     registry = find_bots(here)
     options = call_options(checked.model_copy(update={"offline": True}), here)
     experiment = checked_models(resolve(checked, registry), registry, options)

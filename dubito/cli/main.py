@@ -18,6 +18,7 @@ from dubito.cli.demo import demo
 from dubito.cli.estimate import estimate_command
 from dubito.cli.export import export
 from dubito.cli.house import house
+from dubito.cli.listing import Listing
 from dubito.cli.output import note
 from dubito.cli.play import play
 from dubito.cli.play_game import play_game
@@ -30,7 +31,7 @@ from dubito.cli.web import web
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Listing, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dubito")
 def cli() -> None:
     """Pit players against each other at Dubito, a bluffing card game."""

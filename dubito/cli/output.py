@@ -8,7 +8,7 @@ from typing import Final
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +19,7 @@ from dubito.report.tables import Table as Results
 
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
+_BAR: Final = 16  # columns of the bar of a progress
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
 
 
@@ -106,39 +107,37 @@ def percent_with_interval(rate: Rate, signed: bool = False) -> str:
     return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"
 
 
-class _Speed(ProgressColumn):
-    def render(self, task: object) -> Text:
-        speed = getattr(task, "speed", None)
-        return Text("" if speed is None else f"{speed:,.0f} games/s")
+class _Line(ProgressColumn):
+    """How far it is and what else there is to say, the most important first, as much of it as fits."""
 
-
-class _More(ProgressColumn):
-    def __init__(self, more: Callable[[], str] | None) -> None:
+    def __init__(self, console: Console, parts: Callable[[Task], Sequence[str]]) -> None:
         super().__init__()
-        self._more = more
+        self._console, self._parts = console, parts
 
-    def render(self, task: object) -> Text:
-        return Text("" if self._more is None else self._more())
+    def render(self, task: Task) -> Text:
+        text = Text(", ".join(self._parts(task)), no_wrap=True)
+        text.truncate(max(1, self._console.width - _BAR - 2), overflow="ellipsis")
+        return text
 
 
 class GamesProgress:
-    """Games played of all: a live bar on a terminal, a plain line each tenth in a log, or nothing."""
+    """Games played of all: a live line on a terminal, a plain one each tenth in a log, or nothing."""
 
     def __init__(
-        self, games: int, quiet: bool, clock: Callable[[], float], more: Callable[[], str] | None = None
+        self, games: int, quiet: bool, clock: Callable[[], float], more: Callable[[], Sequence[str]] = tuple
     ) -> None:
-        """`more` says what else there is to say: of models, how their decisions go."""
-        self._games, self._clock, self._more = games, clock, more
+        """`more` is what else there is to say, the most important first: of models, how their decisions go."""
+        self._games, self._clock, self._more = max(1, games), clock, more
         self._start = clock()
         self._before: int | None = None  # games that were there already
         self._said = 0
         self._bar: Progress | None = None
         self._quiet = quiet
         if not quiet and sys.stderr.isatty():
-            columns: list[ProgressColumn] = [TextColumn("playing"), BarColumn(), MofNCompleteColumn(), _Speed()]
-            columns += [TimeRemainingColumn(), _More(more)]
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("playing", total=games)
+            console = Console(stderr=True)
+            line = _Line(console, lambda task: self._said_of(int(task.completed), task.speed or 0.0))
+            self._bar = Progress(BarColumn(_BAR), line, console=console, transient=True)
+            self._task = self._bar.add_task("", total=games)
 
     def __enter__(self) -> "GamesProgress":
         if self._bar is not None:
@@ -159,6 +158,11 @@ class GamesProgress:
         elif not self._quiet and games * 10 // self._games > self._said:
             self._said = games * 10 // self._games
             speed = (games - self._before) / max(self._clock() - self._start, 1e-9)
-            left = (self._games - games) / max(speed, 1e-9)
-            line = f"{games:,} of {self._games:,} games, {speed:,.0f} games/s, {left:,.0f} s left"
-            note(f"{line}, {self._more()}" if self._more else line)
+            note(", ".join(self._said_of(games, speed)))
+
+    def _said_of(self, games: int, speed: float) -> list[str]:
+        said = [f"{games:,} of {self._games:,} games"]
+        if speed:
+            left = (self._games - games) / speed
+            said += [f"{speed:,.0f} games/s" if speed >= 10 else f"{speed:.1f} games/s", f"{left:,.0f} s left"]
+        return [*said, *self._more()]

@@ -12,8 +12,9 @@ from typing import Final
 import click
 
 from dubito.cli.company import opponents
+from dubito.cli.options import server_options
 from dubito.cli.output import note, say
-from dubito.cli.telling import save_record
+from dubito.cli.telling import check_save, save_record
 from dubito.core_game import Result
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
@@ -32,7 +33,7 @@ _CARDS: Final = {
     **{card_name(card): card for card in (JOKER, *NUMBERS)},
     **{card_name(card, plural=True): card for card in (JOKER, *NUMBERS)},
     **{str(card): card for card in (JOKER, *NUMBERS)},
-    "6s": 6,
+    "sixes": 6,
     "a": 1,
     "j": 11,
     "q": 12,
@@ -57,7 +58,7 @@ _CARDS: Final = {
     show_default=True,
     help="Folder that keeps what model players are asked.",
 )
-@click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL.")
+@server_options
 def play(
     bots: Sequence[str],
     seed: int | None,
@@ -68,19 +69,18 @@ def play(
     save: Path | None,
     config: Path | None,
     games: Path,
-    base_url: str | None,
+    **server: str | None,
 ) -> None:
     """Play a game yourself against these bots, by default three good ones.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     """
     setup = set_up(bots or GOOD_BOTS, Rules(jokers, win_rule), seat, seed, deal)
-    if save is not None and not save.parent.is_dir():
-        raise UsageError(f"cannot save {one_line(str(save))}: there is no folder {one_line(str(save.parent))}")
+    check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, setup.bots, games, number, lambda: False, base_url) as company:
+    with opponents(config, setup.bots, games, number, lambda: False, server) as company:
         sitting = company.seat(setup, number)
         _welcome(setup, sitting)
         try:

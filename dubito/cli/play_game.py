@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dubito.bot_deadline import in_time
-from dubito.cli.telling import save_record, tell
+from dubito.cli.telling import check_save, save_record, tell
 from dubito.errors import UsageError
 from dubito.handlers import Entrant, deal_table
 from dubito.human import labels
@@ -41,6 +41,7 @@ def play_game(
     save: Path | None,
 ) -> None:
     """Tell one game between these bots, seated in this order, in words a card player uses."""
+    check_save(save)
     registry = find_bots(Path.cwd())
     rules = Rules(jokers, win_rule, max_turns)
     entrants = [Entrant(name, registry.find(name).cls) for name in names]

@@ -1,11 +1,12 @@
 """`dubito replay`: play a saved game, a run or an exported run again, and prove it the same."""
 
+import time
 from itertools import zip_longest
 from pathlib import Path
 
 import click
 
-from dubito.cli.output import note, say
+from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.run import cores
 from dubito.cli.telling import tell
 from dubito.errors import UsageError, one_line
@@ -27,25 +28,27 @@ from dubito.store.export import is_export, unpacked
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes for runs of hand-written bots. [default: one per core]"
 )
-def replay(what: Path, game: int | None, show_hands: bool, workers: int | None) -> int:
+@click.option("--quiet", is_flag=True, help="No progress.")
+def replay(what: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Play a run folder, an exported run or a saved game again, with no network and no model. Exit code 1 if anything
     differs, with the first difference."""
     if what.is_dir():
-        return _run(what, game, show_hands, workers)
+        return _run(what, game, show_hands, workers, quiet)
     if what.is_file() and is_export(what):
         with unpacked(what) as folder:
-            return _run(folder, game, show_hands, workers)
+            return _run(folder, game, show_hands, workers, quiet)
     if game is not None:
         raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
     return _record(what)
 
 
-def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None) -> int:
+def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     here = Path.cwd()
     kept = run_replay.opened(folder, find_bots(here), here)
     if game is not None:
         return _tell(kept, game, show_hands)
-    found = run_replay.replay(kept, workers or cores(), lambda games: None)
+    with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
+        found = run_replay.replay(kept, workers or cores(), progress)
     for mismatch in found.mismatches:
         note(f"manifest mismatch: {mismatch}")
     if found.difference is not None:
@@ -68,7 +71,8 @@ def _tell(kept: run_replay.Kept, game: int, show_hands: bool) -> int:
 
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
         again = f", asked again ({place.attempt})" if place.attempt else ""
-        heard.append(f"{one_line(place.player)} is asked {place.node}{again}: {one_line(question, 400)}")
+        number = f"{place.game}.{place.seat}.{place.decision}"
+        heard.append(f"{one_line(place.player)} is asked {place.node}{again} ({number}): {one_line(question, 400)}")
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
         heard.append(f"{one_line(place.player)} says: {one_line(text, 2000)}")
 

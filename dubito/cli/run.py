@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import click
 
+from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
-from dubito.errors import RunStopped, UsageError, one_line
+from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_config, resolve
 from dubito.experiment.models import (
@@ -36,6 +37,10 @@ from dubito.registry import Registry, find_bots
 from dubito.report.site import FOLDER as REPORT
 from dubito.report.site import write_report
 
+_MENDED: Final = (
+    "a bot whose file was mended is another player: the same command then begins a run of its own, from the first "
+    "game (where --output was given, give another)"
+)
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
 _WEEK: Final = 7 * 24 * 3600.0  # seconds
 _LISTS: Final = ("table_sizes", "bots", "contenders")
@@ -56,7 +61,7 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
-@click.option("--base-url", metavar="URL|env", help="Server of models in the short form, such as openai:MODEL.")
+@server_options
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
 @click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most a run may use up. [default: no cap]")
 @click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
@@ -94,7 +99,10 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     print_summary(result, by_table_size)
     if report and result.tally.games:
         say_report(folder, registry, new)
-    return verdict(result)
+    if code := verdict(result):
+        return code
+    say(f"run folder: {result.folder}")
+    return 0
 
 
 def say_report(folder: Path, registry: Registry, new: bool) -> None:
@@ -209,8 +217,9 @@ def play(
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
     stop, watch = new_stop(), Watch()
-    said = watch.sentence if model_specs(experiment, registry) else None
-    with _ctrl_c_sets(stop, said is not None), GamesProgress(experiment.games, quiet, time.monotonic, said) as progress:
+    asks = bool(model_specs(experiment, registry))
+    more = watch.figures if asks else tuple
+    with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
         means = runner.Means(registry, workers or cores(), calls, stop, progress, watch)
         return runner.play(experiment, folder, means)
 
@@ -240,13 +249,15 @@ def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
 def verdict(run: runner.Run, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command goes on."""
     end = f"{_kept(run)}, and {command} goes on from there"
+    if isinstance(run.failure, BotError):
+        note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_MENDED}")
+        return 3
     if run.failure is not None:
         note(f"dubito: {one_line(str(run.failure), 600)}; {end}")
         return 3
     if run.interrupted:
         note(f"dubito: stopped by Ctrl-C; {end}")
         return 130
-    say(f"run folder: {run.folder}")
     return 0
 
 

@@ -11,6 +11,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.course import standing
 from dubito.llm.prices import dollars
 from dubito.store import folder as run_folder
+from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
@@ -30,18 +31,18 @@ def status(run: Path) -> None:
         if trial:
             say("a trial of prompts: no game was played")
         else:
-            _games(db, manifest)
+            _games(db, manifest, is_claimed(run))
         _models(ModelLog(db), "positions" if trial else "games")
         if not trial:
             say(f"results digest: {db.results_digest()}")
 
 
-def _games(db: RunDb, manifest: Mapping[str, Any]) -> None:
+def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
     log, games = ModelLog(db), manifest.get("games")
     so_far = standing(log, len(manifest["identity"].get("contenders") or ()) or 1) if log.players() else None
     kept = db.games() if so_far is None else so_far.kept
     say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-    say(f"state: {'finished' if db.games() == games else 'not finished'}")
+    say(f"state: {'finished' if db.games() == games else 'being played' if playing else 'stopped'}")
     if so_far is not None:
         say(f"so far: {so_far}")
 

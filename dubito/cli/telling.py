@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from dubito.cli.output import note, say
 from dubito.core_game import Game
-from dubito.errors import RunStopped
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game_data import Event, TurnOutput
 from dubito.handlers import Table, step
-from dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, sentence
+from dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, narrated
 from dubito.registry import FALLBACK
 from dubito.rules import is_honest
 from dubito.store.folder import write_whole
@@ -19,7 +20,7 @@ def tell(
 ) -> None:
     """Play the game and tell it; `said` gives what was asked and said on the turn that was just played."""
     game = table.game
-    say(sentence(game.start, label))
+    say(narrated(game.start, label))
     turn = 0
     while not game.over:
         turn += 1
@@ -40,7 +41,7 @@ def tell(
 
 
 def _lines(events: Sequence[Event], label: Label, output: TurnOutput, number: int, show_hands: bool) -> list[str]:
-    lines = [sentence(event, label) for event in events]
+    lines = [narrated(event, label) for event in events]
     if show_hands and output.cards:
         verdict = "honest" if is_honest(output.cards, output.number or number) else "a bluff"
         lines[0] += f" [really {cards_in_words(output.cards)}: {verdict}]"
@@ -52,6 +53,25 @@ def _final(game: Game, label: Label) -> str:
     placed = [f"{place}. {label(seat)}" for place, seat in winners]
     turns = f"{game.turns} turns and {game.free_turns} free ones"
     return "\n".join([ending(game, label), *placed, turns])
+
+
+def check_save(path: Path | None) -> None:
+    """Raise UsageError, before the game, unless its record can be written there."""
+    if path is None:
+        return
+    reason = None
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
+    else:
+        try:
+            with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):  # its name shall not be too long either
+                pass
+        except OSError as error:
+            reason = error.strerror
+    if reason is not None:
+        raise UsageError(f"cannot save {one_line(str(path))}: {one_line(reason)}")
 
 
 def save_record(path: Path, record: GameRecord) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.company import opponents
+from dubito.cli.options import server_options
 from dubito.cli.output import note, say
 from dubito.errors import one_line
 
@@ -19,10 +20,8 @@ from dubito.errors import one_line
 @click.option(
     "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
 )
-@click.option(
-    "--base-url", metavar="URL|env", help="Server of CONFIG's models in the short form, such as openai:MODEL."
-)
-def web(config: Path | None, port: int, host: str, games: Path, base_url: str | None) -> None:
+@server_options
+def web(config: Path | None, port: int, host: str, games: Path, **asked: str | None) -> None:
     """Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.
 
     Only this machine can reach the page unless --host says so.
@@ -33,7 +32,7 @@ def web(config: Path | None, port: int, host: str, games: Path, base_url: str | 
 
     stop = threading.Event()
     first = int(time.time() * 1000)
-    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, base_url) as company:
+    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked) as company:
         tables = Tables(games, company, time.time)
         models = [one.name for one in company.choices() if one.asks]
         server = make_server(make_app(tables, host), lambda: _announce(host, listener.getsockname(), games, models))

@@ -5,13 +5,13 @@ The same keys are spelled in YAML files and, with dashes, as flags of the comman
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.registry import Bot, Registry
@@ -53,6 +53,21 @@ class BudgetConfig(BaseModel):
     tokens: int | None = Field(default=None, ge=1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Where a config comes from."""
+
+    source: str
+    flags: Collection[str]
+
+    def where(self, *loc: str | int) -> str:
+        """The flag that said it, or the file with the place in it."""
+        key = str(loc[-1] if loc[0] == "rules" else loc[0])
+        if key in self.flags:
+            return f"--{key.replace('_', '-')}"
+        return f"{self.source}: {'.'.join(map(str, loc))}"
+
+
 class Config(BaseModel):
     """What a config file or the flags may say."""
 
@@ -65,6 +80,7 @@ class Config(BaseModel):
     contenders: list[Entry] = []
     rules: RulesConfig = RulesConfig()
     base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
+    api_key_env: str | None = Field(default=None, min_length=1)  # of the same players
     on_bot_error: OnBotError = "stop"
     bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
     provider_errors: ProviderErrors = "fallback"
@@ -77,6 +93,11 @@ class Config(BaseModel):
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
+    _said: _Said = PrivateAttr(default_factory=lambda: _Said("the config", frozenset()))
+
+    def where(self, *key: str | int) -> str:
+        """Where a user said this, for errors: the flag, or the file with the key."""
+        return self._said.where(*key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +192,14 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
         merged["rules"] = {**_mapping("rules", content, source), **rules}
     if "budget" in flags:
         merged["budget"] = {**_mapping("budget", content, source), **flags["budget"]}
+    said = _Said(source, frozenset(flags))
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
-        raise UsageError(_sentence(dict(error.errors()[0]), source, flags)) from None
+        raise UsageError(_sentence(dict(error.errors()[0]), said)) from None
+    config._said = said
     if len(set(config.table_sizes)) < len(config.table_sizes):
-        raise UsageError(f"{_where(('table_sizes',), source, flags)}: a size stands twice")
+        raise UsageError(f"{said.where('table_sizes')}: a size stands twice")
     return config
 
 
@@ -200,26 +223,19 @@ _WORDS: Final = {
 }
 
 
-def _sentence(error: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any], said: _Said) -> str:
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):
-        return f"{_where(loc, source, flags)}: must not be empty"
+        return f"{said.where(*loc)}: must not be empty"
     if error["type"] == "extra_forbidden":
         nested: dict[str, type[BaseModel]] = {"rules": RulesConfig, "budget": BudgetConfig}
         known = Config.model_fields if len(loc) == 1 else nested[str(loc[0])].model_fields
-        key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in flags else source
+        key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in said.flags else said.source
         return f"{where}: unknown key '{key}': {suggestion(key, known)}"
     message = str(error["msg"])
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
-    return f"{_where(loc, source, flags)}: {message}, not {one_line(repr(error['input']), 60)}"
-
-
-def _where(loc: Sequence[str | int], source: str, flags: Mapping[str, Any]) -> str:
-    key = str(loc[-1] if loc[0] == "rules" else loc[0])
-    if key in flags:
-        return f"--{key.replace('_', '-')}"
-    return f"{source}: {'.'.join(map(str, loc))}"
+    return f"{said.where(*loc)}: {message}, not {one_line(repr(error['input']), 60)}"
 
 
 def resolve(config: Config, registry: Registry) -> Experiment:
@@ -227,8 +243,8 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     if config.bots is None:
         field = [unsettled(bot) for bot in registry.hand_written()]
     else:
-        field = [_player(entry, registry, config.base_url) for entry in config.bots]
-    contenders = [_player(entry, registry, config.base_url) for entry in config.contenders]
+        field = _players("bots", config.bots, registry, config)
+    contenders = _players("contenders", config.contenders, registry, config)
     _check_names(field, contenders)
     experiment = Experiment(
         config.games,
@@ -255,9 +271,21 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     return experiment
 
 
-def _player(entry: Entry, registry: Registry, base_url: str | None) -> PlayerSpec:
+def _players(key: str, entries: Sequence[Entry], registry: Registry, config: Config) -> list[PlayerSpec]:
+    """The players of these entries; an error says in which one it is."""
+    players = []
+    for place, entry in enumerate(entries):
+        try:
+            players.append(player(entry, registry, config))
+        except UsageError as error:
+            raise UsageError(f"{config.where(key, place)}: {error}") from None
+    return players
+
+
+def player(entry: Entry, registry: Registry, config: Config) -> PlayerSpec:
+    """The player of an entry, be it of a config or typed at a command; raises UsageError."""
     if isinstance(entry, str):
-        entry = _spelled_out(entry, registry, base_url)
+        entry = _spelled_out(entry, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
     settings = dict(entry)
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
@@ -275,10 +303,14 @@ def _player(entry: Entry, registry: Registry, base_url: str | None) -> PlayerSpe
             f"the settings of {one_line(name)} must be numbers, texts, booleans or lists of them"
         ) from None
     _check_complete(bot, name, settings)
+    if bot.cls.is_model:
+        from dubito.llm.settings import check_settings  # only those who ask models need it
+
+        check_settings(name, {**getattr(bot.cls, "defaults", {}), **settings})
     return _spec(bot, name, settings)
 
 
-def _spelled_out(entry: str, registry: Registry, base_url: str | None) -> dict[str, Any]:
+def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None]) -> dict[str, Any]:
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
@@ -289,8 +321,9 @@ def _spelled_out(entry: str, registry: Registry, base_url: str | None) -> dict[s
         return {"bot": entry}
     from dubito.llm.prompts import prompt_names  # only those who ask models need it
 
-    asks = {"base_url": base_url} if base_url else {}
-    settings = {**asks, **PROVIDERS[provider], "name": entry, "model": model}
+    known = PROVIDERS[provider]
+    asks = {} if "base_url" in known else {key: value for key, value in server.items() if value}
+    settings = {**asks, **known, "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())

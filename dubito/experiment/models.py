@@ -114,21 +114,24 @@ class Watch:
             self.waited_for(why)
 
     def sentence(self) -> str:
-        """Decisions and their speed, shares of cache and fallbacks, calls, and who waits for whom and why."""
+        """All figures in one line."""
+        return ", ".join(self.figures())
+
+    def figures(self) -> list[str]:
+        """How it goes, the most important first: fallbacks, who waits for what, calls, speed, the cache, how far."""
         with self._lock:
             decisions = sum(self.outcomes.values())
             outcomes = self.outcomes.items()
             failed = {outcome: count for outcome, count in outcomes if outcome.startswith(FALLBACK_OUTCOME)}
             replies, cached = sum(self.replies.values()), self.replies["cache"]
-            waiting = "".join(f", {count} waiting {why}" for why, count in self.waiting.items() if count)
+            waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
             seconds = self.clock() - self._start if self._start is not None else 0.0
         speed = decisions / max(seconds, 1e-3)
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
-        shares = f"cache {_percent(cached, replies)}, fallback {_percent(sum(failed.values()), decisions)}"
-        shares += f" ({causes})" if causes else ""
-        standing = self.standing()
-        so_far = "" if standing is None else f"{standing}, "
-        return f"{so_far}{decisions:,} decisions, {speed:,.0f}/s, {shares}, {self.used()}{waiting}"
+        fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
+        course = [f"{decisions:,} decisions", f"{speed:,.0f}/s", f"cache {_percent(cached, replies)}"]
+        figures = [fallback, *waiting, self.used(), *course, str(self.standing() or "")]
+        return [figure for figure in figures if figure]
 
 
 def _percent(part: int, whole: int) -> str:

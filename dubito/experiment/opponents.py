@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerSpec, resolve, unsettled
+from dubito.experiment.config import Config, Experiment, PlayerSpec, player, resolve, unsettled
 from dubito.experiment.models import Models
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
@@ -32,8 +32,7 @@ def _entry(name: str, known: Iterable[str], config: Config, registry: Registry) 
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"nobody is named {one_line(name)!r}: {suggestion(name, known)}")
-    (spec,) = resolve(config.model_copy(update={"bots": [name], "contenders": []}), registry).field
-    return spec
+    return player(name, registry, config)
 
 
 def trouble(error: DubitoError) -> str:

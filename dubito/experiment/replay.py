@@ -96,12 +96,13 @@ def opened(folder: Path, registry: Registry, home: Path) -> Kept:
 
 
 def replay(kept: Kept, workers: int, progress: Callable[[int], None]) -> Replayed:
-    """Play all games again and compare; `progress` is told how many games are done."""
+    """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
     models = kept.models(tape)
     try:
-        for played in _chunks(kept, models, workers):
+        progress(0)
+        for played in _chunks(kept, models, workers, progress):
             if played.error is not None:
                 raise played.error
             _compare(db, experiment, played)
@@ -130,14 +131,19 @@ def table_of(kept: Kept, game: int, heard: Heard) -> tuple[Table, list[str]]:
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 
-def _chunks(kept: Kept, models: Models | None, workers: int) -> Iterator[Played]:
+def _chunks(kept: Kept, models: Models | None, workers: int, progress: Callable[[int], None]) -> Iterator[Played]:
     experiment = kept.experiment
     numbers = range(-(-experiment.deals // DEALS))
     if models is None:
         yield from play_chunks(experiment, kept.registry, workers, kept.home, new_stop(), numbers)
         return
-    threads = ThreadedChunks(ChunkPlayer(experiment, kept.registry), models, 1, Watch(), lambda games: None)
-    yield from (threads.play(number, lambda: False) for number in numbers)
+    before = 0  # games of the chunks that were played
+    threads = ThreadedChunks(
+        ChunkPlayer(experiment, kept.registry), models, 1, Watch(), lambda games: progress(before + games)
+    )
+    for number in numbers:
+        yield threads.play(number, lambda: False)
+        before = (number + 1) * DEALS * experiment.games_per_deal
 
 
 def _compare(db: RunDb, experiment: Experiment, played: Played) -> None:

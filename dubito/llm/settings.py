@@ -75,7 +75,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     try:
         checked = ModelSettings.model_validate(dict(settings))
     except ValidationError as error:
-        first = error.errors()[0]
+        errors = error.errors()  # a key that nobody knows is why another one is missing
+        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
         where = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             hint = suggestion(where, ["bot", "name", *ModelSettings.model_fields])
@@ -95,7 +96,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         _check_url(name, checked.base_url)
         if checked.api_key_env is None and not is_loopback(checked.base_url) and not asks_provider(checked):
             raise UsageError(
-                f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env"
+                f"{one_line(name)}: base_url is a server of its own: name the variable with its key in api_key_env "
+                "(--api-key-env)"
             )
     return checked
 

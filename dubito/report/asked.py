@@ -35,6 +35,7 @@ class Asked:
         decisions = [
             {
                 "seat": seat,
+                "number": f"{game}.{seat}.{decision}",  # as `dubito cache explain` takes it
                 "turn": turn_of.get((seat, turn), 0),
                 "node": node,
                 "question": NODES[node],

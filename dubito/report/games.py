@@ -122,7 +122,9 @@ class Shown:
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
         words = Words(
-            "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words."
+            "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words. "
+            'A name with its place, as in "ClaudeBot place 1", keeps the games that this player ended so, "ClaudeBot '
+            'lost" those that it lost.'
         )
         table = Table("games", "Games", columns, rows, notes, links)
         return Page("games.html", "Games", [Section("Games", [words, table])], {"filter": "games"})

@@ -8,7 +8,7 @@ from dubito.errors import DubitoError, UsageError
 from dubito.game_data import Event, PlayerWonEvent, TurnOutput
 from dubito.hand import Hand
 from dubito.human import GUEST, labels, names_to, to_me
-from dubito.record import GameRecord, Label, card_name, ending, in_order, sentence
+from dubito.record import GameRecord, Label, card_name, ending, in_order, narrated
 from dubito.rules import is_honest
 
 _LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
@@ -32,7 +32,7 @@ def told(
         was_free, free = game.free_turns > free, game.free_turns
         if output.doubt:
             opened = len(shown) + 1
-        story.append(" ".join(spoken(sentence(event, label)) for event in events))
+        story.append(" ".join(spoken(narrated(event, label)) for event in events))
         now = [list(hand.cards) for hand in game.hands]
         shown.append(
             {

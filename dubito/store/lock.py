@@ -4,14 +4,16 @@ One process plays into a run folder at a time; one process asks for a reply of a
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from dubito.errors import UsageError
 
 LOCK: Final = "lock"
+_LOOK: Final = 0.05  # seconds: a look at a lock takes far less
 
 
 @contextmanager
@@ -27,7 +29,7 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
         raise UsageError(f"cannot write {folder}: {error.strerror}; choose another {flag}") from None
     with file:
         try:
-            _lock(file)
+            _lock_soon(file)
         except OSError:
             raise UsageError(
                 f"another process is playing into {folder}: wait for its end, or choose another {flag}"
@@ -35,6 +37,33 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
         yield
         with suppress(OSError):
             _unlock(file)
+
+
+def _lock_soon(file: IO[str]) -> None:
+    """Lock it, the second time if at the first somebody was just looking whether it is locked."""
+    try:
+        _lock(file)
+    except OSError:
+        time.sleep(_LOOK)
+        _lock(file)
+
+
+def is_claimed(folder: Path) -> bool:
+    """Whether a process has the folder as its own just now; False where nobody can know."""
+    try:
+        file = (folder / LOCK).open("rb")
+    except OSError:
+        return False
+    with file:
+        try:
+            _share(file)
+        except (BlockingIOError, PermissionError):
+            return True
+        except OSError:  # no locks there
+            return False
+        with suppress(OSError):
+            _unlock(file)
+    return False
 
 
 class ByteLocks:
@@ -80,7 +109,10 @@ if sys.platform == "win32":
     def _lock(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
-    def _unlock(file: IO[str]) -> None:
+    def _share(file: IO[bytes]) -> None:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+    def _unlock(file: IO[Any]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
     def _lock_byte(file: IO[bytes], byte: int) -> None:
@@ -99,7 +131,10 @@ else:
     def _lock(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _unlock(file: IO[str]) -> None:
+    def _share(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def _unlock(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
 
     def _lock_byte(file: IO[bytes], byte: int) -> None:

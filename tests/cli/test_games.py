@@ -1,6 +1,7 @@
 """`dubito play-game`, `dubito replay` and `dubito bots`, typed as a user would."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,18 @@ import pytest
 from tests.cli.kit import REPO, Shell
 
 GAME = ("play-game", "StefaBot", "ClaudeBot", "MrDoubt")
+
+
+MOVER = """
+import shutil
+from bots.manual.stefa_bot import StefaBot
+
+
+class Mover(StefaBot):
+    def play(self, p):
+        shutil.rmtree("there", ignore_errors=True)
+        return super().play(p)
+"""
 
 
 def test_a_game_is_told_turn_by_turn(shell: Shell) -> None:
@@ -81,11 +94,25 @@ def test_mistakes_are_one_sentence(shell: Shell, words: tuple[str, ...], sentenc
     assert said.err.count("\n") == 1
 
 
-def test_a_game_that_cannot_be_saved_was_still_told(shell: Shell) -> None:
-    said = shell(*GAME, "--save", "no/such/folder.json")
+def test_a_path_that_cannot_be_saved_to_is_refused_before_the_game(shell: Shell) -> None:
+    Path("folder").mkdir()
+    for path, why in (
+        ("no/such/game.json", "there is no folder no/such"),
+        ("folder", "it is a folder"),
+        ("x" * 255, "File name too long"),
+    ):
+        said = shell(*GAME, "--save", path)
+        assert (said.code, said.out, said.err) == (2, "", f"dubito: cannot save {path}: {why}\n")
+    assert [path.name for path in Path().iterdir()] == ["folder"]
+
+
+def test_a_game_that_cannot_be_saved_after_all_was_still_told(shell: Shell) -> None:
+    Path("there").mkdir()
+    shell.bot("mover.py", MOVER)
+    said = shell("play-game", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
     assert said.code == 3
     assert "The game is over" in said.out
-    assert said.err.startswith("dubito: the game was played, but cannot write no/such/folder.json")
+    assert said.err.startswith("dubito: the game was played, but cannot write there/game.json")
 
 
 def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
@@ -111,3 +138,11 @@ def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:
     assert said.code == 0
     for command in ("run", "bots", "play-game", "replay"):
         assert f"\n  {command} " in said.out
+
+
+@pytest.mark.parametrize("group", [(), ("cache",), ("prompts",)])
+def test_help_lists_commands_with_a_whole_sentence(shell: Shell, group: tuple[str, ...]) -> None:
+    _, listed = shell(*group, "--help").out.split("\nCommands:\n")
+    assert max(map(len, listed.splitlines())) <= 80
+    for said in re.split(r"\n  (?=\S)", listed.strip()):
+        assert re.search(r"[^.]\.$", said), said

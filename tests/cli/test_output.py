@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dubito.__main__ import main as begin
-from dubito.cli.output import table
+from dubito.cli.output import GamesProgress, table
+from dubito.experiment.models import Watch
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]
@@ -71,6 +72,39 @@ def test_without_a_terminal_a_row_is_a_line(
     out = capsys.readouterr().out
     assert words(out.splitlines()) == [["Title"], HEADERS, *ROWS]
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("columns", [30, 80, 200])
+def test_the_progress_of_models_is_one_line_on_a_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What matters most comes first, and what does not fit is left out."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    more = ("fallback 1.5 %", "3 waiting for https://models.example/v1 (SOME_KEY) (rate limit)", "12 calls")
+    with GamesProgress(80, False, lambda: 0.0, lambda: more) as progress:
+        progress(0)
+        progress(40)
+    drawn = capsys.readouterr().err
+    assert drawn.count("\x1b[1A") == 1, "there is one line to take away at the end"
+    lines = [line for line in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)) if line.strip()]
+    assert all(len(line) <= columns for line in lines)
+    assert "40 of 80" in lines[-1]
+    assert ("fallback 1.5 %" in lines[-1], "12 calls" in lines[-1]) == (columns >= 80, columns >= 200)
+
+
+def test_before_the_first_question_there_is_no_word_of_calls() -> None:
+    assert Watch().sentence() == "fallback 0.0 %, 0 decisions, 0/s, cache 0.0 %"
+
+
+def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter((0.0, 10.0, 20.0))
+    with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
+        for games in (0, 2, 4):
+            progress(games)
+    first, second = (f"{games} of 4 games, 0.2 games/s, {left} s left" for games, left in ((2, 10), (4, 0)))
+    assert capsys.readouterr().err == f"{first}, fallback 0.0 %, {'x' * 300}\n{second}, fallback 0.0 %, {'x' * 300}\n"
 
 
 def test_ctrl_c_while_the_command_is_loaded_is_no_traceback(

@@ -129,12 +129,25 @@ def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
     assert said.code == 3
     assert "node C (should_doubt) answered a value of type int, not True or False" in said.err
     assert "Faulty (seat " in said.err
-    kept = int(said.err.split("; ")[-1].split()[0])
+    kept = int(said.err.split("; ")[1].split()[0])
     results = yaml.safe_load(Path("out/all_games.yaml").read_text())
     assert 0 < kept < 2000
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
     again = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
     assert (again.code, again.err) == (3, said.err), "it goes on, and comes to the same game"
+
+
+def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Shell) -> None:
+    command = ("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet")
+    shell.bot("faulty.py", FAULTY)
+    said = shell(*command)
+    shell(*command, "--output", "out")
+    assert "goes on" not in said.err
+    assert "the same command then begins a run of its own, from the first game (where --output was given" in said.err
+    shell.bot("faulty.py", FAULTY.replace("1 if", "True if"))
+    assert "Faulty.source is " in shell(*command, "--output", "out").err
+    assert shell(*command).code == 0
+    assert len(list(Path("runs").iterdir())) == 2
 
 
 def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:
@@ -166,7 +179,7 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--bots", "StefaBott"), "dubito: no bot is named 'StefaBott': did you mean 'StefaBot'?\n"),
+        (("--bots", "StefaBott"), "dubito: --bots: no bot is named 'StefaBott': did you mean 'StefaBot'?\n"),
         (("--games", "-3"), "dubito: --games: must be at least 1, not -3\n"),
         (("--games", "many"), "dubito: --games: must be a whole number, not 'many'\n"),
         (("--table-sizes", "2"), "dubito: --table-sizes: must be at least 3, not 2\n"),

@@ -5,7 +5,9 @@ an export, and a saved game.
 """
 
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -14,8 +16,9 @@ from typing import Any, Final
 import click
 import yaml
 
-from dubito.cli.demo import demo_config
+from dubito.cli.demo import CONFIG as DEMO
 from dubito.cli.main import main
+from dubito.experiment.stored import opened
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
@@ -33,10 +36,10 @@ HAND_WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
     "contenders": ("--bots", "StefaBot,UsualBot,RandomBoi", "--contenders", "ClaudeBot,MrDoubt", "--games", "1000"),
 }
 MODELS: Final[Mapping[str, Any]] = {
-    "games": 8,
+    "games": 6,
     "table_sizes": [3],
     "bots": ["StefaBot", "UsualBot"],
-    "rules": {"max_turns": 15},
+    "rules": {"max_turns": 10},
     "contenders": [
         {"bot": "OpenAIBot", "name": "one", "model": "house-sharp", "prompt": "plain", "base_url": "house"},
         {"bot": "AnthropicBot", "name": "two", "model": "house-random", "prompt": "reasoned", "base_url": "house"},
@@ -62,15 +65,8 @@ def request_digest(name: str, protocol: Protocol, node: str) -> str:
     return build_request(settings(protocol), exchange, "frozen").digest
 
 
-def demo() -> dict[str, Any]:
-    """The demo's first run as a config."""
-    return demo_config()
-
-
 def results_digest(folder: Path) -> str:
     """The results digest of a run folder."""
-    from dubito.experiment.stored import opened
-
     with opened(folder) as run:
         return run.results_digest
 
@@ -88,18 +84,17 @@ def _write() -> None:
         home = Path(folder)
 
         def run(name: str, *words: str) -> Path:
-            _dubito(
-                "run", *words, "--output", str(home / name), "--cache", str(home / "cache"), "--no-report", "--quiet"
-            )
+            _dubito("run", *words, "--output", str(home / name), "--no-report", "--quiet")
             digests[name] = results_digest(home / name)
             return home / name
 
         for name, words in HAND_WRITTEN.items():
             run(name, *words)
-        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": demo()}.items():
+        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": DEMO}.items():
             (home / f"{name}.yaml").write_text(yaml.safe_dump(dict(config)))
-        finished, _ = run("finished", str(home / "finished.yaml")), run("demo", str(home / "demo.yaml"))
-        stopped = run("stopped", str(home / "stopped.yaml"), "--budget", "calls=60", "--cache", str(home / "other"))
+        one, other = ("--cache", str(home / "cache")), ("--cache", str(home / "other"))
+        finished, _ = run("finished", str(home / "finished.yaml"), *one), run("demo", str(home / "demo.yaml"), *one)
+        stopped = run("stopped", str(home / "stopped.yaml"), "--budget", "calls=30", *other)
         for kept in (finished, stopped):
             _copy(kept, HERE / kept.name)
         (HERE / "finished.zip").unlink(missing_ok=True)
@@ -111,15 +106,12 @@ def _write() -> None:
 
 def _copy(run: Path, to: Path) -> None:
     """The files that make up a run."""
-    import sqlite3
-
     rmtree(to, ignore_errors=True)
     to.mkdir()
     for name in ("manifest.yaml", "all_games.yaml"):
         (to / name).write_bytes((run / name).read_bytes())
-    connection = sqlite3.connect(run / "run.db")
-    connection.execute("VACUUM INTO ?", (str(to / "run.db"),))
-    connection.close()
+    with closing(sqlite3.connect(run / "run.db")) as connection:
+        connection.execute("VACUUM INTO ?", (str(to / "run.db"),))  # with what its journal holds
 
 
 def frozen() -> dict[str, dict[str, str]]:

@@ -60,7 +60,9 @@ def test_a_short_form_asks_the_server_that_is_named(
 
 def test_env_without_the_variable_is_refused(shell: Shell) -> None:
     said = run(shell, "openai:m", "--base-url", "env")
-    wanted = "dubito: openai:m: base_url is `env`, and the environment variable OPENAI_BASE_URL is not set\n"
+    wanted = (
+        "dubito: --contenders: openai:m: base_url is `env`, and the environment variable OPENAI_BASE_URL is not set\n"
+    )
     assert (said.code, said.err) == (2, wanted)
 
 
@@ -76,6 +78,35 @@ def test_a_foreign_server_of_the_environment_gets_no_providers_key(
     said = run(shell, "openai:m", "--base-url", "env")
     assert "base_url must hold no credentials" in said.err
     assert "secret" not in said.err
+
+
+@pytest.mark.parametrize("said_by", ["flag", "config"])
+def test_a_foreign_server_gets_the_key_that_is_named_for_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, said_by: str
+) -> None:
+    """The provider's own only if that is the one named; the house is asked for none."""
+    flags, base = ["--api-key-env", "OPENAI_API_KEY"], ["--base-url", "https://models.example/v1", "--offline"]
+    if said_by == "config":
+        Path("c.yaml").write_text("api_key_env: OPENAI_API_KEY\n")
+        flags = ["c.yaml"]
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    said = run(shell, "openai:m", *flags, *base[:2])
+    assert "needs a key for https://models.example/v1: set the environment variable OPENAI_API_KEY" in said.err
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    said = run(shell, "openai:m,house:house-random", *flags, *base)
+    assert "--offline: the cache has no reply for openai:m" in said.err
+    keys = {
+        player["name"]: player["settings"]["api_key_env"]
+        for player in yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["contenders"]
+    }
+    assert keys == {"openai:m": "OPENAI_API_KEY", "house:house-random": None}
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell) -> None:
+    said = run(shell, "openai:m", "--api-key-env", "sk-0123456789", "--base-url", "https://models.example/v1")
+    assert said.code == 2
+    assert "api_key_env is the name of an environment variable" in said.err
+    assert "0123456789" not in said.err
 
 
 def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

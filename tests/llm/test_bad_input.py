@@ -225,7 +225,14 @@ def test_a_wrong_setting(shell: Shell, settings: dict[str, Any], words: str) -> 
 
 def test_no_model(shell: Shell) -> None:
     said = sentence(played(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
-    assert said == "OpenAIBot: model: is needed"
+    assert said == "c.yaml: contenders.0: OpenAIBot: model: is needed"
+
+
+def test_a_misspelt_key_is_told_with_its_place(shell: Shell) -> None:
+    """Before the key that is missing because of it."""
+    bad = {"bot": "OpenAIBot", "name": "Asker", "modl": "house-random", "base_url": "house"}
+    said = sentence(played(shell, contender("fine"), bad, games=2), 2)
+    assert said == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"
 
 
 def test_an_offline_miss(shell: Shell) -> None:
@@ -286,7 +293,7 @@ def test_two_contenders_of_one_name(shell: Shell) -> None:
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])
 def test_a_short_form_of_nobody(shell: Shell, short: str) -> None:
-    assert sentence(played(shell, short), 2).startswith(f"no bot is named '{short}'")
+    assert sentence(played(shell, short), 2).startswith(f"c.yaml: contenders.0: no bot is named '{short}'")
 
 
 def test_two_short_forms_of_one_player(shell: Shell) -> None:

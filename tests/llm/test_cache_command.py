@@ -50,9 +50,22 @@ def test_stats_count_the_replies_by_server_and_model(shell: Shell) -> None:
     fill(("house", 1, "a"), ("house", 2, "a"), ("house", 2, "b"), ("http://127.0.0.1:1/v1", 1, "a"))
     ended = shell("cache", "stats")
     title, headers, *lines = ended.out.splitlines()
-    assert re.fullmatch(r"4 replies, [\d,]+ bytes in cache", title)
+    assert re.fullmatch(rf"4 replies, [\d,]+ bytes in the cache {re.escape(str(Path('cache').resolve()))}", title)
+    assert ended.err == ""
     assert headers.split() == ["server", "model", "replies"]
     assert [line.split() for line in lines] == [["house", "m", "3"], ["http://127.0.0.1:1/v1", "m", "1"]]
+
+
+def test_other_caches_are_pointed_at(shell: Shell) -> None:
+    """As those of a demo, wherever one looked."""
+    fill(("house", 1, "a"))
+    Path("runs").mkdir()
+    shutil.copytree("cache", "runs/demo-1/cache")
+    assert shell("cache", "stats").err == "not read: --cache runs/demo-1/cache\n"
+    assert shell("cache", "stats", "--cache", "runs/demo-1/cache").err == "not read: --cache cache\n"
+    shutil.rmtree("cache")
+    said = "there is no cache in cache: give its folder with --cache, as --cache runs/demo-1/cache"
+    assert sentence(shell("cache", "stats")) == said
 
 
 @pytest.mark.parametrize("words", [("stats",), ("show", "00000000"), ("explain", "0.0.0", "--run", "r")])
@@ -149,6 +162,14 @@ def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) ->
     ((digest,),) = rows(Path("r"), query, tuple(map(int, place.split("."))))
     assert explained(shell, digest, "r").out == ended.out
     assert explained(shell, digest[:8], "r").out == ended.out
+
+
+def test_explain_takes_what_the_narration_of_a_game_prints(shell: Shell) -> None:
+    assert run_of(shell).code == 0
+    told = re.findall(r"Asker is asked ([A-E]) \(([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
+    taken = rows(Path("r"), "SELECT node, seat, decision FROM decisions ORDER BY decision")
+    assert told == [(node, f"0.{seat}.{decision}") for node, seat, decision in taken]
+    assert all(explained(shell, number, "r").out.startswith("the cache has it: ") for _, number in told)
 
 
 def test_explain_another_draw(shell: Shell) -> None:
@@ -249,7 +270,7 @@ def test_explain_of_what_no_run_has_is_one_sentence(shell: Shell) -> None:
     ):
         said = sentence(shell("cache", "explain", "--run", "s", "--", what))
         assert said.startswith("s has no request ")
-        assert said.endswith("give GAME.SEAT.DECISION[.ATTEMPT], or 8 digits of a digest")
+        assert said.endswith("`dubito replay RUN --game GAME` say it, or 8 digits of a digest")
         assert said.isprintable()
 
 

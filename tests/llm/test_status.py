@@ -50,7 +50,7 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
     said = lines(shell)
     ((kept,),) = rows(Path("r"), "SELECT count(*) FROM games")
     assert 0 < kept < 40
-    assert said[:2] == [f"games: {kept} of 40 kept", "state: not finished"]
+    assert said[:2] == [f"games: {kept} of 40 kept", "state: stopped"]
     assert "failed calls, rate_limit: 10" in said
     assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
     assert "  cost: no price is known; calls counted at their worst case: 0" in said
@@ -61,7 +61,7 @@ def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
         wrong = contender("Asker", "house-sharpp") | {"base_url": house.openai_base_url}
         assert played(shell, wrong).code == 3
     said = lines(shell)
-    assert said[:2] == ["games: 0 of 2 kept", "state: not finished"]
+    assert said[:2] == ["games: 0 of 2 kept", "state: stopped"]
     assert "Asker: 0 decisions in 0 games, 1 calls, cache - %" in said
     assert "failed calls, account: 1" in said
 
@@ -85,7 +85,7 @@ def test_a_run_while_it_is_played(shell: Shell) -> None:
     with Server(answer) as server:
         played(shell, asker(server), flags=["--in-flight", "1", "--no-preflight"])
     (said,) = seen
-    assert said[:2] == ["games: 0 of 2 kept", "state: not finished"]
+    assert said[:2] == ["games: 0 of 2 kept", "state: being played"]
     assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
     assert "  cost: no price is known; calls counted at their worst case: 1" in said, "the call that is under way"
 

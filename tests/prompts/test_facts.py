@@ -13,7 +13,7 @@ from dubito.core_game import Game, Result
 from dubito.facts import OwnPlay, Position, facts
 from dubito.game_data import COPIES, JOKER, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent, TurnOutput
 from dubito.positions import example_position
-from dubito.record import card_name
+from dubito.record import card_name, kept_plural
 from dubito.rules import Rules, is_honest
 from dubito.witness import Witness
 from tests.engine.helpers import cards, position
@@ -255,7 +255,7 @@ def check_promise(game: Game, one: Position) -> None:
     expected = {"three": 3, "all": len(one.hand)}.get(count) or int(count)
     assert (game.last_player, game.n_cards_played) == (one.seat, expected)
     if " as " in text:
-        assert f" as {card_name(game.number, plural=True)}." in text
+        assert f" as {kept_plural(game.number)}." in text
     has_none = game.player_data(one.seat).n_cards == 0
     assert ("No card is left to you" in text) == has_none
     if has_none and "lose" in text:

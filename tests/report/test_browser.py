@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.chromium import Chrome
-from tests.report.kit import HOSTILE, SCRIPT, Seen, reported, stating
+from tests.report.kit import HOSTILE, SCRIPT, Seen, data, reported, stating
 
 RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
 
@@ -114,8 +114,9 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     assert f"You are seat {decision['seat']}." in words
     assert '{"answer": true}' in words
     assert history == len(game["turns"])
-    claimed = game["turns"][turn - 2]["claimed"]
+    claimed = game["turns"][turn - 2]["claimed"].replace("6s", "sixes")  # as requests say it
     assert f"as {claimed}. Do you doubt?" in words
+    assert f"was asked {decision['question']}: decision {page.stem}.{decision['seat']}." in words
 
 
 def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome) -> None:
@@ -141,6 +142,22 @@ def test_a_decision_says_where_its_reply_came_from_and_what_it_cost(
     chrome.open(page, f"#turn={turn}")
     assert chrome.text("#decisions .cost").startswith("from cache · ")
     assert chrome.text("#decisions .cost").endswith(" · no call")
+
+
+@pytest.mark.parametrize("typed", ["UsualBot (place 1)", "usualbot place 1", "StefaBot usualbot  place 1"])
+def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, typed: str) -> None:
+    """Not those that he sat in, and somebody won."""
+    listed = data(bots_run / "report", "games")
+    wanted = [row["game"] for row in listed if "UsualBot (place 1)" in row["seats"]]
+    if typed.startswith("StefaBot"):
+        wanted = [row["game"] for row in listed if row["game"] in wanted and "StefaBot" in row["seats"]]
+    assert 0 < len(wanted) < sum("UsualBot" in row["seats"] for row in listed)
+    chrome.open(bots_run / "report" / "games.html")
+    chrome.run(f"(f => {{ f.value = {json.dumps(typed)}; f.dispatchEvent(new Event('input')); }})(filter)")
+    left = chrome.run(
+        "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    )
+    assert left == wanted
 
 
 def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:

@@ -1,6 +1,7 @@
 """`dubito replay RUN`: identical, or the first difference at the right game and decision; with no network at all."""
 
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -52,7 +53,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
     assert said.code == 0
     assert said.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
     assert said.out.splitlines()[1] in run("status", "r").out
-    assert said.err == ""
+    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"{games} of 8 games" for games in range(1, 9)]
 
 
 def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path: Path) -> None:
@@ -223,6 +224,8 @@ def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) 
     with closing(sqlite3.connect("h/run.db")) as connection, connection:
         row = connection.execute("SELECT outcome FROM games WHERE game = 1101").fetchone()
         connection.execute("UPDATE games SET outcome = ? WHERE game = 1100", row)
+    assert re.fullmatch(r"1,000 of 1,200 games, [\d,.]+ games/s, \d+ s left\n1,200 of 1,200 .*\n", said.err)
+    assert shell("replay", "h", "--quiet").err == ""
     changed = shell("replay", "h", "--workers", "1")
     assert (changed.code, changed.out.startswith("differs: game 1100: it is played another way")) == (1, True)
     told = shell("replay", "h", "--game", "7")

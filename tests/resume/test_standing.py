@@ -24,7 +24,7 @@ def test_progress_end_and_status_say_the_same(
         assert verdict(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
         assert said in shell("status", "run").out
-        assert watch.sentence().startswith(said)
+        assert watch.sentence().endswith(said)
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
         assert run.standing is not None
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
@@ -40,14 +40,14 @@ def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell) -> None:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Then offline" not in out
-    assert "same results digest" not in out
+    assert "Identical" not in out
     (figures,) = re.findall(FIGURES, err.splitlines()[-1])
     assert f"{figures} (none of them costs anything again) in d/live, and `dubito demo --output d` goes on" in err
     assert figures in shell("status", "d/live").out
     ((tries,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
     ended = shell("demo", "--output", "d")
     assert ended.code == 0, ended.err
-    assert "Both runs have the same results digest" in ended.out
+    assert "Identical: both runs have the same results digest." in ended.out
     ((whole,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
     assert whole > tries
     again = shell("demo", "--output", "d")

@@ -9,7 +9,7 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.store.folder import DATABASE, MANIFEST, begin, check, write_whole
-from dubito.store.lock import claimed
+from dubito.store.lock import LOCK, claimed, is_claimed
 from dubito.store.run_db import Chunk
 
 RUN: dict[str, Any] = {"games": 3, "identity": {"seed": 0, "bots": ["A"]}}
@@ -161,3 +161,17 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
     begin(folder, {"games": 2, "identity": identity}).__exit__()
     with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
         check(folder, {"games": 2, "identity": identity | change})
+
+
+def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever begins at the very moment of the look waits for its end."""
+    fcntl = pytest.importorskip("fcntl")
+    assert not is_claimed(tmp_path)
+    with claimed(tmp_path):
+        assert is_claimed(tmp_path)
+    assert not is_claimed(tmp_path)
+    with (tmp_path / LOCK).open("rb") as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        monkeypatch.setattr("dubito.store.lock.time.sleep", lambda _: look.close())
+        with claimed(tmp_path):
+            assert is_claimed(tmp_path)

@@ -9,7 +9,7 @@ from dubito.game_data import GameStartEvent
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.player import NODES
 from dubito.positions import example_position
-from dubito.record import card_name
+from dubito.record import kept_plural
 from dubito.workshop.lint import lint
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.sample import sample_games
@@ -93,7 +93,7 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
         for one in game:
             values, turn = facts(one.position), one.position.turn
             if one.position.node in "CDE":
-                assert card_name(turn.current_number, plural=True) in values["question"]
+                assert kept_plural(turn.current_number) in values["question"]
             if one.position.node == "C":
                 assert f"seat {turn.last_player_id} put down {turn.n_cards_played} card" in values["question"]
                 assert f"takes the {turn.board_cards} card" in values["if_true"]

@@ -2,6 +2,7 @@
 
 import click
 
+from dubito.cli.listing import Listing
 from dubito.cli.prompts.diff import diff
 from dubito.cli.prompts.golden import golden
 from dubito.cli.prompts.lint import lint
@@ -10,7 +11,7 @@ from dubito.cli.prompts.show import list_prompts, show
 from dubito.cli.prompts.trial import test
 
 
-@click.group()
+@click.group(cls=Listing)
 def prompts() -> None:
     """List prompts, show what one says, and try them out on recorded positions."""
 

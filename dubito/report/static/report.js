@@ -166,10 +166,14 @@
 
   const filter = document.getElementById("filter");
   if (filter) {
-    const rows = [...document.querySelectorAll(`#${filter.dataset.filters} tbody tr`)].map((row) => [row, row.textContent.toLowerCase()]);
+    const rows = [...document.querySelectorAll(`#${filter.dataset.filters} tbody tr`)].map((row) => [row, [...row.cells].map((cell) => ` ${cell.textContent.toLowerCase()}`).join("\n")]);
     const found = document.getElementById("found");
+    // "NAME place 1" or "NAME (lost)" is one term: that player came so far, not anybody.
+    const ENDED = /(\S+)\s+\(?(place\s+\d+|lost|unfinished)\)?(?=[\s,]|$)/g;
     const search = () => {
-      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const typed = filter.value.toLowerCase();
+      const words = typed.replace(ENDED, " ").split(/[\s,]+/).filter(Boolean);
+      for (const [, name, ended] of typed.matchAll(ENDED)) words.push(` ${name} (${ended.replace(/\s+/, " ")})`);
       let left = 0;
       for (const [row, content] of rows) {
         row.hidden = !words.every((word) => content.includes(word));

@@ -113,7 +113,7 @@
   function decision(one) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
     const head = make("h3", "", `Node ${one.node}: `, make("b", "", one.answer ? "yes" : "no"), " ", outcome);
-    const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked ${one.question}.`));
+    const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked ${one.question}: decision ${one.number}.`));
     if (one.p_bluff !== null) box.append(make("p", "", `Stated probability that the last play is dishonest: ${one.p_bluff}`));
     box.append(...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
     return box;

@@ -1,0 +1,34 @@
+"""`dubito demo`: a first visitor sees who won, the fallbacks, the report, and that a replay was identical."""
+
+from pathlib import Path
+
+import pytest
+
+from dubito.cli import demo
+from tests.cli.kit import Shell
+
+
+def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(demo.CONFIG, "games", 4)
+    monkeypatch.setitem(demo.CONFIG, "rules", {"max_turns": 40})
+    said = shell("demo")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert len(lines) < 30
+    assert max(map(len, lines)) <= 80
+    best = lines[3].split("  ")[0]
+    assert f"won: {best}" in lines
+    assert "Identical: both runs have the same results digest." in lines
+    (fallbacks,) = [line for line in lines if line.startswith("fallbacks: ")]
+    assert fallbacks.startswith("fallbacks: 0 of ")
+    assert lines.count("report: runs/demo-1/live/report/index.html") == 1
+    assert Path("runs/demo-1/live/report/index.html").exists()
+    (cache,) = [line.removeprefix("the replies: dubito ") for line in lines if line.startswith("the replies: ")]
+    assert shell(*cache.split()).code == 0
+    (again,) = [line.removeprefix("all tables:  dubito ") for line in lines if line.startswith("all tables: ")]
+    whole = shell(*again.split())
+    assert whole.out.count("Every pair: differences in points") == 2
+    digest = [line for line in lines if line.startswith("results digest: ")]
+    assert [line for line in whole.out.splitlines() if line.startswith("results digest: ")] == 2 * digest
