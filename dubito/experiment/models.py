@@ -33,7 +33,6 @@ from dubito.store.run_db import RunDb
 if TYPE_CHECKING:
     from dubito.house.server import House
 
-
 _NO_CAPS: Final = Caps()
 _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
 
@@ -121,17 +120,15 @@ class Watch:
         """How it goes, the most important first: fallbacks, who waits for what, calls, speed, the cache, how far."""
         with self._lock:
             decisions = sum(self.outcomes.values())
-            outcomes = self.outcomes.items()
-            failed = {outcome: count for outcome, count in outcomes if outcome.startswith(FALLBACK_OUTCOME)}
+            failed = {name: count for name, count in self.outcomes.items() if name.startswith(FALLBACK_OUTCOME)}
             replies, cached = sum(self.replies.values()), self.replies["cache"]
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
             seconds = self.clock() - self._start if self._start is not None else 0.0
         speed = decisions / max(seconds, 1e-3)
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        course = [f"{decisions:,} decisions", f"{speed:,.0f}/s", f"cache {_percent(cached, replies)}"]
-        figures = [fallback, *waiting, self.used(), *course, str(self.standing() or "")]
-        return [figure for figure in figures if figure]
+        course = f"{decisions:,} decisions, {speed:,.0f}/s, cache {_percent(cached, replies)}"
+        return [part for part in (fallback, *waiting, self.used(), course, str(self.standing() or "")) if part]
 
 
 def _percent(part: int, whole: int) -> str:
