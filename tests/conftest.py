@@ -65,6 +65,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("at length" if config.getoption("--at-length") else "gate")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `at_length`, unless there is time for it."""
+    if not config.getoption("--at-length"):
+        long = [item for item in items if item.get_closest_marker("at_length")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
 @pytest.fixture(scope="session")
 def at_length(request: pytest.FixtureRequest) -> bool:
     """Whether there is time for all of what the gate takes a few of."""

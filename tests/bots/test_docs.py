@@ -101,8 +101,8 @@ def workshop(tmp_path: Path) -> Path:
 
 
 def shell(line: str, folder: Path) -> str:
-    """Run one line of the guide as it stands there."""
-    command, *arguments = shlex.split(line)
+    """Run one line of the guide as it stands there, with fewer games."""
+    command, *arguments = shlex.split(line.replace("--games 2000", "--games 200"))
     if command == "cp":
         source, target = arguments
         shutil.copy(folder / source, folder / target)

@@ -60,7 +60,7 @@ def hand(game: Game, seat: int) -> str:
 
 def snapshot(game: Game) -> dict[str, Any]:
     """Everything a game knows, private attributes included, as values that can be compared."""
-    state = twin(vars(game))
+    state: dict[str, Any] = twin(vars(game))
     state.pop("_events", None)  # the list under construction
     state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
     return state
