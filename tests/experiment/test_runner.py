@@ -35,7 +35,7 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
     assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)
 
 
-def test_a_finished_run_is_found_again_and_its_results_rewritten_if_missing(tmp_path: Path) -> None:
+def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=30)
     run = played(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()

@@ -74,7 +74,7 @@ def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds
     assert run.results_digest == unlimited
 
 
-def test_a_day_that_is_used_up_stops_the_run_and_another_day_goes_on(tmp_path: Path, unlimited: str) -> None:
+def test_a_day_used_up_stops_the_run_and_another_goes_on(tmp_path: Path, unlimited: str) -> None:
     day = Window(30, 86_400.0)
     with Foreign(Habits([day], retry_after="whole", latency=QUICK, scale=SCALE)) as server:
         cut = played(server, tmp_path / "run", 8, games=GAMES)
@@ -87,7 +87,7 @@ def test_a_day_that_is_used_up_stops_the_run_and_another_day_goes_on(tmp_path: P
     assert run.results_digest == unlimited
 
 
-def test_a_filter_that_declines_one_question_in_a_few_stops_nothing(tmp_path: Path) -> None:
+def test_a_filter_that_declines_a_few_questions_stops_nothing(tmp_path: Path) -> None:
     def filtered(protocol: object, body: dict[str, object]) -> dict[str, object] | Answer:
         said = by_the_question("chat", body)
         if sum(str(body).encode()) % 15 == 0:

@@ -121,7 +121,7 @@ def test_no_thread_is_left_over(each: Storm) -> None:
     assert each.threads == 0
 
 
-def test_the_calls_under_way_are_never_more_than_the_games_in_flight(storms: tuple[Storm, Storm]) -> None:
+def test_no_more_calls_are_under_way_than_games_in_flight(storms: tuple[Storm, Storm]) -> None:
     many, few = storms
     assert few.most <= few.in_flight < many.most <= many.in_flight
 

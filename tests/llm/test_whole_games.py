@@ -36,7 +36,7 @@ def answered(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None
         of.asked(game)
 
 
-def test_a_deal_starts_while_all_that_are_under_way_are_paid_for_too() -> None:
+def test_a_deal_starts_if_those_under_way_are_paid_for_too() -> None:
     """A game takes 15 x 1.25 calls."""
     of = budget(PAST, calls=60)
     assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
@@ -77,7 +77,7 @@ def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
     assert of.admit([13]) is not None
 
 
-def test_before_any_game_has_ended_one_starts_and_others_only_if_they_are_surely_paid_for() -> None:
+def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:
     of = budget(calls=3 * LONG - 1)
     assert of.admit([0]) is None
     assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
@@ -86,7 +86,7 @@ def test_before_any_game_has_ended_one_starts_and_others_only_if_they_are_surely
     assert of.admit([2]) is not None
 
 
-def test_games_whose_replies_were_free_say_how_long_games_are_and_not_that_they_cost_nothing() -> None:
+def test_games_of_free_replies_tell_the_length_and_not_the_cost() -> None:
     of = budget(calls=1000, tokens=100_000)
     for game in range(3):
         assert of.admit([game]) is None

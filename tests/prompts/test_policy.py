@@ -59,7 +59,7 @@ def recorded(many: int) -> Iterator[Position]:
     return islice(asked, many)
 
 
-def test_house_sharp_answers_through_each_prompt_like_the_policy_given_the_facts(
+def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(
     at_length: bool,
 ) -> None:
     """And states the same probability: nothing is lost or turned round on the way through a prompt."""
@@ -153,7 +153,7 @@ def test_house_sharp_doubts_what_cannot_be_true_and_who_would_win() -> None:
     assert said("house-sharp", question(**quiet, prev_about_to_win="yes")) == (True, True)
 
 
-def test_house_sharp_plays_its_last_three_cards_when_nobody_can_doubt_them() -> None:
+def test_house_sharp_plays_its_last_cards_if_nobody_can_doubt() -> None:
     """R9: under `immediate` an empty hand has won."""
     for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
         assert sharp({"node": node, "own_cards": "3", "win_rule": "immediate"}) is expected

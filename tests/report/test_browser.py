@@ -136,7 +136,7 @@ def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome
     assert chrome.run("document.querySelectorAll('#decisions script, #decisions img').length") == 0
 
 
-def test_a_decision_says_where_its_reply_came_from_and_what_it_cost(
+def test_a_decision_says_whence_its_reply_came_and_its_cost(
     models_run: Path, stating_run: Path, tmp_path: Path, chrome: Chrome
 ) -> None:
     page, turn, _ = game_with(models_run)

@@ -85,7 +85,7 @@ def until_stuck(folder: Path) -> None:
     raise AssertionError(rows(folder, query))
 
 
-def test_killed_between_body_and_cache_at_20_points_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
+def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
     folder, cache = tmp_path / "run", tmp_path / "cache"
     with House() as house:
         of = played_at(house, games=24 if at_length else 12)
@@ -162,7 +162,7 @@ def _holds(folder: Path, line: Connection) -> None:
         line.recv()
 
 
-def test_who_waits_for_another_process_can_be_stopped_and_goes_on_after_its_death(tmp_path: Path) -> None:
+def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path) -> None:
     ReplyCache(tmp_path / "cache").close()
     ours, theirs = SERVER.Pipe()
     other = SERVER.Process(target=_holds, args=(tmp_path / "cache", theirs))
