@@ -4,13 +4,17 @@ No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser 
 """
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import settings
 
 from tests.chromium import CHROMIUM, Chrome, started
 
@@ -45,11 +49,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108, where there is one: what must be safe on disk need not wait for it
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2**31:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+settings.register_profile("gate", deadline=None, derandomize=True, database=None, max_examples=40)
+settings.register_profile("at length", settings.get_profile("gate"), max_examples=120)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--at-length", action="store_true", help="every kill point, where the gate takes a few")
+    parser.addoption("--at-length", action="store_true", help="all of what the gate takes a few of")
 
 
-@pytest.fixture
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("at length" if config.getoption("--at-length") else "gate")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `at_length`, unless there is time for it."""
+    if not config.getoption("--at-length"):
+        long = [item for item in items if item.get_closest_marker("at_length")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture(scope="session")
 def at_length(request: pytest.FixtureRequest) -> bool:
     """Whether there is time for all of what the gate takes a few of."""
     return bool(request.config.getoption("--at-length"))

@@ -153,7 +153,19 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     listed = command(tmp_path / "here", sys.executable, "-m", "dubito", "bots", site=tmp_path / "site")
     assert listed.startswith("15 bots\n")
     assert str(tmp_path / "site" / "bots" / "manual" / "stefa_bot.py") in listed
-    run = ("run", "--bots", "MyBot,StefaBot", "--games", "2200", "--table-sizes", "3", "--workers", "2")
+    run = (
+        "run",
+        "--bots",
+        "MyBot,StefaBot",
+        "--games",
+        "2200",
+        "--table-sizes",
+        "3",
+        "--max-turns",
+        "12",
+        "--workers",
+        "2",
+    )
     ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
     assert "results digest: " in ranked
     assert len(list((tmp_path / "here" / "runs").iterdir())) == 1

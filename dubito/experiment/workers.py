@@ -1,7 +1,9 @@
 """Chunks in order, from this process or from several; the results are the same."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -90,7 +92,19 @@ _play_here: Callable[[int], Played]
 def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None:
     """Load the bots once in a new worker process."""
     global _play_here
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _play_here = partial(ChunkPlayer(experiment, find_bots(working_directory)).play, stop=stop.is_set)
+
+
+def _end_with_parent() -> None:
+    """End this worker once the run's process is gone, however it went: the pipe of work never says so.
+
+    Every worker holds the pipe's other end too. The resource tracker ends by itself when all of them have.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _play(number: int) -> Played:

@@ -36,6 +36,8 @@ _CONTEXT: Final = 200_000  # tokens
 _BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 3600  # seconds: no client shall meet a connection that closes as it is used again
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
+_ROUNDS: Final = 10  # of the loop, in which whoever has called before the end is heard
+_TICK: Final = 0.005  # seconds between two looks whether anybody is left at the end
 
 _RESPONSES: Final = ResponsesWire()
 _CHAT: Final = ChatWire()
@@ -123,7 +125,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, and tells the desk when it ends."""
+    """Says when it serves, and ends as soon as it is told to and nobody is left; uvicorn's own looks now and then."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
@@ -132,11 +134,29 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self.ready.set()
 
+    def end(self) -> None:
+        """Begin to end, as another thread says."""
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._closing.set)
+
+    async def main_loop(self) -> None:
+        await self._closing.wait()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._closing.set()
-        await super().shutdown(sockets)
+        state = self.server_state
+        for _ in range(_ROUNDS):
+            await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                while state.connections or state.tasks:
+                    await asyncio.sleep(_TICK)
 
 
 class House:
@@ -210,7 +230,7 @@ class House:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join()
         self._log.close()
 
@@ -253,5 +273,4 @@ def _config(app: Starlette) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=_GRACE,
     )

@@ -190,6 +190,8 @@ def prompt_names(working_directory: Path) -> list[str]:
 
 def plain(value: object) -> object:
     """How a template writes a value: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
+    if isinstance(value, str):  # most are
+        return value
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -200,7 +202,7 @@ def plain(value: object) -> object:
         return " ".join(str(plain(item)) for item in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
-    if not isinstance(value, str | int | Undefined):  # a function, say: it would be written with its address in memory
+    if not isinstance(value, int | Undefined):  # a function, say: it would be written with its address in memory
         raise TypeError(f"a value of type {type(value).__name__} cannot be written; are brackets missing?")
     return value
 

@@ -1,7 +1,7 @@
 """The project's own tests of a prompt, for any prompt: each raises CheckFailed with what to read, or nothing."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from dubito.errors import DubitoError
@@ -35,8 +35,9 @@ def checks(folder: Path) -> Iterator[Check]:
     if (folder / "golden").is_dir():
         for node, (file, text) in zip(NODES, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_is_golden, file, text)
-    yield "system_text_stays", partial(_system_stays, prompt)
-    yield "beginning_stays", partial(_beginning_stays, prompt)
+    made = cache(partial(requests, prompt, sample_games()))
+    yield "system_text_stays", lambda: _fail_by(system_fault(made()))
+    yield "beginning_stays", lambda: _fail_by(beginning_fault(made()))
     yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt)
 
 
@@ -60,14 +61,6 @@ def _is_golden(file: Path, text: str) -> None:
     if golden != text:
         lines = "\n".join(unified(golden, text, str(file), "what the prompt says now"))
         raise CheckFailed(f"{lines}\n\nif this was meant: dubito prompts golden {file.parent.parent}")
-
-
-def _system_stays(prompt: Prompt) -> None:
-    _fail_by(system_fault(requests(prompt, sample_games())))
-
-
-def _beginning_stays(prompt: Prompt) -> None:
-    _fail_by(beginning_fault(requests(prompt, sample_games())))
 
 
 def _fail_by(fault: str | None) -> None:

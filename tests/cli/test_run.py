@@ -22,7 +22,7 @@ class Faulty(BotBase):
     """Never doubts by the book: answers one node with no bool."""
     def bluff_first_hand(self, p): return False
     def maximize_first_hand(self, p): return True
-    def should_doubt(self, p): return 1 if self.rng.random() < 0.0005 else False
+    def should_doubt(self, p): return 1 if self.rng.random() < 0.001 else False
     def bluff_regular(self, p): return False
     def maximize_regular(self, p): return True
 '''
@@ -125,15 +125,15 @@ def test_names_of_players_cannot_touch_the_terminal_or_the_table(shell: Shell) -
 
 def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
-    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
+    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
     assert said.code == 3
     assert "node C (should_doubt) answered a value of type int, not True or False" in said.err
     assert "Faulty (seat " in said.err
     kept = int(said.err.split("; ")[1].split()[0])
     results = yaml.safe_load(Path("out/all_games.yaml").read_text())
-    assert 0 < kept < 2000
+    assert 0 < kept < 300
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
-    again = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--output", "out")
+    again = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
     assert (again.code, again.err) == (3, said.err), "it goes on, and comes to the same game"
 
 
@@ -152,7 +152,7 @@ def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Sh
 
 def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
-    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "2000", "--quiet", "--on-bot-error", "fallback")
+    said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--on-bot-error", "fallback")
     assert said.code == 0
     (line,) = [line for line in said.out.splitlines() if "played by the fallback" in line]
     assert int(line.split()[1].replace(",", "")) > 0
@@ -161,7 +161,7 @@ def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:
 
 
 def test_a_bot_that_imports_random_runs_with_a_note(shell: Shell) -> None:
-    shell.bot("faulty.py", "import random\n" + FAULTY.replace("1 if self.rng.random() < 0.0005 else False", "False"))
+    shell.bot("faulty.py", "import random\n" + FAULTY.replace("1 if self.rng.random() < 0.001 else False", "False"))
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "20", "--quiet")
     assert said.code == 0
     assert said.err.count("games with Faulty are not repeatable") == 1
@@ -198,8 +198,8 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[st
 
 
 def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> None:
-    words = (*FIELD, "--games", "30000", "--table-sizes", "3", "--workers", "2", "--output", "out")
-    with started(tmp_path, "run", *words) as process:
+    words = (*FIELD, "--games", "30000", "--table-sizes", "3", "--max-turns", "12", "--workers", "2")
+    with started(tmp_path, "run", *words, "--output", "out") as process:
         assert process.stderr is not None
         said = process.stderr.readline()  # progress: something is kept
         process.send_signal(signal.SIGINT)
@@ -227,8 +227,8 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
-    words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--workers", workers, "--output", "out", "--quiet")
-    with _files_of_at_most(220_000), started(tmp_path, "run", *words) as process:
+    words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "12", "--workers", workers)
+    with _files_of_at_most(220_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 3
     assert "cannot write out/run.db" in err

@@ -4,10 +4,11 @@ Cards are written `*` (joker), A, 2-9, T, J, Q, K; hands are parted by `/`. A mo
 regular turn, or `A* as 7` when it opens a round.
 """
 
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from random import Random
 from typing import Any, Literal
@@ -59,23 +60,31 @@ def hand(game: Game, seat: int) -> str:
 
 def snapshot(game: Game) -> dict[str, Any]:
     """Everything a game knows, private attributes included, as values that can be compared."""
-    state = deepcopy(vars(game))
+    state: dict[str, Any] = twin(vars(game))
     state.pop("_events", None)  # the list under construction
     state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
     return state
 
 
-def legal_outputs(game: Game) -> list[TurnOutput]:
-    """Every distinct legal output once: all candidates, filtered by the one rule."""
+def twin(one: Any) -> Any:
+    """A copy of all of it, several times faster than a deep copy."""
+    return pickle.loads(pickle.dumps(one))  # noqa: S301, our own
+
+
+def legal_outputs(game: Game) -> Sequence[TurnOutput]:
+    """Every distinct legal output once."""
     held = game.hands[game.seat]
-    groups = sorted({group for n in range(5) for group in combinations(sorted(held.cards), n)})
-    numbers = (None,) if game.number else (None, *range(15))
-    plays = [TurnOutput(False, number, group) for group in groups for number in numbers]
-    return [
-        candidate
-        for candidate in [TurnOutput(True), TurnOutput(True, None, (JOKER,)), *plays]
-        if why_illegal(candidate, held.counts, game.number, game.can_doubt) is None
-    ]
+    return _legal_outputs(tuple(sorted(held.cards)), tuple(held.counts), game.number, game.can_doubt)
+
+
+@cache
+def _legal_outputs(held: tuple[int, ...], counts: tuple[int, ...], number: int, can_doubt: bool) -> list[TurnOutput]:
+    """All candidates, filtered by the one rule."""
+    groups = sorted({group for n in range(5) for group in combinations(held, n)})
+    numbers = (None,) if number else (None, *range(15))
+    plays = [TurnOutput(False, declared, group) for group in groups for declared in numbers]
+    candidates = [TurnOutput(True), TurnOutput(True, None, (JOKER,)), *plays]
+    return [one for one in candidates if why_illegal(one, list(counts), number, can_doubt) is None]
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
     assert heard(at) == [events[:3], events, events, events]
 
 
-def test_r26_of_two_who_win_in_one_turn_the_first_does_not_see_the_second() -> None:
+def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
     """R26, R9: he has left by then."""
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]

@@ -318,7 +318,7 @@ def test_r13_a_bot_that_changes_what_it_was_given_changes_nothing() -> None:
     assert snapshot(games[0]) == snapshot(games[1])
 
 
-def test_r13_a_bot_that_changes_its_output_does_not_change_the_record() -> None:
+def test_r13_a_bot_that_changes_its_output_leaves_the_record() -> None:
     """R13: what is recorded is what was played."""
     game = position("A2/34/56")
     recorder = Recorder(game)
@@ -327,7 +327,7 @@ def test_r13_a_bot_that_changes_its_output_does_not_change_the_record() -> None:
     assert recorder.outputs[0].cards == game.board
 
 
-def test_r13_the_engine_raises_its_own_error_and_the_handler_the_bots() -> None:
+def test_r13_the_engine_raises_its_error_and_the_handler_the_bots() -> None:
     """R13: without players there is no name yet."""
     with pytest.raises(IllegalOutput, match=r"^there is no doubting on an empty board$"):
         position(HANDS).apply(output("doubt"))

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from copy import deepcopy
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.core_game import Game, Result
@@ -24,7 +23,7 @@ from dubito.game_data import (
     TurnOutput,
 )
 from dubito.rules import Rules
-from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot
+from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
 SETUPS = st.builds(
     Setup,
@@ -53,7 +52,6 @@ OUTPUTS = st.builds(
         ANYTHING,
     ),
 )
-GAMES = settings(deadline=None, derandomize=True, database=None, max_examples=120)
 
 
 def played(setup: Setup) -> Iterator[tuple[Game, int, list[Event]]]:
@@ -69,7 +67,6 @@ def following(game: Game, seat: int, way: int = 1) -> int:
     return next(other for k in range(1, n + 1) if game.places[other := (seat + way * k) % n] is None)
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
     """R1, R6, R8: every card is in a hand, on the board, or has left the game in a set or as a doubted joker."""
@@ -87,7 +84,6 @@ def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
         assert all(Counter(held.cards) == +Counter(dict(enumerate(held.counts))) for held in game.hands)
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r11_turn_order(setup: Setup) -> None:
     """R6, R7, R11: the next seat still in the game, or the doubter again after a right doubt."""
@@ -102,7 +98,6 @@ def test_r11_turn_order(setup: Setup) -> None:
         assert game.places[game.seat] is None
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r26_events_tell_every_public_change(setup: Setup) -> None:
     """R26: counts, board, number and places can be rebuilt from the events alone."""
@@ -131,7 +126,6 @@ def test_r26_events_tell_every_public_change(setup: Setup) -> None:
         assert [places.get(other) for other in range(setup.players)] == game.places
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r26_events_come_in_order(setup: Setup) -> None:
     """R8, R26: the play or the doubt, then the sets of whoever picked up, ascending, then the wins."""
@@ -152,7 +146,6 @@ def test_r26_events_come_in_order(setup: Setup) -> None:
         assert game.playing_cards == tuple(number for number in NUMBERS if number not in dropped)
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r10_places_and_the_end(setup: Setup) -> None:
     """R9, R10, R12: places 1, 2, ... as they are won; over with two left or at the cap, and not before."""
@@ -175,13 +168,12 @@ def test_r10_places_and_the_end(setup: Setup) -> None:
     assert others == {Result.UNFINISHED if game.capped else Result.LOSS}
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_a_player_is_never_stuck(setup: Setup) -> None:
     """R3, R9: whoever is to move holds a card and may play it."""
     for game, output in random_game(setup):
         held = game.hands[game.seat].cards
-        branch = deepcopy(game)
+        branch = twin(game)
         branch.apply(TurnOutput(False, None if game.number else 13, [held[-1]]))
         assert len(branch.hands[game.seat].cards) == len(held) - 1
         game.apply(output)
@@ -201,14 +193,13 @@ def legal(game: Game, output: TurnOutput) -> bool:
     return all(type(card) is int for card in cards) and Counter(cards) <= Counter(game.hands[game.seat].cards)
 
 
-@GAMES
 @given(setup=SETUPS, outputs=st.lists(OUTPUTS, min_size=1, max_size=20), skip=st.integers(0, 12))
 def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs: list[TurnOutput], skip: int) -> None:
     """R13: for outputs of every kind, at some turn of the game."""
     for _, (game, output) in zip(range(skip + 1), random_game(setup), strict=False):
         before = snapshot(game)
         for wrong in outputs:
-            branch = deepcopy(game)
+            branch = twin(game)
             if legal(game, wrong):
                 assert branch.apply(wrong)
                 continue
@@ -218,12 +209,11 @@ def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs:
         game.apply(output)
 
 
-@GAMES
 @given(setup=SETUPS, shuffle=st.randoms(use_true_random=False))
 def test_turn_data_says_nothing_about_hidden_cards(setup: Setup, shuffle: Random) -> None:
     """R20: deal the others' hands and the board anew, and the seat to move sees the same."""
     for game, output in random_game(setup):
-        other = deepcopy(game)
+        other = twin(game)
         piles = [other.board, *(held.cards for seat, held in enumerate(other.hands) if seat != game.seat)]
         hidden = [card for pile in piles for card in pile]
         shuffle.shuffle(hidden)
@@ -235,7 +225,6 @@ def test_turn_data_says_nothing_about_hidden_cards(setup: Setup, shuffle: Random
         game.apply(output)
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r20_counters_add_up(setup: Setup) -> None:
     """R20, R23, R31: every turn is somebody's, every doubt is about somebody's play."""
@@ -252,7 +241,6 @@ def test_r20_counters_add_up(setup: Setup) -> None:
         assert sum(counts.play_turns for counts in game.counts) == game.turns + game.free_turns - doubts
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
     """R26: a bot that changes its turn data harms only itself."""
@@ -267,7 +255,6 @@ def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
         game.apply(output)
 
 
-@GAMES
 @given(setup=SETUPS)
 def test_a_game_without_announcements_is_the_same_game(setup: Setup) -> None:
     """R26: events are only built when somebody wants them, and nothing depends on it."""

@@ -160,7 +160,7 @@ def test_r22_uncertainty_value() -> None:
     assert PlayerAI.uncertainty_value == 0.05
 
 
-def test_r23_honest_and_dishonest_times_are_those_of_the_doubted_player() -> None:
+def test_r23_honest_and_dishonest_times_count_for_the_doubted() -> None:
     """R23: nobody else's; not the doubter's, not those of who played before."""
     game = position("AA2/3345/567")
     run(game, "A as A", "3", "doubt")
@@ -172,7 +172,7 @@ def test_r23_honest_and_dishonest_times_are_those_of_the_doubted_player() -> Non
     assert [game.player_data(seat).doubts for seat in range(3)] == [0, 1, 2]
 
 
-def test_r23_under_immediate_the_player_before_a_winner_is_not_doubted() -> None:
+def test_r23_immediate_who_played_before_a_winner_is_not_doubted() -> None:
     """R23, R4: the reference counted such a doubt against the innocent seat before him."""
     game = position("A2/3/456/78")
     run(game, "A as 9", "3", "4")

@@ -34,7 +34,7 @@ def test_r9_immediate_that_turn_counts_as_not_first() -> None:
     assert (game.player_data(1).turns, game.player_data(1).not_first_turns) == (1, 1)
 
 
-def test_r9_immediate_the_next_play_may_be_doubted_and_the_winners_cards_go_along() -> None:
+def test_r9_immediate_a_doubt_later_takes_the_winners_cards_along() -> None:
     """R9: whoever loses that doubt picks up the winner's last cards as well."""
     game = position("A/23/45/67")
     event = run(game, "A as 9", "2", "doubt")[0]
@@ -107,7 +107,7 @@ def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None
     assert run(game, "A as 2", "AA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
 
 
-def test_r9_contested_a_caught_pending_player_may_win_by_discarding() -> None:
+def test_r9_contested_who_is_caught_may_win_by_discarding() -> None:
     """R9: he takes the board, discards four aces, and has no cards again: placed at once, and once."""
     game = position("A2/AAA/34/56", "contested")
     assert run(game, "A as 2", "AAA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
@@ -129,7 +129,7 @@ def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
     assert (game.over, hand(game, 1), results(game)) == (True, "", [HARD, LOSS, LOSS])
 
 
-def test_r9_contested_order_the_end_comes_before_the_next_last_card() -> None:
+def test_r9_contested_order_the_end_before_the_next_last_card() -> None:
     """R9, R10: two remain after the pending winner, so who has just played his last card is a loser."""
     game = position("A/2/34", "contested")
     assert run(game, "A as A", "2") == [CardsPlayedEvent(1, 1, 1), PlayerWonEvent(0, 1)]

@@ -78,7 +78,7 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
     assert over_runs.score.more_games == 1.5 * (pair.score.more_games or 0), "run 2 need not go on"
 
 
-def test_who_differs_by_nothing_is_told_apart_by_no_number_of_games() -> None:
+def test_no_number_of_games_tells_apart_who_differ_by_nothing() -> None:
     (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), named("a", "b"))
     assert (pair.score.rate.value, pair.score.more_games) == (0.0, None)
     assert pair.hard_wins.more_games is not None, "but by hard wins they may be"
@@ -90,7 +90,7 @@ def test_a_lone_contender_has_no_pair_and_none_no_row() -> None:
     assert contender_pairs(Tally(), named("a", "b")) == []
 
 
-def test_systems_are_compared_when_fallback_shares_are_2_points_apart() -> None:
+def test_fallback_shares_2_points_apart_compare_systems() -> None:
     close = [Contender("a", fallback_share=0.05), Contender("b", fallback_share=0.035), Contender("c", 0, 0.04)]
     assert as_systems(close) is None
     two = as_systems([*close, Contender("d")])

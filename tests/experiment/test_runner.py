@@ -12,10 +12,11 @@ from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, played, registry
 
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
+SHORT = {"max_turns": 12}
 
 
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=2 * chunk.DEALS + 300, table_sizes=[3])
+    of = experiment(bots=BOTS, games=2 * chunk.DEALS + 300, table_sizes=[3], rules=SHORT)
     one, two = played(of, tmp_path / "one"), played(of, tmp_path / "two", workers=2)
     assert one.results_digest == two.results_digest
     for file in ("all_games.yaml", "manifest.yaml"):
@@ -34,7 +35,7 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
     assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)
 
 
-def test_a_finished_run_is_found_again_and_its_results_rewritten_if_missing(tmp_path: Path) -> None:
+def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=30)
     run = played(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
@@ -53,12 +54,12 @@ def test_another_seed_gives_another_digest(tmp_path: Path) -> None:
 
 
 def test_a_stop_keeps_the_games_before_it(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3])
+    of = experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3], rules=SHORT)
     how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
     run = play(of, tmp_path / "run", how)
     assert run.interrupted
     assert run.tally.games == chunk.DEALS
-    whole = played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3]), tmp_path / "whole")
+    whole = played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3], rules=SHORT), tmp_path / "whole")
     assert run.results_digest == whole.results_digest
     names = ("run", "whole")
     kept, all_of_it = ((tmp_path / name / "all_games.yaml").read_bytes() for name in names)

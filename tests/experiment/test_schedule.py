@@ -32,7 +32,7 @@ def test_r33_sizes_and_bots_are_uniform_with_replacement() -> None:
     assert within(same, 6000, 1 / 4), "drawn with replacement"
 
 
-def test_r33_contenders_take_one_seat_in_turn_among_the_same_neighbours() -> None:
+def test_r33_contenders_take_one_seat_among_the_same_neighbours() -> None:
     contenders = ["AdaptyBoi", "ClaudeBot", "RandomBoi"]
     places = [4, 1, 5]  # AdaptyBoi and RandomBoi come after the field, ClaudeBot is in it
     plain = drawn(400, table_sizes=[3, 4])

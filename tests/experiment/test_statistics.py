@@ -99,7 +99,7 @@ def test_a_sample_that_repeats_gives_the_interval_of_the_whole(clusters: list[tu
     assert (known.low, known.high) == pytest.approx((exact.low, exact.high), abs=2e-4)
 
 
-def test_of_what_a_sample_does_not_hold_the_rate_is_all_that_is_known() -> None:
+def test_of_what_no_sample_holds_only_the_rate_is_known() -> None:
     nothing, alike = Sums(0, 0, 0, 0, 0, 0), Sums(*sums([(2, 0)] * 30))
     assert sampled_rate(3, 10, nothing) == Rate(0.3, 0.0, 1.0)
     assert sampled_rate(0, 0, nothing).value is None
@@ -107,7 +107,7 @@ def test_of_what_a_sample_does_not_hold_the_rate_is_all_that_is_known() -> None:
 
 
 @pytest.mark.parametrize(("deals", "sampled"), [(600, 30), (1500, 150)])
-def test_an_interval_whose_width_is_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
+def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
     """500 simulated runs whose seats share a luck of their own, of which so many of the first deals are looked at."""
     rng = Random(2)
     covered = 0

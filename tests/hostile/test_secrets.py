@@ -98,10 +98,25 @@ def refusing(heard: Heard) -> Said:
 SERVERS: Final[Mapping[str, Callable[[Heard], Said]]] = {
     answer.__name__: answer for answer in (plain, hidden, slashed, limited, broken, elsewhere, refusing)
 }
+SLOW: Final = ("limited", "broken")  # they are waited for; the protocols have that in common
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("server", "protocol"),
+    [
+        *(
+            (server, protocol)
+            for server in SERVERS
+            for protocol in PROTOCOLS
+            if protocol == "chat" or server not in SLOW
+        ),
+        *(
+            pytest.param(server, each, marks=pytest.mark.at_length)
+            for server in SLOW
+            for each in ("responses", "messages")
+        ),
+    ],
+)
 def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Protocol, server: str) -> None:
     with Server(SERVERS[server]) as hostile:
         player = asker(hostile, protocol, api_key_env="MY_KEY", tries=2)

@@ -17,7 +17,7 @@ def questions(node: str) -> Iterator[str]:
         yield from (str(PLAIN.render(position)) for position in positions if position.node == node)
 
 
-def test_house_sharp_states_a_probability_where_there_is_a_play_to_judge() -> None:
+def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
     texts = list(questions("C"))
     stated = [opinion("house-sharp", text, Random(0)).p_bluff for text in texts]
     assert len(set(stated)) > 10

@@ -313,7 +313,7 @@ def test_two_short_forms_of_one_player(shell: Shell) -> None:
         "a" * 9 + "-",
     ],
 )
-def test_a_key_that_stands_where_its_variable_should_is_not_repeated(shell: Shell, secret: str) -> None:
+def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret: str) -> None:
     ended = played(shell, contender("Asker", base_url="https://example.invalid/v1", api_key_env=secret))
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "api_key_env" in ended.err

@@ -87,7 +87,7 @@ def test_the_worst_is_reserved_while_a_try_is_under_way() -> None:
         ({"usd": WORST.usd - 1, "tokens": 1, "calls": 0}, "usd"),
     ],
 )
-def test_a_try_whose_worst_case_does_not_fit_is_refused_and_not_made(caps: dict[str, int], cap: str) -> None:
+def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], cap: str) -> None:
     script, budget = Script(), new_budget(**caps)
     with pytest.raises(AccountFault) as refused:
         budget.around(script, TARIFF)(ask(), 1)

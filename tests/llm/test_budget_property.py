@@ -189,7 +189,7 @@ class Table:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_under_any_interleaving_the_cap_holds_and_nobody_waits_for_nothing(block: int) -> None:
+def test_in_any_order_the_cap_holds_and_no_wait_is_in_vain(block: int) -> None:
     tables = [Table(seed) for seed in range(150 * block, 150 * block + 150)]
     for table in tables:
         table.play()

@@ -282,7 +282,7 @@ def test_a_changed_entry_is_refused(cache: ReplyCache, folder: Path, changes: di
 
 
 @pytest.mark.parametrize("changes", [{"server": "house"}, {"draw": "another"}], ids=str)
-def test_an_entry_of_something_else_is_refused_even_if_it_is_sealed(
+def test_a_sealed_entry_of_something_else_is_refused_too(
     cache: ReplyCache, folder: Path, changes: dict[str, Any]
 ) -> None:
     cache.once(*PARTS, says(GOOD))

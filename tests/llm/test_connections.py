@@ -118,7 +118,7 @@ def test_a_connection_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_a_connection_that_was_closed_before_it_was_asked_is_as_none(many: bool) -> None:
+def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
     """Whether the end of the request could still be written or not."""
     with Line() as line:
         line.exchange()
@@ -132,7 +132,7 @@ def test_a_connection_that_was_closed_before_it_was_asked_is_as_none(many: bool)
 
 
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_connection_that_was_closed_when_it_was_asked_is_an_answer_lost(reset: bool) -> None:
+def test_a_connection_closed_when_asked_is_an_answer_lost(reset: bool) -> None:
     with Line() as line:
         line.exchange()
         line.send(many=False)
@@ -196,7 +196,7 @@ def test_a_new_connection_that_is_closed_may_have_been_billed() -> None:
     assert requests == [1], "and is not asked again here"
 
 
-def test_a_connection_used_before_that_is_closed_when_it_is_asked_may_have_been_billed() -> None:
+def test_a_used_connection_closed_when_asked_may_be_billed() -> None:
     with asked_at(lambda connection, number: answer() if number == 1 else None) as (call, requests):
         assert call().status == 200
         with pytest.raises(TryFailed) as failed:
@@ -205,7 +205,7 @@ def test_a_connection_used_before_that_is_closed_when_it_is_asked_may_have_been_
     assert requests == [1, 1]
 
 
-def test_an_answer_that_breaks_off_on_a_connection_used_before_may_have_been_billed() -> None:
+def test_an_answer_broken_off_on_a_used_connection_may_be_billed() -> None:
     def broken(connection: int, number: int) -> Iterator[bytes] | None:
         return answer() if number == 1 else cut()
 

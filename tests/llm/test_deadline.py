@@ -192,7 +192,7 @@ def test_a_server_that_accepts_nobody_is_left_too() -> None:
                 assert late(call, "messages").kind == "deadline"
 
 
-def test_a_run_counts_its_deadlines_and_says_that_it_is_not_repeatable(shell: Shell) -> None:
+def test_a_run_with_deadlines_says_that_it_is_not_repeatable(shell: Shell) -> None:
     with Dawdler("trickles its body", "at once") as server:
         who = asker(server, deadline=1.0, tries=2)
         ended = played(shell, who, games=1, flags=["--no-preflight"])
@@ -205,7 +205,7 @@ def test_a_run_counts_its_deadlines_and_says_that_it_is_not_repeatable(shell: Sh
     assert rows(Path("r"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
 
 
-def test_an_account_whose_tries_all_run_into_the_deadline_stops_the_run(tmp_path: Path) -> None:
+def test_an_account_of_nothing_but_deadlines_stops_the_run(tmp_path: Path) -> None:
     with Dawdler("trickles its head") as server:
         who = asker(server, deadline=SHORT, tries=1)
         run = ran(small(who, games=1, turns=3), tmp_path / "run", patience=5)

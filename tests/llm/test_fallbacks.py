@@ -127,7 +127,7 @@ def test_a_re_ask_after_a_refusal_begins_a_new_conversation(tmp_path: Path) -> N
         assert words == 'Please reply with nothing but the JSON object, {"answer": true} or {"answer": false}.'
 
 
-def test_after_a_refusal_what_is_asked_again_builds_on_the_new_conversation(tmp_path: Path) -> None:
+def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -> None:
     def answer(heard: Heard) -> Said:
         return says(heard.protocol, "prose") if heard.re_asked else says(heard.protocol, "No.", "refusal")
 
@@ -217,7 +217,7 @@ def test_an_outage_stops_the_run_and_puts_its_games_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("good", [pytest.param(0), pytest.param(6)])
-def test_a_row_of_failures_that_is_no_outage_is_played_by_the_fallback(tmp_path: Path, good: int) -> None:
+def test_the_fallback_plays_for_failures_that_are_no_outage(tmp_path: Path, good: int) -> None:
     """Questions of the game fail to its end; a probe is answered."""
 
     def answer(heard: Heard) -> Said:

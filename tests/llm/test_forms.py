@@ -98,7 +98,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("answer", ["true", "false"])
 @pytest.mark.parametrize("stated", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_an_impossible_probability_is_missing_and_the_answer_counts(stated: str, answer: str) -> None:
+def test_an_impossible_probability_is_dropped_and_the_answer_kept(stated: str, answer: str) -> None:
     assert read(stating(stated, answer)) == Answered(answer == "true", None, impossible=True)
 
 

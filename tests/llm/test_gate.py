@@ -123,7 +123,7 @@ def attempts(clock: Clock, gate: Gate, script: Script, **changes: Any) -> Attemp
     return retried(through(gate, script, how.retry_after_cap), how, gate, clock.sleep, probe=None)
 
 
-def test_one_rate_limit_stops_the_other_calls_of_the_account_for_that_long() -> None:
+def test_a_rate_limit_stops_the_accounts_other_calls_as_long() -> None:
     clock = Clock()
     gate, elsewhere = new_gate(4, clock), new_gate(4, clock, OTHER)
     first, second, third = Timed(clock, limited(7)), Timed(clock), Timed(clock)
@@ -236,7 +236,7 @@ def in_turn(narrow: Narrow, error: TryFailed, second: Try) -> Future[Reply]:
         return late[0]
 
 
-def test_a_call_that_waited_for_the_budget_goes_back_when_the_gate_closes() -> None:
+def test_a_call_that_waits_for_the_budget_goes_back_too() -> None:
     """The rate limit that gives the budget back closes the gate before anybody else can use it."""
     clock = Clock()
     narrow, second = Narrow(new_gate(2, clock)), Timed(clock)
@@ -244,7 +244,7 @@ def test_a_call_that_waited_for_the_budget_goes_back_when_the_gate_closes() -> N
     assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
 
-def test_a_call_that_waits_for_the_gate_keeps_nothing_of_the_budget() -> None:
+def test_a_call_that_waits_for_the_gate_keeps_no_budget() -> None:
     clock, held = Clock(), list[Spend]()
 
     def sleep(seconds: float, why: str) -> None:
@@ -258,7 +258,7 @@ def test_a_call_that_waits_for_the_gate_keeps_nothing_of_the_budget() -> None:
     assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), "and what was not sent costs nothing"
 
 
-def test_a_call_that_waited_for_the_budget_is_not_sent_into_an_outage() -> None:
+def test_a_call_that_waited_for_the_budget_meets_no_outage() -> None:
     clock = Clock()
     gate, script = new_gate(2, clock, patience=100), Script()
     fail(1, gated(gate, "server"))

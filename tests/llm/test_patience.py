@@ -25,7 +25,7 @@ def failing(gate: Gate, clock: Clock, kind: Kind, seconds: float, every: float =
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_account_that_is_silent_for_longer_than_patience_stops_all(kind: Kind) -> None:
+def test_an_account_silent_for_longer_than_patience_stops_all(kind: Kind) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=1800)
     failing(gate, clock, kind, 1790)
@@ -63,7 +63,7 @@ def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
-def test_a_server_that_asks_for_more_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
+def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
     gate = new_gate(patience=100)
     call = gated(gate, limited(seconds))
     if stops:

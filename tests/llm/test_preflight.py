@@ -56,9 +56,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
 @pytest.mark.parametrize(
     ("protocol", "prompt"), [*((protocol, "reasoned") for protocol in PROTOCOLS), ("chat", "plain")]
 )
-def test_it_is_asked_first_with_the_players_own_parameters_and_form(
-    shell: Shell, protocol: Protocol, prompt: str
-) -> None:
+def test_it_comes_first_with_the_players_parameters_and_form(shell: Shell, protocol: Protocol, prompt: str) -> None:
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
     with Server(answering) as server:
         who = asker(server, protocol, **settings)
@@ -104,7 +102,7 @@ def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
     assert asked == [(name, seat, "cache" if name == "b" else "live") for seat, name in enumerate(names)]
 
 
-def test_players_of_the_field_are_asked_too_and_hand_written_ones_are_not(shell: Shell) -> None:
+def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell) -> None:
     with Server(answering) as server:
         field = [asker(server, name="seated"), "StefaBot", "UsualBot"]
         assert played(shell, "ClaudeBot", games=1, bots=field).code == 0
@@ -255,14 +253,14 @@ def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell)
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
-def test_with_suspend_a_server_that_is_down_stops_the_run_all_the_same(shell: Shell) -> None:
+def test_with_suspend_too_a_server_that_is_down_stops_the_run(shell: Shell) -> None:
     with Server(lambda _: Said(503)) as server:
         ended = played(shell, asker(server, tries=2), provider_errors="suspend")
     assert stopped(ended).startswith("the preflight of asker got no reply (")
     assert len(server.heard) == 2
 
 
-def test_ctrl_c_in_the_midst_of_it_is_an_interruption_and_no_failure(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) -> None:
     """Two players: the wish comes while the first is asked, and the second is not asked any more."""
 
     def answer(heard: Heard) -> Said:

@@ -96,7 +96,7 @@ def test_nothing_costs_more_than_the_worst_case(
     assert 0 <= used.usd <= worst.usd
 
 
-def test_the_worst_case_is_all_bytes_and_all_output_at_the_dearest_price() -> None:
+def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
     request = ask().request
     size = len(request.text.encode())
     assert Tariff(price_of(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
@@ -215,7 +215,7 @@ def test_the_shipped_prices_are_dated_and_have_sources() -> None:
         assert listed["models"]
 
 
-def test_the_shipped_prices_are_complete_and_found_for_the_servers_of_all_protocols() -> None:
+def test_the_shipped_prices_are_complete_and_found_by_protocol() -> None:
     servers = {account_of(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
     assert set(SHIPPED["servers"]) == servers
     for server, listed in SHIPPED["servers"].items():

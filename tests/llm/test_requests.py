@@ -51,7 +51,7 @@ def test_a_request_of_the_messages_api() -> None:
     }
 
 
-def test_the_history_goes_out_as_one_text_or_in_blocks_that_may_be_cached() -> None:
+def test_the_history_is_one_text_or_blocks_that_may_be_cached() -> None:
     exchange = Exchange("S", "U", FORM.schema, AGAIN, ("one\n", "two\n"))
     bodies = {protocol: build_request(settings(protocol), exchange, "").body for protocol in PROTOCOLS}
     told = {"role": "user", "content": "one\ntwo\nU"}
@@ -98,7 +98,7 @@ def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Protoc
 
 
 @pytest.mark.parametrize("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])
-def test_a_request_of_chat_completions_to_others_holds_what_all_of_them_know(base_url: str) -> None:
+def test_chat_requests_to_others_hold_what_all_of_them_know(base_url: str) -> None:
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
     assert request.body == CHAT | {"max_tokens": 99}
@@ -106,7 +106,7 @@ def test_a_request_of_chat_completions_to_others_holds_what_all_of_them_know(bas
 
 @pytest.mark.parametrize("base_url", [None, ELSEWHERE])
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
-def test_the_limit_on_output_goes_by_the_name_that_the_server_knows(name: str, base_url: str | None) -> None:
+def test_the_limit_on_output_has_the_name_the_server_knows(name: str, base_url: str | None) -> None:
     body = built("chat", base_url=base_url, max_output=99, output_limit=name).body
     assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 99}
 

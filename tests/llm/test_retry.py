@@ -62,7 +62,7 @@ def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
     assert script.numbers == list(range(1, 41 + tries)), "each has a number of its own"
 
 
-def test_from_the_second_failure_in_a_row_on_somebody_has_to_be_answered_first() -> None:
+def test_after_two_failures_in_a_row_others_are_answered_first() -> None:
     probed, script = list[int](), Script(*times("server", 4))
     gate = Gate(ACCOUNT, 1, timing(Clock()))
     tried = gate.around(gate.behind(script, 60))

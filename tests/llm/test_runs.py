@@ -43,7 +43,7 @@ def published(run: Run) -> bytes:
     return (run.folder / "all_games.yaml").read_bytes()
 
 
-def test_results_depend_neither_on_games_in_flight_nor_on_faults_that_pass(tmp_path: Path) -> None:
+def test_games_in_flight_and_passing_faults_change_no_result(tmp_path: Path) -> None:
     with house() as good:
         one = at(tmp_path / "1", good, 1)
         many = at(tmp_path / "32", good, 32)
@@ -165,7 +165,7 @@ def check_kept(cut: Run, whole: Run) -> None:
     assert cut.tally.games % cut.experiment.games_per_deal == 0
 
 
-def test_a_run_that_is_cut_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
+def test_a_cut_run_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
     """One game at a time: a budget for about half of them. A deal that is begun is ended."""
     of = small(contender("one"), contender("two", "house-sharp"), games=8)
     whole = ran(of, tmp_path / "whole", in_flight=1)
@@ -185,7 +185,7 @@ def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -
     assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
 
 
-def test_a_try_is_on_disk_before_it_is_sent_and_its_reply_before_the_next(tmp_path: Path) -> None:
+def test_a_try_and_its_reply_are_on_disk_before_what_follows(tmp_path: Path) -> None:
     def answer(heard: Heard) -> Said:
         books.append(dict(rows(tmp_path / "run", "SELECT state, count(*) FROM tries GROUP BY state")))
         return Said(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else says("responses")
@@ -210,7 +210,7 @@ def test_another_server_is_asked_anew(tmp_path: Path) -> None:
         assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1 - number,)]
 
 
-def test_whole_deals_behind_the_first_missing_one_are_not_published(tmp_path: Path) -> None:
+def test_whole_deals_behind_a_missing_one_are_not_published(tmp_path: Path) -> None:
     """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
     of = small(contender("one"), games=6)
     whole = ran(of, tmp_path / "whole")

@@ -159,7 +159,7 @@ def test_cards_put_down_since_are_certain_no_more() -> None:
     assert (line["surely_holds"], line["put_down"]) == (["ace"], 2)
 
 
-def test_a_board_turned_over_makes_what_was_not_on_it_certain_again() -> None:
+def test_a_board_turned_over_makes_the_rest_certain_again() -> None:
     values = seen(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "doubt", "7 as 7")
     assert player(values, 0)["surely_holds"] == ["ace", "ace", "ace", "4", "5", "6", "queen"]
 

@@ -1,15 +1,16 @@
 """Golden renderings of every node; `python -m tests.prompts.golden` writes them anew when a change was meant."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from statistics import mean
 from typing import Any
 
 import pytest
 
-from dubito.facts import Position, facts
+from dubito.facts import facts
 from dubito.llm.explain import common
-from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.prompts import Rendered, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
 from dubito.player import NODES
@@ -81,12 +82,9 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
     long as the facts.
     """
-    prompt = load_prompt(name, REPO)
     shares: list[tuple[float, float]] = []
-    for size in SIZES:
-        for rules in RULES[:2]:
-            for deal in range(2):
-                shares += shares_of(prompt, protocol, (turn for _, turn in turns(rules, size, deal)))
+    for game in rendered(name):
+        shares += shares_of(protocol, game)
     ahead, sent = (sorted(share) for share in zip(*shares, strict=True))
     assert len(shares) > 1400
     assert ahead[0] >= 0.85
@@ -95,16 +93,23 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     assert sent[0] >= 0.80
 
 
-def shares_of(prompt: Prompt, protocol: Protocol, asked: Iterable[Sequence[Position]]) -> Iterator[tuple[float, float]]:
+@cache
+def rendered(name: str) -> list[list[tuple[int, Rendered]]]:
+    """Whole games of three to eight: who was asked, and what a prompt made of it."""
+    prompt = load_prompt(name, REPO)
+    games = [turns(rules, size, deal) for size in SIZES for rules in RULES[:2] for deal in range(2)]
+    return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked] for game in games]
+
+
+def shares_of(protocol: Protocol, game: Iterable[tuple[int, Rendered]]) -> Iterator[tuple[float, float]]:
     """Of each late request of a game: the share ahead of all that changes, and that which was sent before."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()
-    for one in (position for turn in asked for position in turn):
-        told = prompt.render(one)
+    for seat, told in game:
         exchange = Exchange(told.system, told.user, {}, history=told.history)
         body = build_request(settings(protocol), exchange, "key").body
-        decisions[one.seat] += 1
-        if decisions[one.seat] >= 5:
+        decisions[seat] += 1
+        if decisions[seat] >= 5:
             size = sum(len(text.encode()) for text, _ in blocks(body))
-            yield 1 - len(told.user.encode()) / size, cached(protocol, body, last[one.seat])
-        last[one.seat] = body
+            yield 1 - len(told.user.encode()) / size, cached(protocol, body, last[seat])
+        last[seat] = body

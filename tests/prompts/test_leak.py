@@ -35,7 +35,7 @@ def random_move(world: World, chance: Random) -> Move:
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("size", SIZES)
-def test_worlds_that_differ_only_in_unseen_cards_render_the_same_bytes(rules: Rules, size: int) -> None:
+def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int) -> None:
     """At every decision of every seat of a whole game."""
     chance = Random(f"moves {size} {rules}")
     world = new_world(rules, size, 1)
@@ -56,7 +56,7 @@ def test_worlds_that_differ_only_in_unseen_cards_render_the_same_bytes(rules: Ru
     assert different > decisions / 3, "the second worlds were too seldom different to show anything"
 
 
-def test_a_twin_differs_where_the_seat_cannot_look_and_nowhere_else() -> None:
+def test_a_twin_differs_only_where_the_seat_cannot_look() -> None:
     """Otherwise the test above would compare a world with itself, or be unfair to the prompt."""
     chance = Random(1)
     world = new_world(Rules(), 4, 2)

@@ -8,7 +8,7 @@ import pytest
 from tests.chromium import Chrome
 from tests.report.kit import HOSTILE, SCRIPT, Seen, data, reported, stating
 
-RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])
+AT_LENGTH = pytest.mark.at_length
 
 
 def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
@@ -21,8 +21,17 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
     raise AssertionError("no such decision")
 
 
-@RUNS
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+@pytest.mark.parametrize(
+    ("which", "width", "dark"),
+    [
+        ("bots_run", 1440, False),
+        ("models_run", 390, True),
+        ("stating_run", 1440, False),
+        pytest.param("bots_run", 390, True, marks=AT_LENGTH),
+        pytest.param("models_run", 1440, False, marks=AT_LENGTH),
+        pytest.param("stating_run", 390, True, marks=AT_LENGTH),
+    ],
+)
 def test_every_page_opens_without_an_error(
     which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:
@@ -128,7 +137,7 @@ def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome
     assert chrome.run("document.querySelectorAll('#decisions script, #decisions img').length") == 0
 
 
-def test_a_decision_says_where_its_reply_came_from_and_what_it_cost(
+def test_a_decision_says_whence_its_reply_came_and_its_cost(
     models_run: Path, stating_run: Path, tmp_path: Path, chrome: Chrome
 ) -> None:
     page, turn, _ = game_with(models_run)

@@ -126,7 +126,7 @@ def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
     return rates
 
 
-def test_a_long_run_has_nearly_the_intervals_that_all_its_games_would_give(long_run: Path) -> None:
+def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) -> None:
     """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
     with opened(long_run) as source:
         exact, known = rates_of(scan(source)), rates_of(scan(source, 300))
@@ -141,7 +141,7 @@ def test_a_long_run_has_nearly_the_intervals_that_all_its_games_would_give(long_
     assert all(0.75 < ratio < 1.4 for ratio in ratios[5:-5])
 
 
-def test_a_long_run_says_what_its_intervals_and_seats_are_known_from(long_run: Path, tmp_path: Path) -> None:
+def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, tmp_path: Path) -> None:
     report = reported(long_run, output=tmp_path / "report", scanned=300)
     with opened(long_run) as source:
         whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names)}

@@ -33,7 +33,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, contender("two"), games=120, prices=PRICES)
+    file = config_file(one, contender("two"), games=50, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
@@ -41,7 +41,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
-    shell("run", config_file(free, contender("two"), games=120, name="d.yaml"), "--output", "r", "--quiet")
+    shell("run", config_file(free, contender("two"), games=50, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )
@@ -74,7 +74,7 @@ def test_old_list_prices_are_warned_of_and_ones_own_are_not(shell: Shell) -> Non
     assert "list prices" not in shell("estimate", config_file(listed, prices={"gpt-6-sol": PRICES["m"]})).err
 
 
-def test_all_that_are_in_use_are_looked_at_on_the_day_that_is_given(tmp_path: Path) -> None:
+def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> None:
     players = [
         {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"},
         {"bot": "OpenAIBot", "name": "two", "model": "gpt-6-luna"},
@@ -95,7 +95,7 @@ def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
     assert (said.code, "nowhere is no run folder" in said.err) == (2, True)
 
 
-def test_the_range_of_a_total_covers_its_own_and_the_samples_chance() -> None:
+def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:
     assert _range([3.0] * 10, 50) == (150.0, 150.0)
     low, high = _range([0.0, 6.0] * 10, 100)
     assert low < 300 < high

@@ -11,6 +11,7 @@ from tests.experiment.kit import experiment, means, played, registry
 from tests.resume.kit import published
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
+SHORT = {"max_turns": 12}
 GAMES = 2 * chunk.DEALS + 300
 
 
@@ -18,12 +19,12 @@ GAMES = 2 * chunk.DEALS + 300
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     """Digest and counts of the undisturbed run."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    run = played(experiment(bots=BOTS, games=GAMES, table_sizes=[3]), folder)
+    run = played(experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), folder)
     return run.results_digest, published(folder)
 
 
 def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, bytes], tmp_path: Path) -> None:
-    of, folder = experiment(bots=BOTS, games=GAMES, table_sizes=[3]), tmp_path / "run"
+    of, folder = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), tmp_path / "run"
     how = means(folder, progress=lambda games: how.stop.set() if games else None)
     cut = play(of, folder, how)
     assert cut.interrupted
@@ -41,7 +42,7 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
 def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for games in (10, 700, chunk.DEALS, chunk.DEALS + 1, GAMES):
-        of = experiment(bots=BOTS, games=games, table_sizes=[3])
+        of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
         assert finished(of, registry(), folder) is None
         run = played(of, folder, workers=2)
         assert run.tally.games == games
@@ -53,10 +54,10 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
 
 def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3]), folder)
+    played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3], rules=SHORT), folder)
     with RunDb.create(folder / "run.db") as db, db.writing() as connection:
         connection.execute("UPDATE games SET outcome = x'00' WHERE game = 5")
-    run = played(experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3]), folder)
+    run = played(experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3], rules=SHORT), folder)
     assert run.tally.games == 2 * chunk.DEALS
     with RunDb.open(folder / "run.db") as db:
         assert db.read("SELECT outcome FROM games WHERE game = 5") == [(b"\x00",)]
@@ -65,8 +66,8 @@ def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
 def test_a_shorter_second_go_takes_nothing_back(tmp_path: Path) -> None:
     """A chunk that was cut at 700 deals, cut again earlier: the 700 stay."""
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=700, table_sizes=[3]), folder)
-    of = experiment(bots=BOTS, games=GAMES, table_sizes=[3])
+    played(experiment(bots=BOTS, games=700, table_sizes=[3], rules=SHORT), folder)
+    of = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT)
     how = means(folder)
     how.stop.set()
     cut = play(of, folder, how)

@@ -65,9 +65,7 @@ def test_the_budget_is_of_the_run_not_of_the_go(whole: tuple[Run, bytes, int], t
     assert calls(folder) == whole[2]
 
 
-def test_a_call_that_was_cut_off_is_counted_and_its_number_is_not_used_again(
-    whole: tuple[Run, bytes, int], tmp_path: Path
-) -> None:
+def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(models(), folder, stop_after=10, in_flight=1)
     ((game, seat, decision),) = rows(

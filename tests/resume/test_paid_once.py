@@ -25,7 +25,6 @@ from tests.experiment.kit import means, registry
 from tests.llm.kit import Server, asker, contender, played, ran, rows, says, small
 from tests.resume.kit import go, published
 
-KILLS = 20
 IN_FLIGHT = 4
 SERVER = get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.resume.kit", "openai"])  # slow to import
@@ -86,14 +85,14 @@ def until_stuck(folder: Path) -> None:
     raise AssertionError(rows(folder, query))
 
 
-def test_killed_between_body_and_cache_at_20_points_nothing_is_bought_twice(tmp_path: Path) -> None:
+def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
     folder, cache = tmp_path / "run", tmp_path / "cache"
     with House() as house:
-        of = played_at(house, games=24)
+        of = played_at(house, games=24 if at_length else 12)
         go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
         whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
         go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
-        for _ in range(KILLS):
+        for _ in range(20 if at_length else 4):
             asked = len(house.calls)
             running = process(of, folder)
             until_called(house, asked)
@@ -163,7 +162,7 @@ def _holds(folder: Path, line: Connection) -> None:
         line.recv()
 
 
-def test_who_waits_for_another_process_can_be_stopped_and_goes_on_after_its_death(tmp_path: Path) -> None:
+def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path) -> None:
     ReplyCache(tmp_path / "cache").close()
     ours, theirs = SERVER.Pipe()
     other = SERVER.Process(target=_holds, args=(tmp_path / "cache", theirs))

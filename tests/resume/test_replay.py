@@ -68,7 +68,7 @@ def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path:
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, run("replay", "r").out.splitlines()[0])
 
 
-def test_a_changed_character_of_a_template_is_found_at_the_first_question(run: Shell) -> None:
+def test_a_changed_template_is_found_at_the_first_question(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "user.jinja").write_text(
         PROMPT["user.jinja"].replace("question }}", "question }}!")
     )
@@ -85,7 +85,7 @@ def test_a_changed_character_of_a_template_is_found_at_the_first_question(run: S
     assert "manifest mismatch: the prompt of one was changed since: user.jinja" in said.err
 
 
-def test_a_change_that_changes_nothing_asked_is_a_mismatch_and_no_difference(run: Shell) -> None:
+def test_a_change_of_nothing_asked_is_a_mismatch_only(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "prompt.yaml").write_text("title: briefer\nanswer: [answer]\n")
     said = run("replay", "r")
     assert said.code == 0
@@ -107,7 +107,7 @@ def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> Non
     assert f"(decision {decision}): the reply on the tape was changed by hand" in said.out
 
 
-def test_a_reply_that_was_exchanged_together_with_its_digest_is_found_too(run: Shell) -> None:
+def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
     ((game, decision, raw),) = rows(
         Path("r"), "SELECT game, decision, raw FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
     )
@@ -180,7 +180,7 @@ def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
     assert not (run.folder / "x.zip").exists()
 
 
-def test_an_export_is_never_written_over_anything_and_holds_no_code(run: Shell) -> None:
+def test_an_export_overwrites_nothing_and_holds_no_code(run: Shell) -> None:
     assert run("export", "r", "run.zip").out == "written: run.zip\n"
     with zipfile.ZipFile("run.zip") as archive:
         assert sorted(archive.namelist()) == ["all_games.yaml", "manifest.yaml", "run.db"]

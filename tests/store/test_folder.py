@@ -26,7 +26,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}
 
 
-def test_a_free_folder_is_none_and_a_run_says_how_many_games_it_keeps(tmp_path: Path) -> None:
+def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
     assert check(tmp_path / "new", RUN) is None
     assert check(tmp_path, RUN) is None, "an empty folder is free"
     with claimed(tmp_path / "claimed"):

@@ -26,7 +26,7 @@ def test_chunks_come_back_in_order_with_their_sums_and_digest(tmp_path: Path) ->
         assert db.results_digest() == sha256(b"".join(digests)).hexdigest() == results_digest(digests)
 
 
-def test_a_chunk_that_was_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
+def test_a_chunk_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(Chunk(0, 1, 0, [b"\x01a"]), "one", complete=False)
         assert (db.games(), db.sums("complete")) == (1, "{}")

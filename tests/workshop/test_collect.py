@@ -66,7 +66,7 @@ def request_of(prompt: Prompt, settings: ModelSettings, one: Recorded) -> str:
     return deaf.asked[0]
 
 
-def test_what_a_model_was_sent_is_what_its_recorded_positions_render(tmp_path: Path) -> None:
+def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> None:
     """To the byte: the digests of all its requests, in all protocols, with prompts that were changed since."""
     own = prompt(tmp_path, user="{{ history | join('|') }} {{ question }} {{ answers }} {{ own_plays }} {{ players }}")
     models = [
@@ -93,9 +93,7 @@ def test_what_a_model_was_sent_is_what_its_recorded_positions_render(tmp_path: P
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("size", [3, 6])
-def test_a_watched_question_is_what_the_player_has_and_the_truth_beside_it_is_the_engines(
-    rules: Rules, size: int
-) -> None:
+def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, size: int) -> None:
     """Against players who note their own questions, and a second engine that is given the same outputs."""
     streams = DealStreams(3, size)
     table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
@@ -147,7 +145,7 @@ class _Silent(PlayerAI):
         return self.play_truthfully(p, maximize=False) if p.board_cards == 0 else self.bluff(p, maximize=False)
 
 
-def test_only_the_questions_of_the_walk_are_taken_and_only_of_who_walks() -> None:
+def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
     rules = Rules(max_turns=60)
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
@@ -158,7 +156,7 @@ def test_only_the_questions_of_the_walk_are_taken_and_only_of_who_walks() -> Non
     assert len(found) > 20
 
 
-def test_positions_are_spread_over_nodes_and_games_and_are_always_the_same() -> None:
+def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     found = list(positions(20))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 4)
@@ -187,7 +185,7 @@ def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
         assert {game % contenders for game in chosen} == set(range(contenders))
 
 
-def test_a_run_of_hand_written_bots_gives_what_its_config_gives_but_says_which_run(tmp_path: Path) -> None:
+def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path) -> None:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     played(games, tmp_path / "run")
     found = from_run(kept(tmp_path / "run"), NODES, 20)

@@ -41,7 +41,7 @@ def test_the_sample_games_are_of_all_kinds() -> None:
     assert {one.position.node for game in sample_games() for one in game} == set(NODES)
 
 
-def test_facts_that_no_template_names_are_listed_unless_another_says_the_same(tmp_path: Path) -> None:
+def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path) -> None:
     said = unused(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
     assert {"number_elsewhere", "sure_bluff", "history", "own_moves", "own_plays", "places", "answer_format"} <= set(
         said
@@ -101,7 +101,7 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
                 assert f"hold {values['held_of_number']} of them" in values["question"]
 
 
-def test_beginnings_are_measured_in_blocks_that_the_request_before_had_too() -> None:
+def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
     made = requests(PLAIN, sample_games()[:2])
     last: dict[tuple[int, int], list[str]] = {}
     decisions: dict[tuple[int, int], int] = {}

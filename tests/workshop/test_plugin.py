@@ -58,7 +58,7 @@ GOLDEN = [f"golden[{node}]" for node in "ABCDE"]
 REST = ["system_text_stays", "beginning_stays", "tells_nothing_hidden"]
 
 
-def test_one_line_of_configuration_tests_a_prompt_beside_the_projects_own_tests(project: Path) -> None:
+def test_one_line_of_configuration_tests_a_prompt_too(project: Path) -> None:
     code, said = pytest_says(project, "-v")
     assert code == 0, said
     assert ended(said) == dict.fromkeys(["loads", *NODES, *REST], "PASSED")
@@ -96,7 +96,7 @@ def test_a_prompt_that_does_not_load_is_one_failure(project: Path) -> None:
     assert "there is no variable 'hands': did you mean 'hand'?" in said
 
 
-def test_without_the_line_the_plugin_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
+def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     code, said = pytest_says(project, "-v", "-s")
     assert (code, ended(said)) == (0, {}), said

@@ -51,7 +51,7 @@ def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_is_read_in_the_order_of_its_names_and_a_bad_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> None:
     one, two = positions()[:2]
     write_files({tmp_path / "deep" / "b.json": one.text, tmp_path / "deep" / "a.json": two.text})
     (tmp_path / "deep" / "notes.txt").write_text("nothing")

@@ -59,7 +59,7 @@ def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
     assert [row.right.value for row in rows(bare, None)] == [None] * 2
 
 
-def test_tokens_and_cost_are_those_of_a_decision_with_all_that_was_asked_again() -> None:
+def test_tokens_and_cost_of_a_decision_include_its_re_asks() -> None:
     one, two, three = OF_C[:3]
     twice = Taken(one, True, None, None, (Usage(100, 60, 0, 7, 0), Usage(130, 100, 0, 3, 0)))
     unsaid = Taken(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))

@@ -12,7 +12,7 @@ from tests.experiment.kit import REPO
 from tests.workshop.kit import PLAIN
 
 
-def test_the_shipped_positions_are_what_the_documented_command_makes(shell: Shell) -> None:
+def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
     """After a change of bots or engine: the line in docs/prompts.md makes them anew; delete the old ones first."""
     for rule in ("immediate", "contested"):
         assert (

@@ -110,7 +110,7 @@ def by_node(heard: Heard) -> Said:
             return says("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
 
 
-def test_what_never_came_is_counted_by_its_cause_and_nobody_answers_instead(tmp_path: Path) -> None:
+def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) -> None:
     with Server(by_node) as server:
         asker = entry(model="m", base_url=server.base_url("responses"), reasks=2)
         trial = tried(tmp_path, asker)
@@ -150,7 +150,7 @@ def test_the_same_prompt_twice_is_a_twin_with_answers_of_its_own(tmp_path: Path)
     assert answers(alone.taken[0]) == answers(trial.taken[1])
 
 
-def test_a_trial_that_was_stopped_goes_on_and_a_cap_counts_from_its_start(tmp_path: Path) -> None:
+def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> None:
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
         tried(tmp_path, entry(), caps=Caps(calls=7))
     assert len(rows(tmp_path / "trial", "SELECT 1 FROM decisions")) == 7
@@ -187,7 +187,7 @@ def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path)
     assert not (tmp_path / "trial").exists()
 
 
-def test_positions_without_truth_are_asked_too_and_each_has_its_own_draw(tmp_path: Path) -> None:
+def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Path) -> None:
     bare = {name: replace(one, hidden=None) for name, one in FOUND.items()}
     trial = tried(tmp_path, entry(model="house-random"), found=bare)
     assert len(set(answers(trial.taken[0]))) == 2
