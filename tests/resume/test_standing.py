@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.demo import _CONFIG
+from dubito.cli.demo import CONFIG
 from dubito.cli.run import verdict
 from tests.cli.kit import Shell, started
 from tests.llm.kit import Unhurried, rows
@@ -33,12 +33,12 @@ def test_progress_end_and_status_say_the_same(
     assert str(end.standing).startswith("12 games finished, 12 of them kept in order")
 
 
-SHORTER = "from dubito.cli.demo import _CONFIG; _CONFIG['games'] = 20; from dubito.cli.main import main; main()"
+SHORTER = "from dubito.cli.demo import CONFIG; CONFIG['games'] = 20; from dubito.cli.main import main; main()"
 
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer games than ours, or it would take its time twice."""
-    monkeypatch.setitem(_CONFIG, "games", 20)
+    monkeypatch.setitem(CONFIG, "games", 20)
     with started(tmp_path, "demo", "--output", "d", code=SHORTER) as process:
         assert process.stderr is not None
         next(line for line in process.stderr if line.startswith("2 of 20 games"))
