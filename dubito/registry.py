@@ -19,8 +19,8 @@ from typing import Final, Literal
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.player import PlayerAI, missing_nodes
 
-Kind = Literal["manual", "llms"]
-KINDS: Final[tuple[Kind, ...]] = ("manual", "llms")
+BotKind = Literal["manual", "llms"]
+KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
 FALLBACK: Final = "RandomBoi"  # whose rules play a failed turn: deliberately the weakest (R13)
 _UNSEEDED: Final = {"random", "secrets", "numpy"}  # modules whose draws no seed of ours reaches
 
@@ -32,7 +32,7 @@ class Bot:
     name: str
     cls: type[PlayerAI]
     file: Path
-    kind: Kind
+    kind: BotKind
     digest: str  # sha256 of the file
     repeatable: bool  # False: it draws from randomness that no seed reaches
 
@@ -116,7 +116,7 @@ class _UnusableError(Exception):
     """Why a file gives no bot."""
 
 
-def _files(roots: list[Path]) -> Iterator[tuple[Kind, Path]]:
+def _files(roots: list[Path]) -> Iterator[tuple[BotKind, Path]]:
     seen = set()
     for root in roots:
         for kind in KINDS:
@@ -126,7 +126,7 @@ def _files(roots: list[Path]) -> Iterator[tuple[Kind, Path]]:
                     yield kind, file
 
 
-def _load(kind: Kind, file: Path, own: Path) -> Bot:
+def _load(kind: BotKind, file: Path, own: Path) -> Bot:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
@@ -144,7 +144,7 @@ def _load(kind: Kind, file: Path, own: Path) -> Bot:
     return Bot(cls.__name__, cls, file, kind, digest, _imports(tree).isdisjoint(_UNSEEDED))
 
 
-def _import(kind: Kind, file: Path, own: Path, source: bytes, digest: str) -> ModuleType:
+def _import(kind: BotKind, file: Path, own: Path, source: bytes, digest: str) -> ModuleType:
     """Import by path, so that no foreign package of the same name stands in the way; an edited file anew."""
     if file.parent.parent == own:
         name = f"bots.{kind}.{file.stem}"

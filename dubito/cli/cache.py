@@ -13,7 +13,7 @@ import click
 from dubito.cli.listing import Listing
 from dubito.cli.output import note, say, table
 from dubito.errors import UsageError, one_line
-from dubito.llm.cache import Entry, ReplyCache, key_of_reply
+from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog
@@ -171,11 +171,11 @@ def _flags(folders: Sequence[Path]) -> str:
     return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_SHOWN]) + more
 
 
-def _entries(opened: ReplyCache) -> Iterator[Entry]:
+def _entries(opened: ReplyCache) -> Iterator[CacheEntry]:
     return (entry for key in opened if (entry := opened.entry(key)) is not None)
 
 
-def _model(entry: Entry) -> str:
+def _model(entry: CacheEntry) -> str:
     return one_line(str(json.loads(entry.request)["body"].get("model")), 80)
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 from dubito.report.parts import Words
-from dubito.report.tables import Table as Results
+from dubito.report.result_table import ResultTable as Results
 
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least

@@ -61,7 +61,7 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
     return 0
 
 
-def _tell(kept: run_replay.Kept, game: int, show_hands: bool) -> int:
+def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
     heard: list[str] = []
 
     def said() -> list[str]:

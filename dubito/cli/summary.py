@@ -7,9 +7,9 @@ from dubito.cli.output import note, say, show, table
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import fallback_share
-from dubito.experiment.ranking import Row, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.runner import Run
-from dubito.report.models import models_table
+from dubito.report.model_tables import models_table
 from dubito.report.standings import (
     bot_errors,
     bounds_table,
@@ -52,7 +52,7 @@ def _contenders(run: Run) -> list[Contender]:
     return [Contender(name, fallback_share=fallback_share(logs.get(name, {}))) for name in names]
 
 
-def _print_neighbours(rows: Sequence[Row]) -> None:
+def _print_neighbours(rows: Sequence[RankingRow]) -> None:
     cells = [[row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows]
     title = "Who sits beside: deviation of the hard-win rate over the identities of the next and the previous player"
     table(title, ["bot", "by next", "by prev"], cells)

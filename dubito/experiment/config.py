@@ -21,7 +21,7 @@ from dubito.yaml_file import read_yaml
 OnBotError = Literal["stop", "fallback"]
 ProviderErrors = Literal["fallback", "suspend"]
 TableSize = Annotated[int, Field(ge=MIN_PLAYERS, le=MAX_PLAYERS)]
-Entry = str | dict[str, Any]
+PlayerEntry = str | dict[str, Any]
 
 
 _DAY: Final = 24 * 3600.0  # seconds
@@ -76,8 +76,8 @@ class Config(BaseModel):
     games: int = Field(default=10_000, ge=1, le=10**9)
     table_sizes: list[TableSize] = Field(default=list(range(MIN_PLAYERS, MAX_PLAYERS + 1)), min_length=1)
     seed: int = 0
-    bots: list[Entry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
-    contenders: list[Entry] = []
+    bots: list[PlayerEntry] | None = Field(default=None, min_length=1)  # None: all hand-written ones
+    contenders: list[PlayerEntry] = []
     rules: RulesConfig = RulesConfig()
     base_url: str | None = Field(default=None, min_length=1)  # of players in the short forms openai: and anthropic:
     api_key_env: str | None = Field(default=None, min_length=1)  # of the same players
@@ -271,7 +271,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     return experiment
 
 
-def _players(key: str, entries: Sequence[Entry], registry: Registry, config: Config) -> list[PlayerSpec]:
+def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
     """The players of these entries; an error says in which one it is."""
     players = []
     for place, entry in enumerate(entries):
@@ -282,7 +282,7 @@ def _players(key: str, entries: Sequence[Entry], registry: Registry, config: Con
     return players
 
 
-def player(entry: Entry, registry: Registry, config: Config) -> PlayerSpec:
+def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
     """The player of an entry, be it of a config or typed at a command; raises UsageError."""
     if isinstance(entry, str):
         entry = _spelled_out(entry, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})

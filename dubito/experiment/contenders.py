@@ -32,7 +32,7 @@ class ContenderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairedDifference:
     """How much more one contender has of a measure than another, per game of the same deals."""
 
     rate: Rate
@@ -45,8 +45,8 @@ class PairRow:
 
     one: Contender
     other: Contender
-    score: Difference
-    hard_wins: Difference
+    score: PairedDifference
+    hard_wins: PairedDifference
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender]) -> list[ContenderRow]:
@@ -88,13 +88,13 @@ def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender]) -
     runs = {contenders[one].run, contenders[other].run}
     games = sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
 
-    def difference(measure: str) -> Difference:
+    def difference(measure: str) -> PairedDifference:
         at = MEASURES.index(measure)
         d, d2 = sign * sums[at], sums[len(MEASURES) + at]
         rate = paired_difference(n, d, d2, SCALES[at])
         if not rate.low <= 0 <= rate.high:
-            return Difference(rate, 0)
+            return PairedDifference(rate, 0)
         deals = deals_to_separate(n, d, d2)
-        return Difference(rate, None if deals is None else max(1, deals - n) * games)
+        return PairedDifference(rate, None if deals is None else max(1, deals - n) * games)
 
     return PairRow(contenders[one], contenders[other], difference("score"), difference("hard_wins"))

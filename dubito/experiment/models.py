@@ -15,14 +15,14 @@ from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import Course, Standing
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decisions, GameServices, Journal, ModelPlayer
+from dubito.llm.decider import Decider, Decisions, GameServices, Journal
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import Price, charged_by_call, dollars, find_price, outdated, unpriced
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.llm.retry import Attempt
+from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, faults_of, is_house, key_of
 from dubito.llm.wire import Protocol
 from dubito.player import FiveNodes, PlayerAI
@@ -325,7 +325,7 @@ def _player(
     log: ModelLog,
     options: CallOptions,
     counted: Callable[[str], None],
-) -> ModelPlayer:
+) -> Decider:
     settings = settings_of(spec, registry)
     prompt = load_prompt(settings.prompt, options.working_directory)
     log.keep_prompt(prompt.digest, prompt.sources)
@@ -338,13 +338,13 @@ def model_player(
     experiment: Experiment,
     registry: Registry,
     prompt: Prompt,
-    ask: Attempt,
+    ask: MakeAttempt,
     log: Decisions,
     counted: Callable[[str], None],
-) -> ModelPlayer:
+) -> Decider:
     """A model player with this prompt and this way to ask."""
     settings = settings_of(spec, registry)
-    return ModelPlayer(
+    return Decider(
         name=spec.name,
         settings=settings,
         prompt=prompt,
@@ -361,7 +361,7 @@ def model_player(
 class Models:
     """The model players of a running experiment."""
 
-    players: Mapping[str, ModelPlayer]
+    players: Mapping[str, Decider]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
     course: Course | None = None  # None: they are only played again

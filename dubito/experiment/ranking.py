@@ -12,7 +12,7 @@ from dubito.experiment.tally import MEASURES, SCALES, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RankingRow:
     """One player of a run."""
 
     name: str
@@ -36,13 +36,13 @@ class SizeRow:
     equal_share: dict[str, float]
 
 
-def ranking(tally: Tally, names: Sequence[str]) -> list[Row]:
+def ranking(tally: Tally, names: Sequence[str]) -> list[RankingRow]:
     """All players, the best Score first, then by name."""
     rows = [_row(tally, player, names) for player in range(len(names))]
     return sorted(rows, key=lambda row: (-(row.rates["score"].value or 0.0), row.name))
 
 
-def _row(tally: Tally, player: int, names: Sequence[str]) -> Row:
+def _row(tally: Tally, player: int, names: Sequence[str]) -> RankingRow:
     sums = seat_sums(tally, player)
     games = sums["games"]
     deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(MEASURES)))
@@ -57,7 +57,7 @@ def _row(tally: Tally, player: int, names: Sequence[str]) -> Row:
             share[measure] += value * seats / games if games else 0.0
     by_next, by_prev = (_neighbours(tally, player, side, len(names)) for side in (1, 0))
     bounds = player_bounds(tally, player, games, measured[0], measured[3])
-    return Row(names[player], games, rates, share, by_next, by_prev, sums["fallback_turns"], bounds)
+    return RankingRow(names[player], games, rates, share, by_next, by_prev, sums["fallback_turns"], bounds)
 
 
 def _neighbours(tally: Tally, player: int, side: int, players: int) -> float | None:

@@ -39,7 +39,7 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RunToReplay:
     """A run as its folder has it, ready to be played again."""
 
     folder: Path
@@ -78,11 +78,11 @@ class Kept:
         return prompt
 
 
-def opened(folder: Path, registry: Registry, home: Path) -> Kept:
+def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
     stored = read_run(folder)
     stored.db.check()
-    kept = Kept(folder, stored.db, stored.experiment(), registry, home)
+    kept = RunToReplay(folder, stored.db, stored.experiment(), registry, home)
     made_with = stored.manifest.versions.get("dubito")
     if made_with != __version__:
         kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
@@ -95,7 +95,7 @@ def opened(folder: Path, registry: Registry, home: Path) -> Kept:
     return kept
 
 
-def replay(kept: Kept, workers: int, progress: Callable[[int], None]) -> Replayed:
+def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> Replayed:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
@@ -116,7 +116,7 @@ def replay(kept: Kept, workers: int, progress: Callable[[int], None]) -> Replaye
     return Replayed(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
-def table_of(kept: Kept, game: int, heard: Heard) -> tuple[Table, list[str]]:
+def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[str]]:
     """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
 
     Raises UsageError if the run does not keep that game.
@@ -131,7 +131,9 @@ def table_of(kept: Kept, game: int, heard: Heard) -> tuple[Table, list[str]]:
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 
-def _chunks(kept: Kept, models: Models | None, workers: int, progress: Callable[[int], None]) -> Iterator[Played]:
+def _chunks(
+    kept: RunToReplay, models: Models | None, workers: int, progress: Callable[[int], None]
+) -> Iterator[Played]:
     experiment = kept.experiment
     numbers = range(-(-experiment.deals // DEALS))
     if models is None:
@@ -165,7 +167,7 @@ def _compare(db: RunDb, experiment: Experiment, played: Played) -> None:
         raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest is another", said)
 
 
-def _compare_results(kept: Kept, tally: Tally) -> None:
+def _compare_results(kept: RunToReplay, tally: Tally) -> None:
     """Raise Differs unless the published counts are what the games add up to."""
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS

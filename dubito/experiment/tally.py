@@ -31,7 +31,7 @@ _WIDTHS: Final = {  # of each table: whole numbers in a key, and in its values
 }
 HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
 
-Key = tuple[int, ...]
+SumKey = tuple[int, ...]
 
 
 class Tally:
@@ -56,9 +56,9 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[Key, list[int]]] = {name: {} for name in _WIDTHS}
+        self.tables: dict[str, dict[SumKey, list[int]]] = {name: {} for name in _WIDTHS}
 
-    def add(self, table: str, key: Key, values: Sequence[int]) -> None:
+    def add(self, table: str, key: SumKey, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""
         sums = self.tables[table].get(key)
         self.tables[table][key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
@@ -72,7 +72,7 @@ class Tally:
                 together.add(table, key, values)
         return together
 
-    def rows(self, table: str) -> Iterator[tuple[Key, list[int]]]:
+    def rows(self, table: str) -> Iterator[tuple[SumKey, list[int]]]:
         """The keys of a table, ascending, with their sums."""
         yield from sorted(self.tables[table].items())
 
@@ -122,10 +122,10 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
 
     Collects first and adds once a key: Python's own loops would cost more than the games' statistics may.
     """
-    seat_rows: defaultdict[Key, list[tuple[int, ...]]] = defaultdict(list)
-    beside: Counter[Key] = Counter()
-    clusters: Counter[tuple[int, Key]] = Counter()
-    sizes: defaultdict[Key, list[tuple[int, ...]]] = defaultdict(list)
+    seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
+    beside: Counter[SumKey] = Counter()
+    clusters: Counter[tuple[int, SumKey]] = Counter()
+    sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     contended: list[list[int]] = []
     tally = Tally()
     for outcomes in deals:

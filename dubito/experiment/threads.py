@@ -11,7 +11,7 @@ from dubito.errors import DubitoError
 from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
 from dubito.experiment.fallbacks import add_touched
-from dubito.experiment.line import Line, Waiting
+from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.models import Models, Watch
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
@@ -34,7 +34,7 @@ class ThreadedChunks:
         experiment, deals = self.player.experiment, self._deals(number)
         course = self.models.course
         admit = course.admit if course else lambda games: None
-        line = Line([[Waiting(game) for game in games] for games in deals], self.watch.clock, stop, admit)
+        line = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
         ended: dict[int, GamePlayed] = {}
         errors: dict[int, BaseException] = {}
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.asked import Asked, Body
-from dubito.house.refusal import Kind, Refusal
+from dubito.house.dialect import CREATED_TEXT, End, Problem, ReadPrompt, Wire, Written
+from dubito.house.refusal import Refusal, RefusalKind
+from dubito.house.request import HeardRequest, JsonBody
 from dubito.house.structured import check_schema
-from dubito.house.wire import CREATED_TEXT, End, Problem, Prompt, Wire, Written
 
 _INVALID: Final = "invalid_request_error"
 _PARAMETERS: Final = (
@@ -23,7 +23,7 @@ _STOP_REASONS: Final[Mapping[End, str]] = {
     "filtered": "refusal",
 }
 
-_PROBLEMS: Final[Mapping[Kind, Problem]] = {
+_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
     "no_key": Problem(401, "authentication_error", None, "x-api-key header is required"),
     "wrong_key": Problem(401, "authentication_error", None, "invalid x-api-key"),
     "no_money": Problem(
@@ -76,7 +76,7 @@ class AnthropicWire(Wire):
         """From `Authorization: Bearer KEY` (the SDK) or `x-api-key: KEY` (most other clients)."""
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
-    def read(self, body: Body) -> Prompt:
+    def read(self, body: JsonBody) -> ReadPrompt:
         """System and messages. What the cache would hold: the system part up to its last `cache_control`; where a block
         of a message has one, all before that block, which some request before is taken to have marked.
         """
@@ -98,7 +98,7 @@ class AnthropicWire(Wire):
             said += fields.texts(content, name) if not isinstance(content, list) else []
         system = [] if body.get("system") is None else list(fields.texts(body["system"], "system"))
         cached = system + said[:held] if held else _marked(body, system)
-        return Prompt(
+        return ReadPrompt(
             model=model,
             text="\n".join(system + said),
             cached=fields.tokens("\n".join(cached)),
@@ -106,7 +106,7 @@ class AnthropicWire(Wire):
             max_output=fields.limit_of(body, "max_tokens", 1),
         )
 
-    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
         """A message object."""
         declined = written.end in ("refused", "filtered")
         details = {"type": "refusal", "category": None, "explanation": None}
@@ -123,7 +123,7 @@ class AnthropicWire(Wire):
             "usage": _usage(prompt, written),
         }
 
-    def error(self, refusal: Refusal, request_id: str) -> Body:
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
         """`{"type": "error", "error": {type, message}, "request_id"}`."""
         problem, message = self.problem(refusal)
         return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
@@ -137,7 +137,7 @@ class AnthropicWire(Wire):
             headers[f"anthropic-ratelimit-{name}-reset"] = CREATED_TEXT
         return headers
 
-    def model(self, name: str) -> Body:
+    def model(self, name: str) -> JsonBody:
         """A model object."""
         return {
             "id": name,
@@ -150,7 +150,7 @@ class AnthropicWire(Wire):
             "line": None,
         }
 
-    def models(self, names: Sequence[str]) -> Body:
+    def models(self, names: Sequence[str]) -> JsonBody:
         """A page, the only one."""
         return {
             "data": [self.model(name) for name in names],
@@ -160,7 +160,7 @@ class AnthropicWire(Wire):
         }
 
 
-def _marked(body: Body, system: list[str]) -> list[str]:
+def _marked(body: JsonBody, system: list[str]) -> list[str]:
     """The texts of the system part that are marked as cacheable: up to the last mark, all by a mark on the request."""
     if body.get("cache_control") is not None:
         return system
@@ -171,7 +171,7 @@ def _marked(body: Body, system: list[str]) -> list[str]:
     return list(fields.texts(given[: marks[-1] + 1], "system")) if marks else []
 
 
-def _schema(output: Body) -> Mapping[str, Any] | None:
+def _schema(output: JsonBody) -> Mapping[str, Any] | None:
     """The schema in `output_config`, None if the reply is free text."""
     form = fields.section(output, "format")
     if form.get("type") != "json_schema":
@@ -179,9 +179,9 @@ def _schema(output: Body) -> Mapping[str, Any] | None:
     return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
 
 
-def _content(asked: Asked, written: Written) -> list[Body]:
+def _content(asked: HeardRequest, written: Written) -> list[JsonBody]:
     """The blocks. Who refuses says nothing here; what a filter stopped stands as far as it had come."""
-    blocks: list[Body] = []
+    blocks: list[JsonBody] = []
     if written.thoughts is not None:
         signature = asked.digest_for("thoughts")
         blocks.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
@@ -190,7 +190,7 @@ def _content(asked: Asked, written: Written) -> list[Body]:
     return blocks
 
 
-def _usage(prompt: Prompt, written: Written) -> Body:
+def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
     """Cached tokens are not part of the input tokens."""
     return {
         "input_tokens": prompt.tokens - prompt.cached,

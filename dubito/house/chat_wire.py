@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.asked import Asked, Body
+from dubito.house.dialect import CREATED, ReadPrompt, Written
 from dubito.house.openai_wire import OpenAIWire, named_schema, prompt_of
 from dubito.house.refusal import Refusal
-from dubito.house.wire import CREATED, Prompt, Written
+from dubito.house.request import HeardRequest, JsonBody
 
 _PARAMETERS: Final = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages"
@@ -32,7 +32,7 @@ class ChatWire(OpenAIWire):
     unsupported = frozenset(_UNSUPPORTED.split())
     parameters = frozenset(_PARAMETERS.split())
 
-    def read(self, body: Body) -> Prompt:
+    def read(self, body: JsonBody) -> ReadPrompt:
         """The messages. `max_tokens` is the old name of `max_completion_tokens`."""
         self.check_parameters(body)
         model = fields.model_of(body)
@@ -48,10 +48,10 @@ class ChatWire(OpenAIWire):
             raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
         return prompt
 
-    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
         """A chat completion object. Thoughts stand where servers other than OpenAI's put them."""
         refused = written.end == "refused"
-        message: Body = {
+        message: JsonBody = {
             "role": "assistant",
             "content": None if refused else written.text,
             "refusal": written.text if refused else None,
@@ -87,14 +87,14 @@ def _said(given: object) -> Iterator[tuple[str, str]]:
             yield role, text
 
 
-def _format(body: Body) -> str:
+def _format(body: JsonBody) -> str:
     form = fields.section(body, "response_format").get("type", "text")
     if form not in _FORMATS:
         raise Refusal("bad_value", name="response_format.type", expected=f"one of {', '.join(_FORMATS)}")
     return str(form)
 
 
-def _schema(body: Body) -> Mapping[str, Any] | None:
+def _schema(body: JsonBody) -> Mapping[str, Any] | None:
     """The schema of the reply, None if it is free text or any JSON object."""
     if _format(body) != "json_schema":
         return None
@@ -102,7 +102,7 @@ def _schema(body: Body) -> Mapping[str, Any] | None:
     return named_schema(form, "response_format.json_schema")
 
 
-def _usage(prompt: Prompt, written: Written) -> Body:
+def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
     """Cached tokens are part of the prompt's tokens, thoughts of the completion's."""
     return {
         "prompt_tokens": prompt.tokens,

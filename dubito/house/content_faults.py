@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import AnyStr, Final
 
-from dubito.house.asked import Body, canonical
-from dubito.house.wire import Written
+from dubito.house.dialect import Written
+from dubito.house.request import JsonBody, canonical
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
 _DEEP_TEXT: Final = 2_000  # Python's own reader gives up at half of it, and it fits the usual limit on output
@@ -20,7 +20,7 @@ class ContentFault:
     """What is written in place of the text, and what is sent in place of the body; `size` of `pack` is in bytes."""
 
     write: Callable[[str], Written] = Written
-    pack: Callable[[Body, int], bytes] = lambda body, size: canonical(body)
+    pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical(body)
     media: str = "application/json"
     counted: bool = True  # whether a reader finds the usage in it
 
@@ -30,7 +30,7 @@ def _said(text: Callable[[str], str]) -> ContentFault:
     return ContentFault(write=lambda said: Written(text(said)))
 
 
-def _sent(pack: Callable[[Body, int], bytes]) -> ContentFault:
+def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
     """Other bytes, in which no usage is to be found."""
     return ContentFault(pack=pack, counted=False)
 

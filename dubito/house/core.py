@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from dubito.errors import nearest_first
-from dubito.house.asked import TRY_HEADER, Asked, Body, canonical
 from dubito.house.calls import Call
 from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
+from dubito.house.dialect import ReadPrompt, Wire
 from dubito.house.faults import Faults
 from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal
+from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, canonical
 from dubito.house.structured import answer_text
 from dubito.house.transport_faults import Delivery
-from dubito.house.wire import Prompt, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Core:
     faults: Faults
     context: int
 
-    def create(self, wire: Wire, asked: Asked, headers: Mapping[str, str]) -> Answer:
+    def create(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str]) -> Answer:
         """One call of a model: checked, struck by a fault or answered."""
         try:
             wire.admit(headers)
@@ -74,7 +74,7 @@ class Core:
         call = replace(answer.call, fault=name)
         return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
 
-    def _reply(self, wire: Wire, asked: Asked, body: Body) -> Answer:
+    def _reply(self, wire: Wire, asked: HeardRequest, body: JsonBody) -> Answer:
         """A model's reply to a good request; it depends on no try."""
         try:
             prompt = wire.read(body)
@@ -96,7 +96,7 @@ class Core:
         content = fault.pack(wire.reply(asked, body, prompt, written), self.faults.size)
         return Answer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
 
-    def models(self, wire: Wire, asked: Asked, headers: Mapping[str, str], name: str | None) -> Answer:
+    def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> Answer:
         """The list of models, or one of them."""
         try:
             wire.admit(headers)
@@ -108,7 +108,7 @@ class Core:
         call = Call(wire.name, asked.path, name, 200, asked.digest, asked.draw, asked.try_number)
         return Answer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
 
-    def refuse(self, wire: Wire, asked: Asked, refusal: Refusal) -> Answer:
+    def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> Answer:
         """The provider's error for the refusal."""
         model = (asked.body or {}).get("model")
         named = model if isinstance(model, str) else None
@@ -122,12 +122,12 @@ class Core:
         known = ", ".join(nearest_first(model, self.policy.models))
         return Refusal("unknown_model", name="model", model=model, known=known)
 
-    def _check(self, prompt: Prompt) -> None:
+    def _check(self, prompt: ReadPrompt) -> None:
         if prompt.model not in self.policy.models:
             raise self._unknown(prompt.model)
         if prompt.tokens > self.context:
             raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
 
 
-def _request_id(asked: Asked) -> str:
+def _request_id(asked: HeardRequest) -> str:
     return f"req_{asked.digest_for('request', by_try=True)[:32]}"

@@ -5,8 +5,8 @@ from math import isfinite
 from typing import Final
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.house.asked import Asked
 from dubito.house.content_faults import CONTENT_FAULTS
+from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS, Parameters, TransportFault
 
 PROBE: Final = "probe"  # the draw of a call that asks whether anybody answers
@@ -63,7 +63,7 @@ class Faults:
             numbers[name] = value
         return cls(**numbers)
 
-    def of_try(self, asked: Asked) -> tuple[str, TransportFault] | None:
+    def of_try(self, asked: HeardRequest) -> tuple[str, TransportFault] | None:
         """What befalls this try, with its name. A probe is spared: a fault strikes calls, never a whole account."""
         if asked.draw == PROBE:
             return None
@@ -71,7 +71,7 @@ class Faults:
         name = _struck(self._of_tries, chance.random())
         return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))
 
-    def of_reply(self, asked: Asked) -> str | None:
+    def of_reply(self, asked: HeardRequest) -> str | None:
         """The name of what is wrong with the reply to this request and draw, whichever try gets it."""
         return _struck(self._of_replies, asked.chance("content fault").random())
 

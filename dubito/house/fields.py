@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dubito.house.asked import Body
 from dubito.house.refusal import Refusal
+from dubito.house.request import JsonBody
 
 
 def tokens(text: str) -> int:
@@ -27,14 +27,14 @@ def texts(content: object, name: str) -> Iterator[str]:
             yield text
 
 
-def blocks(value: object, name: str) -> list[Body]:
+def blocks(value: object, name: str) -> list[JsonBody]:
     """The value as a list of objects. Raises Refusal if it is none."""
     if not isinstance(value, list) or not all(isinstance(block, dict) for block in value):
         raise Refusal("bad_value", name=name, expected="a string or an array of objects")
     return value
 
 
-def section(body: Body, name: str) -> Body:
+def section(body: JsonBody, name: str) -> JsonBody:
     """An object in the body, empty if it is absent or null. Raises Refusal if it is something else."""
     value = body.get(name)
     if value is None:
@@ -44,7 +44,7 @@ def section(body: Body, name: str) -> Body:
     return value
 
 
-def model_of(body: Body) -> str:
+def model_of(body: JsonBody) -> str:
     """The model that is asked for. Raises Refusal."""
     model = body.get("model")
     if model is None:
@@ -54,7 +54,7 @@ def model_of(body: Body) -> str:
     return model
 
 
-def limit_of(body: Body, name: str, least: int) -> int | None:
+def limit_of(body: JsonBody, name: str, least: int) -> int | None:
     """A limit on output tokens, None if the request has none. Raises Refusal."""
     limit = body.get(name)
     if limit is None:

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.asked import Body
-from dubito.house.refusal import Kind, Refusal
+from dubito.house.dialect import CREATED, Problem, ReadPrompt, Wire
+from dubito.house.refusal import Refusal, RefusalKind
+from dubito.house.request import JsonBody
 from dubito.house.structured import check_schema
-from dubito.house.wire import CREATED, Problem, Prompt, Wire
 
 _CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
 _INVALID: Final = "invalid_request_error"
 
-_PROBLEMS: Final[Mapping[Kind, Problem]] = {
+_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
     "no_key": Problem(401, _INVALID, None, "You didn't provide an API key in an Authorization header."),
     "wrong_key": Problem(401, _INVALID, "invalid_api_key", "Incorrect API key provided."),
     "no_money": Problem(
@@ -73,7 +73,7 @@ class OpenAIWire(Wire, ABC):
         """From `Authorization: Bearer KEY`."""
         return headers.get("authorization", "").removeprefix("Bearer ").strip()
 
-    def error(self, refusal: Refusal, request_id: str) -> Body:
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
         """`{"error": {message, type, param, code}}`."""
         problem, message = self.problem(refusal)
         param = refusal.facts.get("name")
@@ -92,28 +92,28 @@ class OpenAIWire(Wire, ABC):
             "x-ratelimit-reset-tokens": "2ms",
         }
 
-    def model(self, name: str) -> Body:
+    def model(self, name: str) -> JsonBody:
         """A model object."""
         return {"id": name, "object": "model", "created": CREATED, "owned_by": "dubito"}
 
-    def models(self, names: Sequence[str]) -> Body:
+    def models(self, names: Sequence[str]) -> JsonBody:
         """A list object."""
         return {"object": "list", "data": [self.model(name) for name in names]}
 
 
 def prompt_of(
     model: str, said: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
-) -> Prompt:
+) -> ReadPrompt:
     """The prompt of (role, text) pairs. System messages at the start are what a cache would hold."""
     stable: list[str] = []
     rest: list[str] = []
     for role, text in said:
         (stable if role in ("system", "developer") and not rest else rest).append(text)
     cached = fields.tokens("\n".join(stable))
-    return Prompt(model, "\n".join(stable + rest), cached if cached >= _CACHED_FROM else 0, schema, max_output)
+    return ReadPrompt(model, "\n".join(stable + rest), cached if cached >= _CACHED_FROM else 0, schema, max_output)
 
 
-def named_schema(form: Body, name: str) -> Mapping[str, Any]:
+def named_schema(form: JsonBody, name: str) -> Mapping[str, Any]:
     """The schema of a `json_schema` format, whose fields stand under `name`. Raises Refusal."""
     if not isinstance(form.get("name"), str):
         raise Refusal("missing", name=f"{name}.name")

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Kind = Literal[
+RefusalKind = Literal[
     "no_key",
     "wrong_key",
     "no_money",
@@ -27,7 +27,7 @@ Kind = Literal[
 class Refusal(Exception):
     """A request that gets no answer: the kind of error, and the facts its message names."""
 
-    def __init__(self, kind: Kind, **facts: object) -> None:
+    def __init__(self, kind: RefusalKind, **facts: object) -> None:
         super().__init__(kind, facts)
-        self.kind: Kind = kind
+        self.kind: RefusalKind = kind
         self.facts = facts

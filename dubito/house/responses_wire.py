@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.asked import Asked, Body
+from dubito.house.dialect import CREATED, ReadPrompt, Written
 from dubito.house.openai_wire import OpenAIWire, named_schema, prompt_of
 from dubito.house.refusal import Refusal
-from dubito.house.wire import CREATED, Prompt, Written
+from dubito.house.request import HeardRequest, JsonBody
 
 _LEAST_OUTPUT: Final = 16
 _PARAMETERS: Final = (
@@ -48,7 +48,7 @@ class ResponsesWire(OpenAIWire):
     unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt", "stream"})
     parameters = frozenset(_PARAMETERS.split())
 
-    def read(self, body: Body) -> Prompt:
+    def read(self, body: JsonBody) -> ReadPrompt:
         """Instructions and input."""
         self.check_parameters(body)
         model = fields.model_of(body)
@@ -62,7 +62,7 @@ class ResponsesWire(OpenAIWire):
             fields.limit_of(body, "max_output_tokens", _LEAST_OUTPUT),
         )
 
-    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
         """A response object."""
         reason = _REASONS.get(written.end)
         status = "incomplete" if reason else "completed"
@@ -85,7 +85,7 @@ class ResponsesWire(OpenAIWire):
         }
 
 
-def _said(body: Body) -> Iterator[tuple[str, str]]:
+def _said(body: JsonBody) -> Iterator[tuple[str, str]]:
     """Role and text of all texts; the input is a text or a list of items, some of them messages."""
     if body.get("instructions") is not None:
         for text in fields.texts(body["instructions"], "instructions"):
@@ -98,14 +98,14 @@ def _said(body: Body) -> Iterator[tuple[str, str]]:
             yield str(item.get("role")), text
 
 
-def _output(asked: Asked, written: Written, status: str) -> list[Body]:
+def _output(asked: HeardRequest, written: Written, status: str) -> list[JsonBody]:
     """The items: thoughts, and the message that holds the text."""
-    items: list[Body] = []
+    items: list[JsonBody] = []
     if written.thoughts is not None:
         summary = [{"type": "summary_text", "text": written.thoughts}]
         items.append({"id": f"rs_{asked.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
     if written.text is not None:
-        content: Body = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
+        content: JsonBody = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
         if written.end == "refused":
             content = {"type": "refusal", "refusal": written.text}
         message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
@@ -113,7 +113,7 @@ def _output(asked: Asked, written: Written, status: str) -> list[Body]:
     return items
 
 
-def _usage(prompt: Prompt, written: Written) -> Body:
+def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
     """Cached tokens are part of the input tokens, thoughts of the output tokens."""
     return {
         "input_tokens": prompt.tokens,

@@ -21,15 +21,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.house.anthropic_wire import AnthropicWire
-from dubito.house.asked import Asked
 from dubito.house.calls import Call, CallLog
 from dubito.house.chat_wire import ChatWire
 from dubito.house.core import Answer, Core, Policy, house_policy
 from dubito.house.delivery import TRANSPORT, Delivered
+from dubito.house.dialect import Api, Wire
 from dubito.house.faults import Faults
-from dubito.house.refusal import Kind, Refusal
+from dubito.house.refusal import Refusal, RefusalKind
+from dubito.house.request import HeardRequest
 from dubito.house.responses_wire import ResponsesWire
-from dubito.house.wire import Api, Wire
 
 _HOST: Final = "127.0.0.1"
 _CONTEXT: Final = 200_000  # tokens
@@ -74,7 +74,7 @@ class _Desk:
     async def astray(self, request: Request, error: Exception) -> Response:
         """No such path, or not with that method."""
         missed = isinstance(error, HTTPException) and error.status_code == 405
-        kind: Kind = "wrong_method" if missed else "unknown_path"
+        kind: RefusalKind = "wrong_method" if missed else "unknown_path"
         wire = _speaks(request)
         refusal = Refusal(kind, method=request.method, path=request.url.path)
         return self._sent(self._core.refuse(wire, await _asked(wire, request), refusal))
@@ -112,8 +112,8 @@ def _speaks(request: Request) -> Wire:
     return known or (_MESSAGES if anthropic else _RESPONSES)
 
 
-async def _asked(wire: Wire, request: Request) -> Asked:
-    return Asked.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
+async def _asked(wire: Wire, request: Request) -> HeardRequest:
+    return HeardRequest.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
 
 
 class _Protocol(H11Protocol):

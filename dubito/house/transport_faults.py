@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal
 
-from dubito.house.refusal import Kind
+from dubito.house.refusal import RefusalKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Delivery:
 class TransportFault:
     """An error with its headers, or, without one, a delivery."""
 
-    error: Kind | None = None
+    error: RefusalKind | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     page: bool = False  # the error has a web page for a body, as of something that stands before the provider
     delivery: Delivery | None = None

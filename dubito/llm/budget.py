@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dubito.llm.failures import AccountFault, NotSent, TryFailed
 from dubito.llm.forecast import Forecast, Past
-from dubito.llm.gate import Try, Waiting
+from dubito.llm.gate import MakeTry, Waiting
 from dubito.llm.prices import Tariff, dollars
 from dubito.llm.wire import Ask, Reply
 from dubito.store.records import Spend
@@ -44,7 +44,7 @@ class Budget:
         self.spent = spent or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
 
-    def around(self, inner: Try, tariff: Tariff) -> Try:
+    def around(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
         """The same try, once the budget has room for the worst of it."""
 
         def budgeted(ask: Ask, number: int) -> Reply:

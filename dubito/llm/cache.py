@@ -66,7 +66,7 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """A stored reply with what it answers."""
 
     server: str
@@ -187,7 +187,7 @@ class ReplyCache:
         """All keys, the oldest first."""
         return (key for key in self._cache if key != _MARK)
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> CacheEntry | None:
         """The entry of a key; None if there is none, or one of the version before: it holds no request.
 
         Raises RunStopped if it was changed by hand.
@@ -200,7 +200,7 @@ class ReplyCache:
         content, received = self._read(key, text)
         try:
             request = zlib.decompress(b64decode(content["sent"])).decode()
-            entry = Entry(content["server"], request, content["draw"], received)
+            entry = CacheEntry(content["server"], request, content["draw"], received)
         except (ValueError, KeyError, TypeError, zlib.error):
             raise self._tampered(key) from None
         if entry.key != key:

@@ -13,7 +13,7 @@ from dubito.llm.answers import Answered, Form, form_of, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.retry import Attempt
+from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, canonical, digest_of, draw_of
 from dubito.player import PlayerAI
@@ -54,14 +54,14 @@ class Decisions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelPlayer:
+class Decider:
     """One model player of a run, shared by its games."""
 
     name: str
     settings: ModelSettings
     prompt: Prompt
     fallback: type[PlayerAI]
-    ask: Attempt
+    ask: MakeAttempt
     log: Decisions
     seed: int
     rules: Rules
@@ -122,5 +122,5 @@ class ModelPlayer:
 class GameServices:
     """What a model player's seat in one game is given: its player, and the game's journal."""
 
-    player: ModelPlayer
+    player: Decider
     journal: Journal

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, AnyStr, Final
 
-from dubito.llm.cache import Entry, ReplyCache
+from dubito.llm.cache import CacheEntry, ReplyCache
 
 _SHOWN: Final = 100  # characters of a part, on either side
 _BEFORE: Final = 30  # of them before the place where two texts part
@@ -17,7 +17,7 @@ _NOTHING: Final = object()  # there is no such part
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RequestDifference:
     """A part in which a request and an entry differ."""
 
     part: str  # such as `body.model`, or `body.input.1.content, line 12`
@@ -25,10 +25,10 @@ class Difference:
     stored: str
 
 
-def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> Entry | None:
+def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> CacheEntry | None:
     """The entry nearest to the request of this text; None if the cache is empty. Reads all of it."""
 
-    def likeness(entry: Entry) -> tuple[bool, bool, int, bool]:
+    def likeness(entry: CacheEntry) -> tuple[bool, bool, int, bool]:
         same = entry.request == request
         return (
             same,
@@ -41,22 +41,22 @@ def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> Entry | 
     return max(entries, key=likeness, default=None)
 
 
-def differences(server: str, request: str, draw: str, entry: Entry) -> list[Difference]:
+def differences(server: str, request: str, draw: str, entry: CacheEntry) -> list[RequestDifference]:
     """All parts in which they differ."""
     found = []
     if server != entry.server:
-        found.append(Difference("server", server, entry.server))
+        found.append(RequestDifference("server", server, entry.server))
     if draw != entry.draw:
-        found.append(Difference("draw (seed, deal, seat, decision, attempt or sample)", draw, entry.draw))
+        found.append(RequestDifference("draw (seed, deal, seat, decision, attempt or sample)", draw, entry.draw))
     return found + parts(request, entry.request)
 
 
-def parts(wanted: str, stored: str) -> list[Difference]:
+def parts(wanted: str, stored: str) -> list[RequestDifference]:
     """The parts in which the canonical texts of two requests differ."""
     return list(_parts("", json.loads(wanted), json.loads(stored)))
 
 
-def _parts(where: str, wanted: Any, stored: Any) -> Iterator[Difference]:
+def _parts(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
     one, other = _json(wanted), _json(stored)
     if one == other:
         return
@@ -69,7 +69,7 @@ def _parts(where: str, wanted: Any, stored: Any) -> Iterator[Difference]:
     elif isinstance(wanted, str) and isinstance(stored, str):
         yield _text(where, wanted, stored)
     else:
-        yield Difference(where, _brief(one), _brief(other))
+        yield RequestDifference(where, _brief(one), _brief(other))
 
 
 def _json(value: Any) -> str:
@@ -77,13 +77,13 @@ def _json(value: Any) -> str:
     return "(nothing)" if value is _NOTHING else json.dumps(value, sort_keys=True)
 
 
-def _text(where: str, wanted: str, stored: str) -> Difference:
+def _text(where: str, wanted: str, stored: str) -> RequestDifference:
     """The first line in which two texts differ, from shortly before the place on."""
     pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
     line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
     start = max(0, common(one, other) - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
     shown = (_brief(one, start), _brief(other, start))
-    return Difference(f"{where}, line {line}" if "\n" in wanted + stored else where, *shown)
+    return RequestDifference(f"{where}, line {line}" if "\n" in wanted + stored else where, *shown)
 
 
 def _brief(text: str, start: int = 0) -> str:

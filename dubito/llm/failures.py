@@ -20,7 +20,7 @@ Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
 FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
 
-Kind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
+FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
 
 
 class TryFailed(DubitoError):
@@ -29,7 +29,12 @@ class TryFailed(DubitoError):
     spent: Spend | None = None  # what it cost, where a body came that said so
 
     def __init__(
-        self, kind: Kind, brief: str, retry_after: float | None = None, billed: bool = False, said: str | None = None
+        self,
+        kind: FailureKind,
+        brief: str,
+        retry_after: float | None = None,
+        billed: bool = False,
+        said: str | None = None,
     ) -> None:
         super().__init__(kind, brief, retry_after, billed, said)
         self.kind, self.brief, self.retry_after = kind, brief, retry_after

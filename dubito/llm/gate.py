@@ -18,7 +18,7 @@ from dubito.llm.rate_headers import limits_of
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
 
-Try = Callable[[Ask, int], Reply]
+MakeTry = Callable[[Ask, int], Reply]
 Sleep = Callable[[float, str], None]  # told for how many seconds, and for whom and why
 Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, and what for: the progress line shows it
 
@@ -65,7 +65,7 @@ class Gate:
         self._held = float("-inf")  # when a call last had to wait
         self._probing = threading.Lock()
 
-    def around(self, inner: Try) -> Try:
+    def around(self, inner: MakeTry) -> MakeTry:
         """The same try, at its time and with a slot; and anew where it was not sent after all."""
 
         def gated(ask: Ask, number: int) -> Reply:
@@ -83,7 +83,7 @@ class Gate:
 
         return gated
 
-    def behind(self, inner: Try, cap: float) -> Try:
+    def behind(self, inner: MakeTry, cap: float) -> MakeTry:
         """The same try, if the gate is open still, else NotSent. A server's word closes it for up to `cap` seconds."""
 
         def sent(ask: Ask, number: int) -> Reply:

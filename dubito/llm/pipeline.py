@@ -19,12 +19,12 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted, TryFailed
 from dubito.llm.forecast import Past
-from dubito.llm.gate import Gate, Timing, Try
+from dubito.llm.gate import Gate, MakeTry, Timing
 from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
-from dubito.llm.retry import Attempt, retried
+from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import ModelLog
@@ -58,13 +58,13 @@ class Pipeline:
         self._providers: dict[Account, Provider] = {}
         self._lock = Lock()
 
-    def asker(self, name: str, settings: ModelSettings, price: Price | None) -> Attempt:
+    def asker(self, name: str, settings: ModelSettings, price: Price | None) -> MakeAttempt:
         """A player's way to ask; raises UsageError if its key is not set and calls are allowed."""
         account = account_of(settings)
         options, tariff = self._options, Tariff(price, settings.max_output)
         gate = self._gate(account, settings.model)
         if options.offline:
-            live: Attempt = self._refused_offline
+            live: MakeAttempt = self._refused_offline
         else:
             provider = self._provider(account, name)
             logged = self._logged(provider, account, settings, tariff)
@@ -135,7 +135,7 @@ class Pipeline:
             f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
         )
 
-    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, tariff: Tariff) -> Try:
+    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, tariff: Tariff) -> MakeTry:
         """log_try: the row before the call, the body before anything reads it."""
 
         def logged(ask: Ask, number: int) -> Reply:
@@ -175,7 +175,7 @@ class Pipeline:
 
         return logged
 
-    def _cached(self, inner: Attempt, account: Account) -> Attempt:
+    def _cached(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def cached(ask: Ask) -> Reply:
             def asked() -> Received:
                 return self._paid(account, ask) or inner(ask).received
@@ -201,7 +201,7 @@ class Pipeline:
                     raise Interrupted("stopped by Ctrl-C")
                 sleep(_LOOK)
 
-    def _taped(self, inner: Attempt, account: Account) -> Attempt:
+    def _taped(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def taped(ask: Ask) -> Reply:
             if self._options.timing.stopped():
                 raise Interrupted("stopped by Ctrl-C")
@@ -216,7 +216,7 @@ class Pipeline:
 
         return taped
 
-    def _recorded(self, inner: Attempt, account: Account, ask: Ask) -> Reply:
+    def _recorded(self, inner: MakeAttempt, account: Account, ask: Ask) -> Reply:
         """Make the attempt, and put its end on the tape; whatever else ends it leaves it open, to be made again."""
         reply, cause = None, None
         try:

@@ -9,7 +9,7 @@ from typing import Final
 from dubito.llm.answers import Field, form_of
 from dubito.llm.failures import AccountFault, AttemptFailed, Suspended
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.retry import Attempt
+from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Request
 
@@ -20,7 +20,7 @@ _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 
 
-def preflight(name: str, number: int, settings: ModelSettings, fields: tuple[Field, ...], ask: Attempt) -> None:
+def preflight(name: str, number: int, settings: ModelSettings, fields: tuple[Field, ...], ask: MakeAttempt) -> None:
     """Ask once, as the player of that number in the run; raises AccountFault if no reply comes.
 
     Players that are asked in the same way at the same server share one call: the cache answers the others.

@@ -12,18 +12,18 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from dubito.llm.backoff import pause
 from dubito.llm.failures import AttemptFailed, Cause, Suspended, TryFailed
-from dubito.llm.gate import Gate, Sleep, Try
+from dubito.llm.gate import Gate, MakeTry, Sleep
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
 _ALONE = 2  # failures in a row from which others have to succeed before another try
 
-Attempt = Callable[[Ask], Reply]
+MakeAttempt = Callable[[Ask], Reply]
 
 
 def retried(
-    inner: Try,
+    inner: MakeTry,
     settings: ModelSettings,
     gate: Gate,
     sleep: Sleep,
@@ -31,7 +31,7 @@ def retried(
     probe: Callable[[], object] | None,
     made: Callable[[Ask], int] = lambda ask: 0,
     suspend: bool = False,
-) -> Attempt:
+) -> MakeAttempt:
     """Up to `tries` tries of one attempt; raises AttemptFailed when they are used up or cannot help.
 
     `probe` asks the account for a sign of life, None: nobody waits for one. `made`: how many tries of an attempt there
@@ -59,7 +59,7 @@ def retried(
     return attempt
 
 
-def _paced(inner: Try, ask: Ask, numbers: Iterator[int]) -> Reply:
+def _paced(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
     """One try that is no rate limit."""
     while True:
         try:

@@ -4,7 +4,7 @@ from typing import Final
 
 from dubito.experiment.stored import StoredPlayer, StoredRun
 from dubito.report.parts import Block, Facts
-from dubito.report.tables import Column, Table
+from dubito.report.result_table import Column, ResultTable
 from dubito.store.folder import to_yaml
 
 _PLAYER: Final = [
@@ -43,7 +43,7 @@ def about(source: StoredRun) -> list[Block]:
         ]
         for player in source.players
     ]
-    return [Facts(facts), Table("players", "The players, and digests of what they were made of", _PLAYER, cells)]
+    return [Facts(facts), ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells)]
 
 
 def _role(source: StoredRun, player: StoredPlayer) -> str:

@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 
 from dubito.experiment.calibration import calibrations
-from dubito.experiment.ranking import Row, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.results import table_sizes
 from dubito.experiment.statistics import Rate, equal_share
 from dubito.experiment.stored import StoredRun
-from dubito.report.models import attempts_table, decisions_table, models_table, use_table
+from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.parts import Block, Chart, Page, Section, marks, points
+from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.standings import RATES, SHARES
 from dubito.report.strategy import HABITS, calibration_blocks
-from dubito.report.tables import Column, Table, Value
 
 
-def bots(source: StoredRun, scanned: Scan, examples: dict[str, Table]) -> list[Page]:
+def bots(source: StoredRun, scanned: Scan, examples: dict[str, ResultTable]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names)
     return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
 
 
-def _bot(source: StoredRun, scanned: Scan, row: Row, examples: Table | None) -> Page:
+def _bot(source: StoredRun, scanned: Scan, row: RankingRow, examples: ResultTable | None) -> Page:
     player = source.names.index(row.name)
     key = f"bot-{player}"
     sections = [
@@ -36,7 +36,7 @@ def _bot(source: StoredRun, scanned: Scan, row: Row, examples: Table | None) -> 
     return Page(f"bots/{player}.html", row.name, sections)
 
 
-def _style(source: StoredRun, scanned: Scan, row: Row, player: int) -> list[Block]:
+def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     for column in RATES:
         share = row.equal_share.get(column.key)
@@ -46,9 +46,11 @@ def _style(source: StoredRun, scanned: Scan, row: Row, player: int) -> list[Bloc
         Column("value", "value, %", "rate"),
         Column("equal_share", "equal share, %", "rate"),
     ]
-    results = Table(f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines)
+    results = ResultTable(
+        f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines
+    )
     habits: list[Value] = [scanned.style(player, column.key) for column in HABITS]
-    return [results, Table(f"bot-{player}-habits", "Habits", HABITS, [habits], scanned.widths)]
+    return [results, ResultTable(f"bot-{player}-habits", "Habits", HABITS, [habits], scanned.widths)]
 
 
 def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
@@ -74,7 +76,7 @@ def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Bloc
             marks("equal share", [row.equal_share["score"] for row in rows]),
         ],
     )
-    return [chart, Table(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
+    return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 
 
 def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
@@ -91,7 +93,7 @@ def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Bloc
             if games := scanned.seats(player, size, seat):
                 rates = [scanned.seated(player, size, seat, column.key) for column in RATES[:2]]
                 cells.append([size, seat, games, *rates, equal_share(size)["score"]])
-    return [Table(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
+    return [ResultTable(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 
 def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
@@ -112,9 +114,9 @@ def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list
     return blocks
 
 
-def _model(source: StoredRun, name: str, key: str, examples: Table | None) -> Sequence[Section]:
+def _model(source: StoredRun, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
     whole = models_table(source.models, source.names)
-    own = Table(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
+    own = ResultTable(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [
         own,
         decisions_table(source, name, key),

@@ -14,7 +14,7 @@ MOST: Final = 10_000  # games that one report shows
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GameChoice:
     """Which games are shown, and why these in words."""
 
     games: list[int]
@@ -22,7 +22,7 @@ class Choice:
     bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
 
 
-def chosen(source: StoredRun, asked: str | None) -> Choice:
+def chosen(source: StoredRun, asked: str | None) -> GameChoice:
     """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
     kept = source.tally.games
     if asked == "all":
@@ -30,12 +30,12 @@ def chosen(source: StoredRun, asked: str | None) -> Choice:
             raise UsageError(
                 f"--games all: the run keeps {kept:,} games and a report shows at most {MOST:,}: name them"
             )
-        return Choice(list(range(kept)), f"All {kept:,} games.")
+        return GameChoice(list(range(kept)), f"All {kept:,} games.")
     if asked is not None:
         games = _numbers(asked, source)
-        return Choice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
+        return GameChoice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
     if kept <= FIRST:
-        return Choice(list(range(kept)), f"All {kept:,} games.", bounded=True)
+        return GameChoice(list(range(kept)), f"All {kept:,} games.", bounded=True)
     among = min(kept, _AMONG)
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (FIRST, among))
     by_length = sorted((-_length(unpack(row)), game) for game, row in rows)
@@ -44,7 +44,7 @@ def chosen(source: StoredRun, asked: str | None) -> Choice:
         f"{FIRST + len(longest):,} of {kept:,} games: the first {FIRST:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
     )
-    return Choice([*range(FIRST), *longest], why, bounded=True)
+    return GameChoice([*range(FIRST), *longest], why, bounded=True)
 
 
 def _numbers(asked: str, source: StoredRun) -> list[int]:

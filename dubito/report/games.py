@@ -9,11 +9,11 @@ from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
-from dubito.report.asked import Asked
-from dubito.report.choice import Choice
+from dubito.report.choice import GameChoice
 from dubito.report.parts import Page, Section, Words, game_page
 from dubito.report.played import Games, NotShown
-from dubito.report.tables import Column, Table, Value
+from dubito.report.questions import Questions
+from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.texts import Texts
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
@@ -29,13 +29,13 @@ _COLUMNS: Final = [
 
 
 @dataclass
-class Shown:
+class ShownGames:
     """The games of a report as they are written, one by one; then their list."""
 
     source: StoredRun
-    choice: Choice
+    choice: GameChoice
     games: Games
-    asked: Asked
+    asked: Questions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
     opened: list[int] = field(default_factory=list)  # the games that have a page
     refused: dict[int, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Shown:
         if sum(other == rank for other, _, _ in kept) < 5:
             kept.append((rank, cells, f"games/{game}.html#turn={decision['turn']}"))
 
-    def example_tables(self) -> dict[str, Table]:
+    def example_tables(self) -> dict[str, ResultTable]:
         """The example decisions of each model player."""
         columns = [
             Column("where", "where", "text"),
@@ -97,7 +97,7 @@ class Shown:
             Column("reply", "last reply", "text"),
         ]
         return {
-            name: Table(
+            name: ResultTable(
                 f"bot-{self.source.names.index(name)}-examples",
                 "Some decisions of the games shown here: what failed first, then what was asked again",
                 columns,
@@ -126,7 +126,7 @@ class Shown:
             'A name with its place, as in "ClaudeBot place 1", keeps the games that this player ended so, "ClaudeBot '
             'lost" those that it lost.'
         )
-        table = Table("games", "Games", columns, rows, notes, links)
+        table = ResultTable("games", "Games", columns, rows, notes, links)
         return Page("games.html", "Games", [Section("Games", [words, table])], {"filter": "games"})
 
     def _counts(self) -> dict[int, tuple[int, int]]:

@@ -9,9 +9,9 @@ from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
 from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
+from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.strategy import HABITS, ranked
-from dubito.report.tables import Column, Table, Value
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _MEASURES: Final = (("hard_wins", "Hard wins"), ("score", "Score"))
@@ -64,7 +64,7 @@ def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _more(difference), *habits, *sides, difference])
     title = "Deviations of the hard-win rate in points of 100, beside how often a bot bluffs and doubts"
-    return [Words(_WORDS), chart, Table("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
+    return [Words(_WORDS), chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 
 def _more(difference: Rate) -> str | None:
@@ -113,7 +113,7 @@ def neighbour_table(
     key: str,
     *,
     best: bool = False,
-) -> Table:
+) -> ResultTable:
     """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
     name = dict(SIDES)[side]
     title = dict(_MEASURES)[measure]
@@ -130,4 +130,4 @@ def neighbour_table(
             with_whom.sort(key=lambda line: (-line[0], line[2]))
         for _, sat, other in with_whom:
             lines.append([source.names[player], source.names[other], sat, scanned.beside(player, side, other, measure)])
-    return Table(key, f"{title} by {name} player", columns, lines, scanned.widths)
+    return ResultTable(key, f"{title} by {name} player", columns, lines, scanned.widths)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.experiment.contenders import contender_pairs
-from dubito.experiment.ranking import Row, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.stored import StoredRun
 from dubito.report.about import about
-from dubito.report.models import models_table
+from dubito.report.model_tables import models_table
 from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
@@ -32,7 +32,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     return Page("index.html", "Overview", sections)
 
 
-def _ranking(source: StoredRun, rows: Sequence[Row]) -> list[Block]:
+def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     games, planned = source.tally.games, source.games
     said = f"{games:,} games; 95 % intervals, clustered by deal. {_SCORE}"
     blocks: list[Block] = [Words(said)]
@@ -42,7 +42,7 @@ def _ranking(source: StoredRun, rows: Sequence[Row]) -> list[Block]:
     return [*blocks, _chart(rows), table, *bot_errors(rows)]
 
 
-def _chart(rows: Sequence[Row]) -> Chart:
+def _chart(rows: Sequence[RankingRow]) -> Chart:
     return Chart(
         "intervals",
         "Score of each bot with its 95 % interval, beside its equal share",

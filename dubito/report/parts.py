@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dubito.experiment.statistics import Rate
-from dubito.report.tables import Table
+from dubito.report.result_table import ResultTable
 
 ChartKind = Literal["intervals", "stacked", "calibration"]
 
@@ -64,7 +64,7 @@ class HeatMap:
     names: Sequence[str]
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share, and of how many seats
     deviations: Sequence[float | None]
-    table: Table  # for its files
+    table: ResultTable  # for its files
     ends: tuple[float, float]  # the lightest and the darkest share; the same in maps that are compared
 
     def step(self, value: float) -> int:
@@ -73,7 +73,7 @@ class HeatMap:
         return 0 if high == low else min(9, int(10 * (value - low) / (high - low)))
 
 
-Block = Words | Facts | Chart | HeatMap | Table
+Block = Words | Facts | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)

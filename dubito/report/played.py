@@ -14,7 +14,7 @@ from dubito.game_data import TurnOutput
 from dubito.handlers import Table, step
 from dubito.human import labels
 from dubito.registry import Registry
-from dubito.report.told import Turns, of_outputs, told
+from dubito.report.story import Turns, of_outputs, told
 from dubito.rules import Rules, deal_hands
 from dubito.streams import DealStreams
 
@@ -30,7 +30,7 @@ class Games:
     source: StoredRun
     registry: Registry
     home: Path
-    _kept: replay.Kept | None = field(default=None, init=False)
+    _kept: replay.RunToReplay | None = field(default=None, init=False)
     _reason: str | None = field(default=None, init=False)
     _changed: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -80,7 +80,7 @@ class Games:
         outputs = (TurnOutput(*output) for output in record["outputs"])
         return table, of_outputs(table, outputs)
 
-    def _opened(self) -> replay.Kept:
+    def _opened(self) -> replay.RunToReplay:
         """The run as it can be played again; raises NotShown with the same reason each time."""
         if self._kept is None and self._reason is None:
             try:

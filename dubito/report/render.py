@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dubito.report.parts import Chart, Facts, HeatMap, Page, Words
-from dubito.report.tables import Table, shown
+from dubito.report.result_table import ResultTable, shown
 
 _PAGES: Final = (
     ("index.html", "Overview"),
@@ -17,7 +17,7 @@ _PAGES: Final = (
     ("neighbours.html", "Neighbours"),
     ("games.html", "Games"),
 )
-_KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", Table: "table"}
+_KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", ResultTable: "table"}
 
 
 @dataclass(frozen=True, slots=True)

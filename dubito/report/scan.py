@@ -35,7 +35,7 @@ _PLACE_OF: Final = {measure: place for place, measure in enumerate(_SCALE_OF)}
 _HARD: Final = RESULTS.index(Result.HARD_WIN)
 _NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
 
-Key = tuple[str | int, ...]
+RateKey = tuple[str | int, ...]
 
 
 class Scan:
@@ -45,7 +45,7 @@ class Scan:
         """`tally` are the sums of the whole run."""
         self.games = 0  # that were added up
         self._tally = tally
-        sums: defaultdict[Key, list[int]] = defaultdict(lambda: [0] * 6)
+        sums: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0] * 6)
         for outcomes in deals:
             self.games += len(outcomes)
             for key, (m, y) in _counted(outcomes).items():
@@ -134,11 +134,11 @@ def _rate(seats: Sequence[int], measure: str, sample: Sums) -> Rate:
     return sampled_rate(y, sum(seats), sample, _SCALE_OF[measure])
 
 
-def _counted(outcomes: Iterable[Outcome]) -> dict[Key, list[int]]:
+def _counted(outcomes: Iterable[Outcome]) -> dict[RateKey, list[int]]:
     """What one deal adds: of each key m and y."""
-    counted: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    counted: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0, 0])
 
-    def add(key: Key, m: int, y: int) -> None:
+    def add(key: RateKey, m: int, y: int) -> None:
         both = counted[key]
         both[0] += m
         both[1] += y

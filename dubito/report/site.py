@@ -9,18 +9,18 @@ from typing import Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import StoredRun, opened
 from dubito.registry import Registry
-from dubito.report.asked import Asked
 from dubito.report.bots import bots
 from dubito.report.choice import chosen
-from dubito.report.games import Shown
+from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
+from dubito.report.questions import Questions
 from dubito.report.render import Renderer, Site, script_of
+from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import ranked, strategy
-from dubito.report.tables import Table
 
 FOLDER: Final = "report"  # inside a run folder
 _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
@@ -50,7 +50,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen(source, games)
-        shown = Shown(source, choice, Games(source, registry, home), Asked(source.db))
+        shown = ShownGames(source, choice, Games(source, registry, home), Questions(source.db))
         try:
             shutil.rmtree(draft, ignore_errors=True)
             _write(draft, source, shown, scan(source, scanned))
@@ -75,7 +75,7 @@ def _check(folder: Path, said: Path) -> None:
         raise UsageError(f"{one_line(str(said))} is there and is no report: choose another --output")
 
 
-def _write(folder: Path, source: StoredRun, shown: Shown, scanned: Scan) -> None:
+def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
     folder.mkdir(parents=True)
     (folder / _MARK).write_text("Written by `dubito report`, and written over by it.\n", encoding="utf-8")
     for part in ("games", "bots", "data"):
@@ -99,12 +99,12 @@ def _write(folder: Path, source: StoredRun, shown: Shown, scanned: Scan) -> None
             _put(folder / "data" / f"{table.key}.json", table.to_json())
 
 
-def _tables(page: Page) -> Iterator[Table]:
+def _tables(page: Page) -> Iterator[ResultTable]:
     blocks: Iterable[object] = (block for section in page.sections for block in section.blocks)
     for block in blocks:
         if isinstance(block, HeatMap):
             yield block.table
-        elif isinstance(block, Table):
+        elif isinstance(block, ResultTable):
             yield block
 
 

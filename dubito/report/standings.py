@@ -5,12 +5,12 @@ from typing import Final
 
 from dubito.errors import one_line
 from dubito.experiment.calibration import Calibration
-from dubito.experiment.contenders import Contender, Difference, as_systems, contender_pairs, contender_ranking
+from dubito.experiment.contenders import Contender, PairedDifference, as_systems, contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import Bounds
-from dubito.experiment.ranking import Row, SizeRow
+from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
 from dubito.report.parts import Words
-from dubito.report.tables import Column, Table, Value, shown
+from dubito.report.result_table import Column, ResultTable, Value, shown
 
 RATES: Final = [
     Column("score", "Score %", "rate"),
@@ -34,7 +34,7 @@ _BOUNDS: Final = [
 _OTHERWISE: Final = "had every game with one been lost, or been a hard win"
 
 
-def ranking_table(rows: Sequence[Row]) -> Table:
+def ranking_table(rows: Sequence[RankingRow]) -> ResultTable:
     """Every player, the best Score first, beside what an equal share would be."""
     columns = [Column("bot", "bot", "text"), Column("games", "games"), *RATES, *SHARES]
     cells: list[list[Value]] = [
@@ -45,21 +45,21 @@ def ranking_table(rows: Sequence[Row]) -> Table:
         "A bot that sits twice at a table counts the game twice.",
         "Two bots whose intervals overlap may well stand in the other order.",
     ]
-    return Table("ranking", "Ranking by Score", columns, cells, notes)
+    return ResultTable("ranking", "Ranking by Score", columns, cells, notes)
 
 
-def _share(row: Row | SizeRow) -> tuple[float, float]:
+def _share(row: RankingRow | SizeRow) -> tuple[float, float]:
     return row.equal_share["score"], row.equal_share["hard_wins"]
 
 
-def bot_errors(rows: Sequence[Row]) -> list[Words]:
+def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
     """A sentence for each bot whose turns a fallback had to play."""
     failed = [row for row in rows if row.fallback_turns]
     said = "turns of {} were played by the fallback after bot errors."
     return [Words(f"{row.fallback_turns:,} {said.format(one_line(row.name))}", warning=True) for row in failed]
 
 
-def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Table | Words]:
+def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[ResultTable | Words]:
     """The contenders, every pair of them, what their fallbacks could have changed, and a warning where that is much."""
     rows = contender_ranking(tally, contenders)
     if not rows:
@@ -69,13 +69,13 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Tabl
         [row.contender.name, row.deals, *(row.rates[column.key] for column in RATES)] for row in rows
     ]
     title = "Contenders, in the same seat of the same deals"
-    found: list[Table | Words] = [Table("contenders", title, [*columns, *RATES], cells)]
+    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *RATES], cells)]
     if pairs := _pairs(tally, contenders, rows[0].deals):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
         columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_BOUNDS]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_ends(row.bounds)] for row in rows]
-        found.append(Table("contenders-bounds", f"Fallbacks of contenders: {_OTHERWISE}", columns, cells))
+        found.append(ResultTable("contenders-bounds", f"Fallbacks of contenders: {_OTHERWISE}", columns, cells))
     if two := as_systems(contenders):
         most, least = ((shown(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
@@ -86,7 +86,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Tabl
     return found
 
 
-def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> Table | None:
+def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> ResultTable | None:
     columns = [
         Column("contender", "contender", "text"),
         Column("against", "against", "text"),
@@ -98,13 +98,13 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> Table |
     pairs = contender_pairs(tally, contenders)
     cells = [[pair.one.name, pair.other.name, *_difference(pair.score), *_difference(pair.hard_wins)] for pair in pairs]
     return (
-        Table("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
+        ResultTable("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
         if pairs
         else None
     )
 
 
-def _difference(difference: Difference) -> list[Value]:
+def _difference(difference: PairedDifference) -> list[Value]:
     if difference.more_games is None:
         return [difference.rate, "no number of games we can name"]
     return [difference.rate, f"about {difference.more_games:,} more games" if difference.more_games else "yes"]
@@ -115,7 +115,7 @@ def _ends(bounds: Bounds) -> list[Value]:
     return [bounds.touched, share, *bounds.score, *bounds.hard_wins]
 
 
-def bounds_table(rows: Sequence[Row], contenders: Sequence[str], deals: int) -> Table | None:
+def bounds_table(rows: Sequence[RankingRow], contenders: Sequence[str], deals: int) -> ResultTable | None:
     """What fallbacks could have changed for players of the field; None if nothing.
 
     A contender that sat in the contenders' seat alone stands in the contenders' own table.
@@ -126,10 +126,12 @@ def bounds_table(rows: Sequence[Row], contenders: Sequence[str], deals: int) -> 
         if row.bounds.touched and not (row.name in contenders and row.games == deals)
     ]
     columns = [Column("bot", "model player", "text"), Column("games", "games"), *_BOUNDS]
-    return Table("bounds", f"Fallbacks in all seats: {_OTHERWISE}", columns, cells) if cells else None
+    return ResultTable("bounds", f"Fallbacks in all seats: {_OTHERWISE}", columns, cells) if cells else None
 
 
-def sizes_table(rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], notes: Sequence[str] = ()) -> Table:
+def sizes_table(
+    rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], notes: Sequence[str] = ()
+) -> ResultTable:
     """Every player at every table size; `rate` knows the values of RATES."""
     columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
     cells: list[list[Value]] = [
@@ -137,10 +139,10 @@ def sizes_table(rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], 
         for row in rows
         if row.games
     ]
-    return Table("by-table-size", "Every bot at every table size", columns, cells, notes)
+    return ResultTable("by-table-size", "Every bot at every table size", columns, cells, notes)
 
 
-def calibration_table(stated: Sequence[Calibration]) -> Table:
+def calibration_table(stated: Sequence[Calibration]) -> ResultTable:
     """How good the probabilities are that players stated."""
     columns = [
         Column("player", "model player", "text"),
@@ -156,10 +158,10 @@ def calibration_table(stated: Sequence[Calibration]) -> Table:
         for one in stated
     ]
     title = "Stated probability that the last play is dishonest (node C), against the truth"
-    return Table("calibration", title, columns, cells)
+    return ResultTable("calibration", title, columns, cells)
 
 
-def calibration_bins(stated: Sequence[Calibration], key: str) -> Table | None:
+def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
     """The same by tenths of what was stated; None if nobody stated anything."""
     columns = [
         Column("player", "model player", "text"),
@@ -174,4 +176,4 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> Table | None:
         for at in one.bins
     ]
     title = "The same by what was stated: the last two columns of a well-calibrated player are alike"
-    return Table(key, title, columns, cells) if cells else None
+    return ResultTable(key, title, columns, cells) if cells else None

@@ -9,9 +9,9 @@ from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored import StoredRun
 from dubito.report.parts import Block, Chart, Page, Section, Words, points
+from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.standings import RATES, calibration_bins, calibration_table
-from dubito.report.tables import Column, Table, Value
 
 HABITS: Final = [
     Column("bluff", "bluffs, % of plays", "rate"),
@@ -70,7 +70,7 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
     links = [f"bots/{player}.html" for player in order]
     return [
         chart,
-        Table("habits", "Habits of each bot, in the order of the ranking", [_BOT, *HABITS], cells, notes, links),
+        ResultTable("habits", "Habits of each bot, in the order of the ranking", [_BOT, *HABITS], cells, notes, links),
     ]
 
 
@@ -96,16 +96,16 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
         counts = [seat_sums(source.tally, player, result=result)["games"] for result in RESULTS]
         rates = [row.rates[column.key] for column in RATES[1:]]
         cells.append([row.name, row.games, *counts, *rates, relative_position(source.tally, player)])
-    return [chart, Table("outcomes", "How games end, with 95 % intervals", columns, cells)]
+    return [chart, ResultTable("outcomes", "How games end, with 95 % intervals", columns, cells)]
 
 
-def _counts(source: StoredRun, order: Sequence[int]) -> Table:
+def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     columns = [_BOT, *(Column(count, count.replace("_", " ")) for count in _COUNTS)]
     cells: list[list[Value]] = []
     for player in order:
         sums = seat_sums(source.tally, player)
         cells.append([source.names[player], *(sums[count] for count in _COUNTS)])
-    return Table("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
+    return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
 
 
 def _stated(stated: Sequence[Calibration]) -> list[Block]:

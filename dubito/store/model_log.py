@@ -20,7 +20,7 @@ from dubito.store.run_db import RunDb
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
-Key = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
+PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
 
 class ModelLog:
@@ -35,7 +35,7 @@ class ModelLog:
         return self._db.path.parent
 
     def try_opens(
-        self, key: Key, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
+        self, key: PlaceKey, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
     ) -> None:
         """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever."""
         with self._db.writing() as connection:
@@ -49,7 +49,7 @@ class ModelLog:
 
     def try_received(
         self,
-        key: Key,
+        key: PlaceKey,
         status: int,
         raw: str,
         headers: Mapping[str, str],
@@ -78,7 +78,7 @@ class ModelLog:
                 (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, *key),
             )
 
-    def try_failed(self, key: Key, kind: str, error: str, spent: Spend, seconds: float) -> None:
+    def try_failed(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
         """A try gave no body; `kind` is that of TryFailed, or `account`. What it may have cost is assumed."""
         with self._db.writing() as connection:
             connection.execute(
@@ -88,7 +88,7 @@ class ModelLog:
                 (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, *key),
             )
 
-    def kept(self, key: Key) -> TapedAttempt | None:
+    def kept(self, key: PlaceKey) -> TapedAttempt | None:
         """The finished attempt of this key, None if there is none: it was never made, or was left open."""
         rows = self._db.read(
             "SELECT request, draw, reply, raw, cause FROM attempts "
@@ -130,7 +130,7 @@ class ModelLog:
         """Whether anything was ever asked in this run, be it a try whose attempt never ended."""
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
-    def tries(self, key: Key) -> int:
+    def tries(self, key: PlaceKey) -> int:
         """How many tries of an attempt there were: the number of the last."""
         ((last,),) = self._db.read(
             "SELECT coalesce(max(try), 0) FROM tries WHERE (game, seat, decision, attempt) = (?, ?, ?, ?)", key
@@ -180,7 +180,7 @@ class ModelLog:
 
     def attempt(
         self,
-        key: Key,
+        key: PlaceKey,
         *,
         player: str,
         server: str,

@@ -20,7 +20,7 @@ WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownDoubt:
     """A doubt: the play that was turned over, and who took the board."""
 
     doubter: int
@@ -48,7 +48,7 @@ class Frame:
     gone: list[int]  # numbers that have left the game
     to_move: int | None
     won: list[int]  # seats that have just won
-    shown: Shown | None
+    shown: ShownDoubt | None
     hand: list[int]  # the person's own
     really: list[int] | None  # the cards of this turn's play, if it was his
     honest: bool | None
@@ -89,6 +89,6 @@ def _frame(
     )
 
 
-def _shown(event: DoubtResolvedEvent) -> Shown:
+def _shown(event: DoubtResolvedEvent) -> ShownDoubt:
     cards = sorted_hand(event.latest_cards)
-    return Shown(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)
+    return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)

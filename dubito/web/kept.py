@@ -21,7 +21,7 @@ _BROKEN: Final = "something is broken here: the terminal that serves this page s
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TableFile:
     """A table as its file has it."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -35,7 +35,7 @@ class Kept:
     format: Literal["dubito table 1"] = "dubito table 1"
 
 
-_KEPT: Final = TypeAdapter(Kept)
+_KEPT: Final = TypeAdapter(TableFile)
 
 
 class Live:
@@ -45,7 +45,7 @@ class Live:
     is over, or there is some trouble.
     """
 
-    def __init__(self, kept: Kept, opponents: Opponents) -> None:
+    def __init__(self, kept: TableFile, opponents: Opponents) -> None:
         """Deal; the outputs of the file are not played yet."""
         self.kept = kept
         self.sitting = opponents.seat(kept.setup, kept.number)
@@ -109,7 +109,7 @@ class Live:
         }
 
 
-def replayed(kept: Kept, opponents: Opponents) -> Live:
+def replayed(kept: TableFile, opponents: Opponents) -> Live:
     """The game of a file, played again; refused if a bot does not do what it did."""
     try:
         live = Live(kept, opponents)
@@ -119,7 +119,7 @@ def replayed(kept: Kept, opponents: Opponents) -> Live:
     return live
 
 
-def read(text: str) -> Kept:
+def read(text: str) -> TableFile:
     """The inverse of what was written; refused if it is anything else."""
     try:
         return _KEPT.validate_json(text)

@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.human import as_sentence
 from dubito.record import GameRecord, load, replay
-from dubito.report.asked import Asked
 from dubito.report.parts import game_page
+from dubito.report.questions import Questions
 from dubito.report.render import Renderer, Site
+from dubito.report.story import of_record
 from dubito.report.texts import Texts
-from dubito.report.told import of_record
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
@@ -30,7 +30,7 @@ _RENDER: Final = Renderer(Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg",
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SavedLine:
     """A game in the list; of a file that cannot be shown, only why."""
 
     name: str
@@ -40,7 +40,7 @@ class Line:
     turns: int = 0
 
 
-def listed(folder: Path) -> list[Line]:
+def listed(folder: Path) -> list[SavedLine]:
     """The games of a folder, the newest first: their names begin with the time."""
     lines = []
     for name, path in sorted(_files(folder).items(), reverse=True):
@@ -86,13 +86,13 @@ def _record(path: Path) -> GameRecord:
 
 
 @lru_cache(maxsize=4096)
-def _line(name: str, path: Path, changed: int, size: int) -> Line:
+def _line(name: str, path: Path, changed: int, size: int) -> SavedLine:
     """`changed` and `size` are the file's, so that it is read once and again only when it is another."""
     try:
         told = of_record(_record(path))
     except UsageError as error:
-        return Line(name, as_sentence(str(error)))
-    return Line(name, None, told["names"], _ended(told), len(told["turns"]))
+        return SavedLine(name, as_sentence(str(error)))
+    return SavedLine(name, None, told["names"], _ended(told), len(told["turns"]))
 
 
 def _ended(told: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def _asked(database: Path, number: int, turns: Sequence[Mapping[str, Any]]) -> M
         raise UsageError(f"there is no {DATABASE} beside its file")
     texts = Texts()
     with RunDb.open(database) as db:
-        asked = Asked(db)
+        asked = Questions(db)
         decisions = asked.decisions(number, turns, texts)
     openings = {place for place, turn in enumerate(turns, start=1) if "cards" in turn and turn["pile"] == place - 1}
     for decision in decisions:

@@ -22,7 +22,7 @@ from dubito.human import SEEDS, as_sentence, set_up
 from dubito.record import dump
 from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.store.folder import write_whole
-from dubito.web.kept import Kept, Live, read, replayed
+from dubito.web.kept import Live, TableFile, read, replayed
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
@@ -93,7 +93,7 @@ class Tables:
                 raise HTTPException(503, f"All {self._most} tables are taken: finish a game, or come back later.")
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
-            live = Live(Kept(setup, now, now, number=self._number), self._opponents)
+            live = Live(TableFile(setup, now, now, number=self._number), self._opponents)
             path = self._path(secret)
             self._keep(path, live)
             self._drop(mine)
@@ -160,7 +160,7 @@ class Tables:
     def _path(self, secret: str) -> Path:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
 
-    def _read(self, secret: str | None) -> tuple[Path, str, Kept]:
+    def _read(self, secret: str | None) -> tuple[Path, str, TableFile]:
         """The file of a table, its text, and what it says."""
         path = self._path(secret or "")
         try:

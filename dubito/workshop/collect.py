@@ -12,7 +12,7 @@ from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
 from dubito.experiment.models import Models, model_player, model_specs, settings_of
 from dubito.experiment.outcome import outcome_of
-from dubito.experiment.replay import Kept
+from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
@@ -26,7 +26,7 @@ from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
 
-def from_run(kept: Kept, nodes: Collection[str], count: int) -> list[Recorded]:
+def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Recorded]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays another one; Differs if a model would be asked
@@ -69,7 +69,7 @@ class _Games:
         return found
 
 
-def _models(kept: Kept) -> Models | None:
+def _models(kept: RunToReplay) -> Models | None:
     """A run's model players, who ask its tape, with the prompts that it kept: those on disk may be newer."""
     log = ModelLog(kept.db)
     tape, players = Tape(log), {}
@@ -81,7 +81,7 @@ def _models(kept: Kept) -> Models | None:
     return Models(players) if players else None
 
 
-def _check(kept: Kept, game: int, lineup: Lineup, table: Table) -> None:
+def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
     """Refuse a game that is not the one that the run keeps."""
     ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
     ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))

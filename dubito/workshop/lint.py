@@ -12,9 +12,9 @@ from dubito.facts import facts
 from dubito.llm.prompts import Prompt
 from dubito.player import NODES
 from dubito.positions import example_position
-from dubito.workshop.prefix import FIRST, Request, beginning_fault, requests, system_fault
+from dubito.workshop.coverage import missing, unused
+from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
 from dubito.workshop.recorded import Recorded
-from dubito.workshop.told import missing, unused
 
 _BYTES_A_TOKEN: Final = 4
 _TRIED: Final = 3  # positions of a node that show what it tells
@@ -51,7 +51,7 @@ def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
     return Advice([_size(node, [one for one in made if one.position.node == node]) for node in NODES], findings)
 
 
-def _size(node: str, made: Sequence[Request]) -> Size:
+def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
     late = [one.shared for one in made if one.decision >= FIRST]
     return Size(node, len(made), mean(one.bytes for one in made), mean(late) if late else None)
 

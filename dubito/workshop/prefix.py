@@ -22,7 +22,7 @@ _MOST_BELOW: Final = 0.05  # of the requests: many players who move fast leave m
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RenderedRequest:
     """One request of a game, beside the player's request before."""
 
     position: Position
@@ -76,7 +76,7 @@ class Request:
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
 
 
-def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[Request]:
+def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
     made = []
     for game in games:
@@ -86,12 +86,12 @@ def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[Reques
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
-            made.append(Request(one.position, decisions[seat], rendered, last.get(seat)))
+            made.append(RenderedRequest(one.position, decisions[seat], rendered, last.get(seat)))
             last[seat] = rendered
     return made
 
 
-def system_fault(made: Sequence[Request]) -> str | None:
+def system_fault(made: Sequence[RenderedRequest]) -> str | None:
     """What is wrong if the system text does not stay the same within a game."""
     changed = [one for one in made if not one.keeps_system]
     if not changed:
@@ -102,7 +102,7 @@ def system_fault(made: Sequence[Request]) -> str | None:
     )
 
 
-def beginning_fault(made: Sequence[Request]) -> str | None:
+def beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
     """What is wrong if requests share too little with the ones before."""
     late = [one for one in made if one.decision >= FIRST]
     few = [one for one in late if not one.keeps_beginning]

@@ -18,7 +18,7 @@ ALL: Final = "all"  # nodes together
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScoreRow:
     """A prompt at the positions of one node, or of all."""
 
     node: str
@@ -42,7 +42,7 @@ class Agreement:
     to_no: int
 
 
-def rows(taken: Sequence[Taken], price: Price | None) -> list[Row]:
+def rows(taken: Sequence[Taken], price: Price | None) -> list[ScoreRow]:
     """Node by node, then all."""
     return [_row(node, those, price) for node in (*NODES, ALL) if (those := _of(node, taken))]
 
@@ -83,12 +83,12 @@ def _answers(pair: tuple[Taken, Taken]) -> tuple[bool | None, bool | None]:
     return pair[0].answer, pair[1].answer
 
 
-def _row(node: str, taken: Sequence[Taken], price: Price | None) -> Row:
+def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     answered = [one for one in taken if one.answer is not None]
     causes = Counter(one.cause for one in taken)
     judged = [(one, truth) for one in answered if (truth := _truth(one)) is not None]
     told = [[usage for usage in one.usages if usage] for one in taken if one.usages and None not in one.usages]
-    return Row(
+    return ScoreRow(
         node,
         len(taken),
         _rate((one.recorded.deal, one.answer is True) for one in answered),

@@ -17,11 +17,11 @@ from typing import Any
 from dubito import __version__
 from dubito.experiment.models import CallOptions, Watch, asking, price_of_model
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Journal, ModelPlayer, Stated
+from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.preflight import preflight
 from dubito.llm.prompts import Prompt, Rendered
-from dubito.llm.retry import Attempt
+from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
 from dubito.player import PlayerAI
@@ -33,7 +33,7 @@ from dubito.workshop.recorded import Recorded, Source, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrialEntry:
     """A prompt with the model it is put to, under the name it is shown by."""
 
     name: str
@@ -42,7 +42,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class TrialMeans:
     """How a trial is done: nothing of it can change an answer."""
 
     calls: CallOptions
@@ -74,11 +74,11 @@ class Trial:
 class _Question:
     """One entry at one position: asks as a game does, and is the log that its decision is told to."""
 
-    entry: Entry
+    entry: TrialEntry
     recorded: Recorded
     rendered: Rendered
     number: int  # its own; stands for the game on the tape
-    way: Attempt
+    way: MakeAttempt
     log: ModelLog
     outcome: str = ""
 
@@ -92,7 +92,7 @@ class _Question:
             usages.append(reply.usage)
             return reply
 
-        player = ModelPlayer(
+        player = Decider(
             entry.name,
             entry.settings,
             entry.prompt,
@@ -124,7 +124,7 @@ def _source(one: Recorded) -> Source:
     return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
-def identity(entries: Sequence[Entry], found: Mapping[str, Recorded]) -> dict[str, Any]:
+def identity(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> dict[str, Any]:
     """All that can change an answer."""
     asked = [
         {
@@ -137,13 +137,13 @@ def identity(entries: Sequence[Entry], found: Mapping[str, Recorded]) -> dict[st
     return {"prompts": asked, "positions": digest_of_folder(found)}
 
 
-def default_folder(entries: Sequence[Entry], found: Mapping[str, Recorded]) -> Path:
+def default_folder(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> Path:
     """The folder of a trial, named after its first prompt and a short digest of its identity."""
     digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
 
-def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, means: Means) -> Trial:
+def ask(entries: Sequence[TrialEntry], found: Mapping[str, Recorded], folder: Path, means: TrialMeans) -> Trial:
     """Put every entry's prompt to its model at every position, keeping all in the folder's `run.db`.
 
     Goes on where the same trial was stopped. Raises UsageError before anything is asked, RunStopped after it.
@@ -170,7 +170,7 @@ def ask(entries: Sequence[Entry], found: Mapping[str, Recorded], folder: Path, m
         return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
 
 
-def _all(questions: Sequence[_Question], means: Means, stop: Event) -> list[Taken]:
+def _all(questions: Sequence[_Question], means: TrialMeans, stop: Event) -> list[Taken]:
     """Ask them all, many at once; the first fault stops the rest."""
     taken: dict[int, Taken] = {}
     with ThreadPoolExecutor(means.calls.in_flight, thread_name_prefix="trial") as pool:

@@ -14,7 +14,7 @@ from dubito.hand import Hand, HandView
 from dubito.handlers import Entrant, deal_table, step
 from dubito.player import PlayerAI, Seating, make_player
 from dubito.record import ending, sentence
-from dubito.registry import Bot, Kind, find_bots
+from dubito.registry import Bot, BotKind, find_bots
 from dubito.rules import Rules
 from dubito.streams import DealStreams
 
@@ -143,7 +143,7 @@ def _turn(
     )
 
 
-def write_bot(folder: Path, stem: str, source: str, kind: Kind = "manual") -> Path:
+def write_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") -> Path:
     """Drop a bot file into that working directory."""
     file = folder / "bots" / kind / f"{stem}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def write_bot(folder: Path, stem: str, source: str, kind: Kind = "manual") -> Pa
     return file
 
 
-def load_bot(folder: Path, stem: str, source: str, kind: Kind = "manual") -> Bot:
+def load_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") -> Bot:
     """Drop a bot file in and find that bot by the registry."""
     file = write_bot(folder, stem, source, kind)
     registry = find_bots(folder)

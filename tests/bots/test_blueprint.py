@@ -10,7 +10,7 @@ import pytest
 
 from dubito.errors import BotError
 from dubito.handlers import Entrant, deal_table, play_game
-from dubito.registry import KINDS, Bot, Kind
+from dubito.registry import KINDS, Bot, BotKind
 from dubito.rules import Rules, WinRule
 from dubito.streams import DealStreams
 from tests.bots.kit import entrants, load_bot, played
@@ -170,7 +170,7 @@ def whole_games(bot: Bot, games: int = 20) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_template_loads_and_is_listed(tmp_path: Path, kind: Kind) -> None:
+def test_the_template_loads_and_is_listed(tmp_path: Path, kind: BotKind) -> None:
     bot = load_bot(tmp_path, "my_bot", TEMPLATE, kind)
     assert (bot.name, bot.kind) == ("MyBot", kind)
 
@@ -196,7 +196,7 @@ def test_a_node_of_the_template_that_is_not_filled_in_is_named_r13(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_example_bot_plays_whole_games(tmp_path: Path, kind: Kind) -> None:
+def test_the_example_bot_plays_whole_games(tmp_path: Path, kind: BotKind) -> None:
     bot = load_bot(tmp_path, "example_bot", EXAMPLE, kind)
     assert bot.summary == "- First hand: always honest, maximize."
     whole_games(bot)

@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.handlers import Entrant
 from dubito.player import PlayerAI
-from dubito.registry import FALLBACK, KINDS, Kind, find_bots
+from dubito.registry import FALLBACK, KINDS, BotKind, find_bots
 from dubito.rules import Rules
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
 
@@ -53,7 +53,7 @@ def only_the_projects(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: Kind) -> None:
+def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: BotKind) -> None:
     bot = load_bot(tmp_path, "good", GOOD, kind)
     assert (bot.name, bot.kind, bot.summary) == ("Good", kind, "Doubts always.")
     assert bot.digest == sha256(GOOD.encode()).hexdigest()
@@ -159,7 +159,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_cannot_be_used_is_named_and_stops_nobody(tmp_path: Path, fault: str, kind: Kind) -> None:
+def test_a_file_that_cannot_be_used_is_named_and_stops_nobody(tmp_path: Path, fault: str, kind: BotKind) -> None:
     source, reason = BROKEN[fault]
     write_bot(tmp_path, "odd", source, kind)
     write_bot(tmp_path, "zgood", SOURCE.format(name="ZGood"), kind)

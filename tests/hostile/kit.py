@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Journal, ModelPlayer
+from dubito.llm.decider import Decider, Journal
 from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.settings import check_settings
@@ -71,7 +71,7 @@ class Desk:
         given = {"api": protocol, "model": "house-random", "base_url": "house", **settings}
         checked = check_settings("asker", given)
         prompt = PROMPTS[checked.prompt]
-        player = ModelPlayer(
+        player = Decider(
             name="asker",
             settings=checked,
             prompt=prompt,

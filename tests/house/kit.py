@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 
 from dubito.house.calls import Call
 from dubito.house.core import Policy
+from dubito.house.dialect import Api
 from dubito.house.opinion import Opinion
 from dubito.house.server import House
-from dubito.house.wire import Api
 
 
 class Answer(BaseModel):

@@ -5,17 +5,17 @@ from collections import Counter
 import pytest
 
 from dubito.errors import UsageError
-from dubito.house.asked import Asked
 from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.faults import MIXES, PARAMETERS, Faults
+from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 
 MANY = 10_000
 
 
-def asked(draw: int, attempt: int = 1) -> Asked:
+def asked(draw: int, attempt: int = 1) -> HeardRequest:
     headers = {"x-dubito-draw": str(draw), "x-dubito-try": str(attempt)}
-    return Asked.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
+    return HeardRequest.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
 
 
 def of_tries(faults: Faults) -> list[str | None]:

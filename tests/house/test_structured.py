@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.chat_wire import ChatWire
 from dubito.house.opinion import Opinion
-from dubito.house.refusal import Kind, Refusal
+from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.responses_wire import ResponsesWire
 from dubito.house.structured import answer_text, check_schema
 
@@ -136,4 +136,4 @@ def test_optional_properties_pass_where_not_all_must_be_required() -> None:
 
 def test_all_protocols_have_a_word_for_every_refusal() -> None:
     for wire in (ResponsesWire, ChatWire, AnthropicWire):
-        assert set(wire.problems) == set(get_args(Kind))
+        assert set(wire.problems) == set(get_args(RefusalKind))

@@ -17,7 +17,7 @@ import yaml
 from dubito.experiment.config import Experiment
 from dubito.experiment.models import Watch, checked_models
 from dubito.experiment.runner import Run, play
-from dubito.llm.failures import AccountFault, Kind, TryFailed
+from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request, Usage
@@ -307,7 +307,7 @@ class Clock:
             self.now += seconds
 
 
-Outcome = Kind | TryFailed | AccountFault | Reply | None  # None: a plain reply
+Outcome = FailureKind | TryFailed | AccountFault | Reply | None  # None: a plain reply
 
 
 class Script:

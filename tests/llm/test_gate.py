@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault, Kind, TryFailed
-from dubito.llm.gate import PATIENCE, Gate, Sleep, Timing, Try
+from dubito.llm.failures import AccountFault, FailureKind, TryFailed
+from dubito.llm.gate import PATIENCE, Gate, MakeTry, Sleep, Timing
 from dubito.llm.prices import Tariff
-from dubito.llm.retry import Attempt, retried
+from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
 from dubito.store.records import Spend
@@ -36,12 +36,12 @@ def limited(seconds: float) -> TryFailed:
     return TryFailed("rate_limit", "slowly", seconds)
 
 
-def times(kind: Kind, number: int) -> list[Outcome]:
+def times(kind: FailureKind, number: int) -> list[Outcome]:
     """So many failures."""
     return [kind] * number
 
 
-def through(gate: Gate, inner: Try, cap: float = 60) -> Try:
+def through(gate: Gate, inner: MakeTry, cap: float = 60) -> MakeTry:
     """The same try, with the gate in front of it and behind, and no budget in between."""
     return gate.around(gate.behind(inner, cap))
 
@@ -80,7 +80,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
-def test_a_sleeping_try_holds_no_slot(kind: Kind) -> None:
+def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
     """With a single slot, another attempt is sent while the first one waits before its second try."""
     clock, heard = Clock(), list[int]()
 
@@ -118,7 +118,7 @@ class Timed(Script):
         return super().__call__(ask, number)
 
 
-def attempts(clock: Clock, gate: Gate, script: Script, **changes: Any) -> Attempt:
+def attempts(clock: Clock, gate: Gate, script: Script, **changes: Any) -> MakeAttempt:
     how = settings(**changes)
     return retried(through(gate, script, how.retry_after_cap), how, gate, clock.sleep, probe=None)
 
@@ -177,7 +177,7 @@ def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
-def test_other_failures_slow_nobody_else(kind: Kind) -> None:
+def test_other_failures_slow_nobody_else(kind: FailureKind) -> None:
     clock = Clock()
     gate, second = new_gate(4, clock), Timed(clock)
     fail(1, lambda: through(gate, Timed(clock, TryFailed(kind, "slowly", 7)))(ask(1), 1))
@@ -215,12 +215,12 @@ class Narrow:
         self.waits.set()
         return nullcontext()
 
-    def through(self, inner: Try) -> Try:
+    def through(self, inner: MakeTry) -> MakeTry:
         """The same try, with the gate in front of the budget and behind it, as in a pipeline."""
         return self.gate.around(self.budget.around(self.gate.behind(inner, 60), self.tariff))
 
 
-def in_turn(narrow: Narrow, error: TryFailed, second: Try) -> Future[Reply]:
+def in_turn(narrow: Narrow, error: TryFailed, second: MakeTry) -> Future[Reply]:
     """The second of two calls; it waited for the budget while the first one ended in an error."""
     with ThreadPoolExecutor(1) as pool:
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from dubito.llm.failures import AccountFault, Interrupted, Kind
+from dubito.llm.failures import AccountFault, FailureKind, Interrupted
 from dubito.llm.gate import Gate, Timing
 from dubito.llm.wire import Ask, Reply
 from tests.llm.kit import Clock, Script, ask, reply
 from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times
 
-KINDS: list[Kind] = ["rate_limit", "server", "connection", "deadline"]
+KINDS: list[FailureKind] = ["rate_limit", "server", "connection", "deadline"]
 
 
-def failing(gate: Gate, clock: Clock, kind: Kind, seconds: float, every: float = 60.0) -> None:
+def failing(gate: Gate, clock: Clock, kind: FailureKind, seconds: float, every: float = 60.0) -> None:
     """So long each try of an account fails; one is made now and then."""
     call, end = gated(gate, *times(kind, 1000)), clock.now + seconds
     while clock.now < end:
@@ -25,7 +25,7 @@ def failing(gate: Gate, clock: Clock, kind: Kind, seconds: float, every: float =
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_account_silent_for_longer_than_patience_stops_all(kind: Kind) -> None:
+def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=1800)
     failing(gate, clock, kind, 1790)
@@ -40,7 +40,7 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: Kind) -> Non
 
 
 @pytest.mark.parametrize("end", [None, "refused", "too_long"])
-def test_any_answer_ends_the_silence(end: Kind | None) -> None:
+def test_any_answer_ends_the_silence(end: FailureKind | None) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=100)
     for _ in range(3):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.failures import AccountFault, AttemptFailed, Kind, TryFailed
-from dubito.llm.gate import Gate, Try
+from dubito.llm.failures import AccountFault, AttemptFailed, FailureKind, TryFailed
+from dubito.llm.gate import Gate, MakeTry
 from dubito.llm.retry import retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
@@ -14,11 +14,11 @@ from tests.llm.kit import Clock, Script, ask, reply, settings
 from tests.llm.test_gate import times, timing
 
 ACCOUNT = Account("responses", "http://127.0.0.1:1/v1", "SOME_KEY")
-KINDS: list[Kind] = ["server", "connection", "deadline"]
+KINDS: list[FailureKind] = ["server", "connection", "deadline"]
 
 
 def attempt(
-    script: Try, clock: Clock | None = None, probe: Callable[[], object] | None = None, **changes: Any
+    script: MakeTry, clock: Clock | None = None, probe: Callable[[], object] | None = None, **changes: Any
 ) -> Reply:
     """One attempt of a player with these settings."""
     clock = clock or Clock()
@@ -29,7 +29,7 @@ def attempt(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_failed_try_is_tried_again(kind: Kind) -> None:
+def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
     script, clock = Script(kind, kind), Clock()
     assert attempt(script, clock).text == reply().text
     assert script.numbers == [1, 2, 3]
@@ -38,7 +38,7 @@ def test_a_failed_try_is_tried_again(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tries", [1, 2, 5])
-def test_the_number_of_tries_is_the_players(kind: Kind, tries: int) -> None:
+def test_the_number_of_tries_is_the_players(kind: FailureKind, tries: int) -> None:
     script, clock = Script(*[kind] * 9), Clock()
     with pytest.raises(AttemptFailed) as failed:
         attempt(script, clock, tries=tries)
@@ -48,7 +48,7 @@ def test_the_number_of_tries_is_the_players(kind: Kind, tries: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["too_long", "refused"])
-def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: Kind) -> None:
+def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -> None:
     script = Script(kind)
     with pytest.raises(AttemptFailed) as failed:
         attempt(script)
@@ -99,7 +99,7 @@ def test_an_exception_of_another_kind_passes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server"])
-def test_retry_after_is_obeyed_up_to_the_cap(kind: Kind) -> None:
+def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
     seconds = [0.001, 1.5, 60.0, 7200.0, 1e300]
     script, clock = Script(*(TryFailed(kind, "slowly", after) for after in seconds)), Clock()
     attempt(script, clock, retry_after_cap=20, tries=6)
@@ -107,14 +107,14 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["server"])
-def test_a_server_that_asks_for_no_wait_gets_none(kind: Kind) -> None:
+def test_a_server_that_asks_for_no_wait_gets_none(kind: FailureKind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
     assert sum(clock.slept) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_backoff_is_below_a_doubling_ceiling(kind: Kind) -> None:
+def test_backoff_is_below_a_doubling_ceiling(kind: FailureKind) -> None:
     clock = Clock()
     with pytest.raises(AttemptFailed):
         attempt(Script(*[kind] * 12), clock, tries=12)

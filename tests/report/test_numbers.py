@@ -16,8 +16,8 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import opened
 from dubito.experiment.variation import variation
 from dubito.llm.prices import PICO
+from dubito.report.result_table import Column, ColumnKind, ResultTable, shown
 from dubito.report.scan import STYLE, Scan, scan
-from dubito.report.tables import Column, Kind, Table, shown
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
@@ -242,7 +242,7 @@ def test_csv_and_json_say_the_same(models_run: Path) -> None:
 
 
 def test_an_interval_has_its_ends_in_columns_of_their_own() -> None:
-    table = Table(
+    table = ResultTable(
         "t", "T", [Column("bot", "bot", "text"), Column("x", "x", "rate")], [["a", Rate(0.5, 0.25, 0.75)], ["b", None]]
     )
     assert table.to_csv() == "bot,x,x_low,x_high\na,0.5,0.25,0.75\nb,,,\n"
@@ -264,5 +264,5 @@ def place(run: Path, name: str) -> int:
         (Rate(2.99, 2.989, 2.991), "cards", "2.990 [2.989, 2.991]"),
     ],
 )
-def test_no_interval_is_shown_as_a_point(rate: Rate, kind: Kind, expected: str) -> None:
+def test_no_interval_is_shown_as_a_point(rate: Rate, kind: ColumnKind, expected: str) -> None:
     assert shown(rate, kind) == expected

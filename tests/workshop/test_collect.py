@@ -10,11 +10,11 @@ import yaml
 
 from dubito.core_game import Game
 from dubito.errors import UsageError
-from dubito.experiment.replay import Kept, opened
+from dubito.experiment.replay import RunToReplay, opened
 from dubito.game_data import TurnData, TurnOutput
 from dubito.handlers import Entrant, deal_table
 from dubito.llm.budget import Caps
-from dubito.llm.decider import Journal, ModelPlayer
+from dubito.llm.decider import Decider, Journal
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings, check_settings
@@ -32,7 +32,7 @@ from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
-def kept(folder: Path) -> Kept:
+def kept(folder: Path) -> RunToReplay:
     """The run in this folder."""
     return opened(folder, registry(), REPO)
 
@@ -60,7 +60,7 @@ class _Deaf:
 def request_of(prompt: Prompt, settings: ModelSettings, one: Recorded) -> str:
     """The digest of what a model player with this prompt would send at this position."""
     deaf, node = _Deaf(), one.position.node
-    player = ModelPlayer("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)
+    player = Decider("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)
     place = Place("x", 0, 0, one.position.seat, 0, 0, node)
     player.decide(prompt.render(one.position), place, 0, Journal(), lambda: False)
     return deaf.asked[0]

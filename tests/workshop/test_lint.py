@@ -10,10 +10,10 @@ from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.player import NODES
 from dubito.positions import example_position
 from dubito.record import kept_plural
+from dubito.workshop.coverage import another, missing, unused
 from dubito.workshop.lint import lint
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.sample import sample_games
-from dubito.workshop.told import another, missing, unused
 from tests.cli.kit import Shell
 from tests.workshop.kit import PLAIN, prompt
 

@@ -21,7 +21,7 @@ from dubito.player import NODES
 from dubito.positions import example_position
 from dubito.workshop.collect import from_run
 from dubito.workshop.recorded import SHIPPED, Recorded, read_folder
-from dubito.workshop.trial import Entry, Means, Taken, Trial, ask, default_folder
+from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
@@ -29,19 +29,23 @@ from tests.workshop.kit import PLAIN, REASONED, prompt
 FOUND = read_folder(SHIPPED)
 
 
-def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> Entry:
+def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
     """A prompt put to a model of the house, or to another server's."""
     base = {"model": "house-sharp", "api": "responses", "base_url": "house"}
-    return Entry(name, prompt, check_settings(name, base | settings))
+    return TrialEntry(name, prompt, check_settings(name, base | settings))
 
 
 def tried(
-    root: Path, *entries: Entry, found: dict[str, Recorded] = FOUND, name: str = "trial", watch: Watch | None = None,
+    root: Path,
+    *entries: TrialEntry,
+    found: dict[str, Recorded] = FOUND,
+    name: str = "trial",
+    watch: Watch | None = None,
     **calls: Any,
-) -> Trial:  # fmt: skip
+) -> Trial:
     """A trial in a folder of this name, its cache beside it; no preflight unless asked for."""
     options = {"in_flight": 8, "cache": root / "cache", "offline": False, "working_directory": root, "preflight": False}
-    means = Means(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
+    means = TrialMeans(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
     return ask(entries, found, root / name, means)
 
 

@@ -16,7 +16,7 @@ from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
 from dubito.registry import find_bots
 from dubito.workshop.recorded import SHIPPED, read_folder
-from dubito.workshop.trial import Entry, Means, ask, default_folder
+from dubito.workshop.trial import TrialEntry, TrialMeans, ask, default_folder
 from dubito.yaml_file import from_yaml
 
 
@@ -59,7 +59,7 @@ def test(
     found = read_folder(SHIPPED if positions is None else positions)
     _check(model, settings, calls)
     folder = output or default_folder(entries, found)
-    means = Means(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
+    means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
     kept = f"what was answered is kept in {folder}, and the same command goes on"
     try:
         done = ask(entries, found, folder, means)
@@ -106,16 +106,16 @@ def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
     return check_settings("--model", settings)
 
 
-def _entries(names: Sequence[str], settings: ModelSettings) -> list[Entry]:
+def _entries(names: Sequence[str], settings: ModelSettings) -> list[TrialEntry]:
     """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
-    entries: list[Entry] = []
+    entries: list[TrialEntry] = []
     for name in names:
         prompt = load_prompt(name, Path.cwd())
         own = settings
         if any(prompt.digest == entry.prompt.digest for entry in entries):
             own = settings.model_copy(update={"sample": 1})
         shown = name if all(name != entry.name for entry in entries) else f"{name} again"
-        entries.append(Entry(shown, prompt, own))
+        entries.append(TrialEntry(shown, prompt, own))
     return entries
 
 

@@ -7,11 +7,11 @@ from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.standings import calibration_bins, calibration_table
-from dubito.workshop.scores import Row, agreements, rows, stated
-from dubito.workshop.trial import Entry, Taken, Trial
+from dubito.workshop.scores import ScoreRow, agreements, rows, stated
+from dubito.workshop.trial import Taken, Trial, TrialEntry
 
 
-def print_trial(entries: Sequence[Entry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
+def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
     """Print all of it; `files` are the names of the positions' files."""
     _print_answers(entries, trial, price)
     if len(entries) > 1:
@@ -26,7 +26,7 @@ def print_trial(entries: Sequence[Entry], files: Sequence[str], trial: Trial, pr
     say(f"run folder: {trial.folder}")
 
 
-def _print_answers(entries: Sequence[Entry], trial: Trial, price: Price | None) -> None:
+def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
     found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
     causes = sorted({cause for _, row in found for cause in row.causes})
     headers = ["prompt", "node", "positions", "yes %", "right %", "invalid %", *causes]
@@ -51,14 +51,14 @@ def _print_answers(entries: Sequence[Entry], trial: Trial, price: Price | None) 
     table(one_line(title), headers, cells)
 
 
-def _takes(row: Row) -> list[str]:
+def _takes(row: ScoreRow) -> list[str]:
     """Tokens of a decision, cost of a thousand; dashes where nobody said them."""
     tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
     return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
 
 
 def _print_agreement(
-    entries: Sequence[Entry], files: Sequence[str], taken: Sequence[Taken], other: Sequence[Taken]
+    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[Taken], other: Sequence[Taken]
 ) -> None:
     one, two = (entry.name for entry in entries)
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]

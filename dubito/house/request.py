@@ -16,11 +16,11 @@ from typing import Any, Final, NoReturn
 _DRAW_HEADER: Final = "x-dubito-draw"
 TRY_HEADER: Final = "x-dubito-try"
 
-Body = dict[str, Any]
+JsonBody = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class HeardRequest:
     """One try of one request; `body` is None if it was no JSON object, `try_number` 0 if it was no number from 1."""
 
     protocol: str
@@ -31,14 +31,14 @@ class Asked:
     raw: bytes
 
     @classmethod
-    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "Asked":
+    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HeardRequest":
         """The request as it came in."""
         said = headers.get(TRY_HEADER, "1")
         number = int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0
         return cls(protocol, base, path, headers.get(_DRAW_HEADER, "0"), number, raw)
 
     @property
-    def body(self) -> Body | None:
+    def body(self) -> JsonBody | None:
         """The body as JSON, None if it is no JSON object (NaN is no JSON)."""
         return self._read[0]
 
@@ -48,7 +48,7 @@ class Asked:
         return self._read[1]
 
     @cached_property
-    def _read(self) -> tuple[Body | None, str]:
+    def _read(self) -> tuple[JsonBody | None, str]:
         try:
             body = json.loads(self.raw.decode(), parse_constant=_no_json)
             if isinstance(body, dict):

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
-from dubito.house.asked import Asked, Body
 from dubito.house.fields import first_tokens, tokens
-from dubito.house.refusal import Kind, Refusal
+from dubito.house.refusal import Refusal, RefusalKind
+from dubito.house.request import HeardRequest, JsonBody
 
 Api = Literal["responses", "chat", "messages"]
 End = Literal["stop", "length", "refused", "filtered"]  # by itself, at the limit, declined, stopped by a filter
@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class ReadPrompt:
     """A request, read: what the policy sees, and what bounds and shapes the reply."""
 
     model: str
@@ -74,7 +74,7 @@ class Wire(ABC):
 
     name: ClassVar[Api]
     base: ClassVar[str]  # the path in the address that its SDK takes
-    problems: ClassVar[Mapping[Kind, Problem]]
+    problems: ClassVar[Mapping[RefusalKind, Problem]]
     parameters: ClassVar[frozenset[str]]  # of a request's body
     rejected: ClassVar[frozenset[str]]  # parameters refused whatever their value
     unsupported: ClassVar[frozenset[str]]  # parameters refused unless false or null
@@ -89,7 +89,7 @@ class Wire(ABC):
         if key.startswith("broke"):
             raise Refusal("no_money")
 
-    def check_parameters(self, body: Body) -> None:
+    def check_parameters(self, body: JsonBody) -> None:
         """Refuse the first parameter, by name, that the provider would."""
         for name in sorted(body):
             if name in self.rejected or (name in self.unsupported and body[name]):
@@ -107,15 +107,15 @@ class Wire(ABC):
         """The key in the headers, empty if there is none."""
 
     @abstractmethod
-    def read(self, body: Body) -> Prompt:
+    def read(self, body: JsonBody) -> ReadPrompt:
         """What is asked. Raises Refusal."""
 
     @abstractmethod
-    def reply(self, asked: Asked, body: Body, prompt: Prompt, written: Written) -> Body:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
         """The body of a good answer."""
 
     @abstractmethod
-    def error(self, refusal: Refusal, request_id: str) -> Body:
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
         """The body of a refusal."""
 
     @abstractmethod
@@ -123,9 +123,9 @@ class Wire(ABC):
         """The headers of any answer; `limited` if a rate limit was hit."""
 
     @abstractmethod
-    def model(self, name: str) -> Body:
+    def model(self, name: str) -> JsonBody:
         """A model, as the list of models has it."""
 
     @abstractmethod
-    def models(self, names: Sequence[str]) -> Body:
+    def models(self, names: Sequence[str]) -> JsonBody:
         """The list of models."""

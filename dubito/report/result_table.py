@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO, dollars
 
-Kind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "price", "cards"]
+ColumnKind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "price", "cards"]
 Value = str | int | float | Rate | None
-_DIGITS: Final[Mapping[Kind, int]] = {"rate": 1, "points": 1, "decimal": 3, "seconds": 2, "price": 6, "cards": 2}
+_DIGITS: Final[Mapping[ColumnKind, int]] = {"rate": 1, "points": 1, "decimal": 3, "seconds": 2, "price": 6, "cards": 2}
 _MOST_MORE: Final = 3  # digits
 
 
@@ -26,7 +26,7 @@ class Column:
 
     key: str
     title: str
-    kind: Kind = "count"
+    kind: ColumnKind = "count"
 
     @property
     def numeric(self) -> bool:
@@ -35,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """Some rows with a key, which is the name of its files, and a title that says what they are."""
 
     key: str
@@ -95,7 +95,7 @@ def _ends(value: Value) -> tuple[Any, float | None, float | None]:
     return (None, None, None) if value.value is None else (value.value, value.low, value.high)
 
 
-def shown(value: Value, kind: Kind) -> str:
+def shown(value: Value, kind: ColumnKind) -> str:
     """A value as a page shows it; a dash for none."""
     if isinstance(value, Rate):
         if value.value is None:
@@ -106,7 +106,7 @@ def shown(value: Value, kind: Kind) -> str:
     return value if isinstance(value, str) else _number(value, kind)
 
 
-def _interval(value: float, low: float, high: float, kind: Kind) -> str:
+def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
     """With as many more digits as it takes for a narrow interval not to look like a point."""
     for more in range(_MOST_MORE + 1):
         ends = _number(low, kind, more), _number(high, kind, more)
@@ -115,7 +115,7 @@ def _interval(value: float, low: float, high: float, kind: Kind) -> str:
     return f"{_number(value, kind, more)} [{ends[0]}, {ends[1]}]"
 
 
-def _number(value: float, kind: Kind, more: int = 0) -> str:
+def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
     digits = _DIGITS.get(kind, 0) + more
     match kind:
         case "rate":

@@ -8,7 +8,7 @@ from dubito.errors import one_line
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO
-from dubito.report.tables import Column, Table, Value
+from dubito.report.result_table import Column, ResultTable, Value
 from dubito.store.records import TOKENS, PlayerLog
 
 _TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it reasoning")  # titles, as TOKENS
@@ -21,7 +21,7 @@ _TAKEN: Final = (  # the decisions of a player
 )
 
 
-def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Table:
+def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> ResultTable:
     """Every model player: decisions, fallbacks by cause, calls, tokens and cost; `names` are those of all players."""
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
@@ -39,7 +39,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Table
     ]
     rows = [[name, *_totals(log, causes)] for name, log in models.items()]
     links = [f"bots/{names.index(name)}.html" for name in models]
-    return Table("models", "Model players", columns, rows, _notes(models), links)
+    return ResultTable("models", "Model players", columns, rows, _notes(models), links)
 
 
 def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
@@ -79,7 +79,7 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
     return notes
 
 
-def decisions_table(source: StoredRun, name: str, key: str) -> Table:
+def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
@@ -91,10 +91,10 @@ def decisions_table(source: StoredRun, name: str, key: str) -> Table:
         yes = sum(row[2] for row in rows if row[0] == node)
         total = sum(counts.values())
         cells.append([node, total, yes / total, *(counts.get(outcome, 0) for outcome in outcomes)])
-    return Table(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
+    return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 
-def attempts_table(source: StoredRun, name: str, key: str) -> Table:
+def attempts_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """Where a player's replies came from, and why there was none."""
     rows = source.db.read(
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -106,10 +106,10 @@ def attempts_table(source: StoredRun, name: str, key: str) -> Table:
         Column("reasks", "of them re-asks"),
         Column("attempts", "attempts"),
     ]
-    return Table(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
+    return ResultTable(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
 
 
-def use_table(source: StoredRun, name: str, key: str) -> Table:
+def use_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """Tokens, latency and cost of a player's calls, as they are spread."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
@@ -126,7 +126,7 @@ def use_table(source: StoredRun, name: str, key: str) -> Table:
         [which, *(_at(share, values) for _, values in measured)]
         for which, share in (("median", 0.5), ("9 of 10 at most", 0.9), ("most", 1.0))
     ]
-    return Table(f"{key}-use", "What its calls took", columns, cells)
+    return ResultTable(f"{key}-use", "What its calls took", columns, cells)
 
 
 def _at(share: float, values: Sequence[float]) -> float | None:

@@ -16,7 +16,7 @@ from dubito.store.run_db import RunDb
 
 
 @dataclass
-class Asked:
+class Questions:
     """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
 
     db: RunDb

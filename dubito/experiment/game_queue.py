@@ -1,4 +1,4 @@
-"""The line of games that wait to be played, and of those put back, each until its time has come."""
+"""The queue of games that wait to be played, and of those put back, each until its time has come."""
 
 import threading
 from collections import deque
@@ -15,8 +15,8 @@ _LOOK: Final = 0.5  # seconds after which somebody who waits looks whether to st
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A game in the line."""
+class QueuedGame:
+    """A game that waits for its turn, or was put back."""
 
     game: tuple[int, Lineup]  # its deal, and who plays
     why: str = ""  # it was put back: what it waits for
@@ -27,26 +27,26 @@ class Waiting:
 Admit = Callable[[Sequence[int]], str | None]  # lets the games of a deal begin, or says why not
 
 
-class Line:
+class GameQueue:
     """Shared by the threads that play: whole deals in their order, then games put back, as soon as they are due."""
 
     def __init__(
         self,
-        deals: Sequence[Sequence[Waiting]],
+        deals: Sequence[Sequence[QueuedGame]],
         clock: Callable[[], float],
         stop: Callable[[], bool],
         admit: Admit = lambda games: None,
     ) -> None:
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
-        self._games = deque[Waiting]()  # of deals that were started
+        self._games = deque[QueuedGame]()  # of deals that were started
         self.refused: str | None = None  # why the next deal was not started, if it was not
-        self._put_back: list[Waiting] = []
+        self._put_back: list[QueuedGame] = []
         self._playing = 0
         self._closed = False
         self._changed = threading.Condition()
 
-    def take(self) -> Waiting | None:
-        """The next game, once there is one; None when all are played, on a stop, or when the line is closed."""
+    def take(self) -> QueuedGame | None:
+        """The next game, once there is one; None when all are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
                 if self._games or self._opened():
@@ -71,7 +71,7 @@ class Line:
             self._games.extend(self._deals.popleft())
         return self.refused is None
 
-    def put_back(self, waiting: Waiting, why: str) -> None:
+    def put_back(self, waiting: QueuedGame, why: str) -> None:
         """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""
         wait = min(_MOST, _FIRST * 2 ** min(waiting.times, _DOUBLED))
         with self._changed:
