@@ -80,7 +80,7 @@ class Game:
         self._after = [*range(1, n), 0]
         self._bluffed = False  # the last play was not honest (R5)
         self._free = False  # this turn is a free one (R7)
-        self._pending: int | None = None  # contested: who played his last card (R9)
+        self._pending: int | None = None  # contested: who played the last card it held (R9)
         self._events: list[Event] | None = None
 
     def turn_data(self) -> TurnData:

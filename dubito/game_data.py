@@ -18,13 +18,13 @@ MOST: Final = 3  # cards in one play (R3)
 class PlayerData:
     """What the table knows of one player. Counters exclude the current turn (R20)."""
 
-    id: int  # his seat, 0 to n-1
+    id: int  # its seat, 0 to n-1
     n_cards: int
     turns: int  # a doubt and its free turn are two
     not_first_turns: int  # turns on a board that was not empty
     doubts: int
-    honest_times: int  # doubts of his own plays that found them honest (R23)
-    dishonest_times: int  # doubts of his own plays that found a bluff (R23)
+    honest_times: int  # doubts of its own plays that found them honest (R23)
+    dishonest_times: int  # doubts of its own plays that found a bluff (R23)
 
 
 @dataclass(slots=True)

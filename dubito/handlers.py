@@ -75,7 +75,7 @@ class Table:
             return None
 
     def substitute(self, seat: int) -> PlayerAI:
-        """Who plays this seat's turn when its bot failed; all his draws come from the fallback's stream."""
+        """Who plays this seat's turn when its bot failed; all draws come from the fallback's stream."""
         if seat not in self._substitutes:
             assert self._fallback is not None  # failed() raised otherwise
             self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
@@ -89,7 +89,7 @@ class Table:
         self.errors.append(error)
 
     def tell(self, events: Sequence[Event], turn: int) -> None:
-        """Let everyone observe who is in the game at that moment; a winner sees his win, then no more (R26)."""
+        """Let everyone observe who is in the game at that moment; a winner sees its win, then no more (R26)."""
         for event in events:
             for seat in self.watchers:
                 player = self.players[seat]
@@ -118,7 +118,7 @@ def deal_table(
 
 
 def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]:
-    """Play one turn: ask the player, apply his output, tell the table.
+    """Play one turn: ask the player, apply its output, tell the table.
 
     Returns the output that was played and the events, which are built only if `announce` is set or
     somebody observes. Raises BotError if the player fails and the table has no fallback.

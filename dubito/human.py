@@ -1,7 +1,7 @@
-"""A person at the table: his seat among bots, what he may do there, and the game in words to him.
+"""A person at the table: their seat among bots, what they may do there, and the game in words to them.
 
-Bots are stepped by the code that a run uses; the person's output is checked before it is his turn's, so
-that a mistake of his changes nothing.
+Bots are stepped by the code that a run uses; the person's output is checked before the turn is played, so
+that a mistake of theirs changes nothing.
 """
 
 import secrets
@@ -36,7 +36,7 @@ _TO_ME: Final = {
 
 
 class Guest(PlayerAI):
-    """The person, as the table sees him: plays what he was given."""
+    """The person, as the table sees them: plays what was typed."""
 
     given: TurnOutput
 
@@ -71,7 +71,7 @@ class Setup:
 
 
 def set_up(bots: Sequence[str], rules: Rules, seat: int | None, seed: int | None, deal: int = 0) -> Setup:
-    """A game with the person in that seat; what he does not say, chance does."""
+    """A game with the person in that seat; what they do not say, chance does."""
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     if seat is None:
         seat = DealStreams(seed, deal).seating().randrange(len(bots) + 1)
@@ -125,21 +125,21 @@ class Sitting:
 
     @property
     def waits_for(self) -> str | None:
-        """The player whose turn it is, in words, if he asks a model and so may take his time."""
+        """The player whose turn it is, in words, if it asks a model and so may take its time."""
         game = self.game
         if game.over or not self._table.entrants[game.seat].bot.is_model:
             return None
         return self.label(game.seat)
 
     def why_not(self, output: TurnOutput) -> str | None:
-        """Why the person may not do this on his turn, in the engine's words; None if he may."""
+        """Why the person may not do this on their turn, in the engine's words; None if they may."""
         game = self.game
         return why_illegal(output, game.hands[self.me].counts, game.number, game.can_doubt)
 
     def step(self, output: TurnOutput | None = None) -> tuple[TurnOutput, list[Event], list[str]]:
-        """Play one turn, the person's with his output: what was put down, the events, and both in words to him.
+        """Play one turn, the person's with their output: what was put down, the events, and both in words to them.
 
-        Raises IllegalOutput, nothing changed, for what he may not do.
+        Raises IllegalOutput, nothing changed, for what they may not do.
         """
         game, table = self.game, self._table
         seat, stood_in = game.seat, sum(table.fallback_turns)
@@ -162,7 +162,7 @@ class Sitting:
         return played, events, words
 
     def play_again(self, outputs: Iterable[RecordedOutput], take: Callable[[TurnOutput | None], object]) -> None:
-        """Play turns that were played before, from the deal on; `take` makes each, the person's with his output.
+        """Play turns that were played before, from the deal on; `take` makes each, the person's with their output.
 
         Raises UsageError where a bot does something else than it did.
         """
@@ -180,7 +180,7 @@ class Sitting:
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:
-    """The player's name, with the seat where several share one or it is "You"; the person's seat is his stand-in."""
+    """The player's name, with the seat where several share one or it is "You"; the person's seat is their stand-in."""
 
     def label(seat: int) -> str:
         if seat == me:
@@ -193,13 +193,13 @@ def labels(players: Sequence[str], me: int | None) -> Label:
 
 
 def names_to(players: Sequence[str], me: int | None) -> list[str]:
-    """What the seats are called, the person's as he is spoken to."""
+    """What the seats are called, the person's as they are spoken to."""
     label = labels(players, me)
     return ["You" if seat == me else label(seat) for seat in range(len(players))]
 
 
 def in_words_to(event: Event, label: Label) -> str:
-    """One event in a card player's words; what the person does is said to him."""
+    """One event in a card player's words; what the person does is said to them."""
     return to_me(narrated(event, label))
 
 

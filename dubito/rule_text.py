@@ -184,7 +184,7 @@ def _after_the_last(turn: TurnData, win_rule: WinRule) -> str:
 
 
 def _is_pending(turn: TurnData) -> bool:
-    """Whether prev has put down his last card: nobody else sits there without cards (R9)."""
+    """Whether prev has put down its last card: nobody else sits there without cards (R9)."""
     return turn.prev.n_cards == 0
 
 

@@ -28,7 +28,7 @@ class SeatStreams:
         self._seeds = seeds
 
     def for_fallback(self) -> "SeatStreams":
-        """The streams of whoever plays in the bot's place: all his draws come from the fallback's."""
+        """The streams of whoever plays in the bot's place: all draws come from the fallback's."""
         streams = SeatStreams(self._seeds)
         streams.bot = streams.framework = streams.fallback
         return streams

@@ -144,7 +144,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
-    command(REPO, *pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), ".")
+    command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     (wheel,) = tmp_path.glob("dubito-*.whl")
     command(tmp_path, *pip, "install", "--no-deps", "--target", str(tmp_path / "site"), str(wheel))
     (tmp_path / "here" / "bots" / "manual").mkdir(parents=True)

@@ -89,7 +89,7 @@ def show(key: str, folder: Path) -> None:
 def drop(key: str, folder: Path) -> None:
     """Take the entry of KEY, or of the only key that begins so, out of the cache: a bad one, say.
 
-    It is put aside as a file, if it can be read. Whoever asks for it next pays for it, unless his own run has it.
+    It is put aside as a file, if it can be read. Whoever asks for it next pays for it, unless that run has it.
     """
     with closing(_opened(folder)) as opened:
         full = _full(opened, key)

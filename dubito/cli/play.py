@@ -179,7 +179,7 @@ def _show(sitting: Sitting) -> None:
 
 
 def read_move(line: str, number: int) -> TurnOutput:
-    """What a person typed, in a round of that number (0: he opens); whether it is legal the engine says.
+    """What a person typed, in a round of that number (0: they open); whether it is legal the engine says.
 
     Raises UsageError for what cannot be read.
     """

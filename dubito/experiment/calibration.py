@@ -45,7 +45,7 @@ class Calibration:
     nulls: int
     impossible: int
     brier: Rate
-    base_rate: float | None  # share of dishonest plays among those he stated a probability of
+    base_rate: float | None  # share of dishonest plays among those it stated a probability of
     base_brier: float | None  # the Brier score of always stating the base rate
     bins: list[Bin]  # ascending, those with a statement
 
@@ -55,17 +55,17 @@ def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> Non
     by_player = defaultdict(list)
     for player, statement in statements:
         by_player[player].append(statement)
-    for player, his in by_player.items():
+    for player, own in by_player.items():
         squares = 0
         bins: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
-        for statement in his:
+        for statement in own:
             if statement.p_bluff is not None:
                 p = round(statement.p_bluff * _UNIT)
                 squares += (p - _UNIT * statement.dishonest) ** 2
                 bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
-        impossible = sum(statement.impossible for statement in his)
+        impossible = sum(statement.impossible for statement in own)
         m = sum(map(len, bins.values()))
-        tally.add("brier", (player,), [*_cluster(m, squares), len(his) - m - impossible, impossible])
+        tally.add("brier", (player,), [*_cluster(m, squares), len(own) - m - impossible, impossible])
         for number, stated in bins.items():
             cluster = _cluster(len(stated), sum(dishonest for _, dishonest in stated))
             tally.add("stated", (player, number), [*cluster, sum(p for p, _ in stated)])

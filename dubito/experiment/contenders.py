@@ -18,7 +18,7 @@ class Contender:
 
     name: str
     run: int = 0  # contenders with the same number play their deals together
-    fallback_share: float = 0.0  # of his decisions
+    fallback_share: float = 0.0  # of its decisions
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def _touched(result: int) -> list[int]:
 
 
 def player_bounds(tally: Tally, player: int, seats: int, score: int, hard: int) -> Bounds:
-    """The bounds of a player's rates over all his seats; `score` in halves and `hard` as played."""
+    """The bounds of a player's rates over all its seats; `score` in halves and `hard` as played."""
     return _bounds(tally.tables["touched"].get((player,)), seats, score, hard)
 
 

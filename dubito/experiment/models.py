@@ -183,7 +183,7 @@ def _check_price(name: str, settings: ModelSettings, options: CallOptions) -> No
 
 
 def check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
-    """Raise UsageError if a player's parameters ask for what costs more than his price says: no budget would hold."""
+    """Raise UsageError if a player's parameters ask for what costs more than its price says: no budget would hold."""
     price = price_of_model(settings, options)
     if price is None or not price.worst(1, 1):  # what costs nothing costs nothing in any mode
         return

@@ -47,7 +47,7 @@ class Choice:
 
     name: str
     summary: str
-    asks: str | None  # the model that he asks
+    asks: str | None  # the model that it asks
 
 
 class Opponents:

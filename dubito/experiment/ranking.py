@@ -16,10 +16,10 @@ class RankingRow:
     """One player of a run."""
 
     name: str
-    games: int  # seats he played, one bot seated twice counting twice
+    games: int  # seats it played, one bot seated twice counting twice
     rates: dict[str, Rate]  # by the names of MEASURES
-    equal_share: dict[str, float]  # what all alike would get at the tables he sat at
-    deviation_by_next: float | None  # of his hard-win rate over the identities of the next player
+    equal_share: dict[str, float]  # what all alike would get at the tables it sat at
+    deviation_by_next: float | None  # of its hard-win rate over the identities of the next player
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
     bounds: Bounds  # of a model player: had every game with a fallback gone otherwise
@@ -61,7 +61,7 @@ def _row(tally: Tally, player: int, names: Sequence[str]) -> RankingRow:
 
 
 def _neighbours(tally: Tally, player: int, side: int, players: int) -> float | None:
-    """How much the hard-win rate depends on who sits at that side: its deviation over his identities."""
+    """How much the hard-win rate depends on who sits at that side: its deviation over that neighbour's identities."""
     seats = beside(tally, player, side, players)
     wins = beside(tally, player, side, players, Result.HARD_WIN)
     return deviation([won / sat for won, sat in zip(wins, seats, strict=True) if sat])

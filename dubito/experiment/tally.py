@@ -49,7 +49,7 @@ class Tally:
 
     `touched`   (player,) -> seats for which a fallback answered at least once, and their Score and hard wins
     `touched_contenders` (contender,) -> the same in the contenders' seat
-    `brier`     (player,) -> deals, his statements m of a probability, sum m^2, then with y a deal's sum of
+    `brier`     (player,) -> deals, its statements m of a probability, sum m^2, then with y a deal's sum of
                 (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls, impossible ones
     `stated`    (player, bin of 0.1) -> deals, m, sum m^2, then with y a deal's dishonest plays among the m:
                 sum y, sum y^2, sum y*m; then the sum of what was stated, in millionths

@@ -104,7 +104,7 @@ _OPENER_ODDS: Final = 0.35  # who opened chose the number
 _SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # cards of the number to spare, just enough, too few without jokers
 _FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
 _PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
-_THREAT: Final = 3.0  # what it is worth to stop a player who could win on his next turn
+_THREAT: Final = 3.0  # what it is worth to stop a player who could win on its next turn
 
 
 def _doubting(values: Mapping[str, str]) -> float:

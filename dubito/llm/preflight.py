@@ -1,6 +1,6 @@
 """Preflight: one real call for each model player, before any game is played and paid for.
 
-It has the player's own parameters and the form of his answers, and a short fixed prompt. Any complete 2xx reply
+It has the player's own parameters and the form of its answers, and a short fixed prompt. Any complete 2xx reply
 passes, readable or not, and so does a filter's refusal; a fault of the account stops the run here, with one sentence.
 """
 

@@ -70,7 +70,7 @@ class Charges:
 
     modes: tuple[tuple[str, str], ...] = ()  # served other than as usual: (`service_tier`, `priority`)
     long_writes: int = 0  # of the newly cached tokens, those kept for longer than the price is for
-    tool_calls: int = 0  # of the provider's own tools, which he charges by the call
+    tool_calls: int = 0  # of the provider's own tools, charged by the call
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Scan:
         return self._sample("seat", player, size, seat, "score").m
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
-        """A measure of a player with this one before (side 0) or after (side 1) him at the deal."""
+        """A measure of a player with this one before (side 0) or after (side 1) it at the deal."""
         return _rate(self._beside(player, side, other), measure, self._sample("beside", player, side, other, measure))
 
     def variation(self, player: int, side: int, players: int) -> Variation:

@@ -61,7 +61,7 @@ def of_outputs(game: Game, outputs: Iterable[TurnOutput]) -> Turns:
 
 
 def of_record(record: GameRecord) -> dict[str, Any]:
-    """A saved game told; the person at its table, `me`, is spoken to as he was while he played.
+    """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """

@@ -50,7 +50,7 @@ class Frame:
     won: list[int]  # seats that have just won
     shown: ShownDoubt | None
     hand: list[int]  # the person's own
-    really: list[int] | None  # the cards of this turn's play, if it was his
+    really: list[int] | None  # the cards of this turn's play, if it was the person's
     honest: bool | None
 
 

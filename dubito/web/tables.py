@@ -46,9 +46,10 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The person's move. `turn` is how many turns he has seen, so that no move is made twice.
+    """The person's move. `turn` is how many turns they have seen, so that no move is made twice.
 
-    `table` is which of his tables it is for, where he says it: another page of his may have opened a new one since.
+    `table` is which of their tables it is for, where that is said: another page of theirs may have opened a new
+    one since.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
@@ -82,7 +83,7 @@ class Tables:
         return self._opponents.choices()
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
-        """Seat a person at a new table, which takes the place of his old one: its secret, and what he sees."""
+        """Seat a person at a new table, which takes the place of their old one: its secret, and what they see."""
         self._opponents.check(asked.bots)
         now = self._clock()
         setup = set_up(asked.bots, Rules(asked.jokers, asked.win_rule), asked.seat, asked.seed)

@@ -111,7 +111,7 @@ def beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
     worst = min(few, key=lambda one: one.shared)
     return (
         f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST} on share less than {_LEAST:.0%} "
-        f"with his request before, and at most {_MOST_BELOW:.0%} of them should: providers charge less for the "
+        f"with its request before, and at most {_MOST_BELOW:.0%} of them should: providers charge less for the "
         f"system text and what history.jinja tells; the least, {worst.shared:.0%}: {worst.where}"
     )
 

@@ -1,7 +1,7 @@
 """Two worlds that one seat cannot tell apart: the same game with other cards where it never looked.
 
-One change is made: what somebody put down was another of his cards, or two others were dealt each other's card. Then
-the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
+One change is made: what somebody put down was another card of theirs, or two others were dealt each other's card.
+Then the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
 """
 
 from collections import Counter

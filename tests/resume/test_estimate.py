@@ -33,7 +33,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, contender("two"), games=50, prices=PRICES)
+    file = config_file(one, contender("two"), games=30, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
@@ -41,7 +41,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
-    shell("run", config_file(free, contender("two"), games=50, name="d.yaml"), "--output", "r", "--quiet")
+    shell("run", config_file(free, contender("two"), games=30, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )

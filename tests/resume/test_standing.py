@@ -33,15 +33,15 @@ def test_progress_end_and_status_say_the_same(
     assert str(end.standing).startswith("12 games finished, 12 of them kept in order")
 
 
-SHORTER = "from dubito.cli.demo import CONFIG; CONFIG['games'] = 20; from dubito.cli.main import main; main()"
+SHORTER = "from dubito.cli.demo import CONFIG; CONFIG['games'] = 12; from dubito.cli.main import main; main()"
 
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer games than ours, or it would take its time twice."""
-    monkeypatch.setitem(CONFIG, "games", 20)
+    monkeypatch.setitem(CONFIG, "games", 12)
     with started(tmp_path, "demo", "--output", "d", code=SHORTER) as process:
         assert process.stderr is not None
-        next(line for line in process.stderr if line.startswith("2 of 20 games"))
+        next(line for line in process.stderr if line.startswith("2 of 12 games"))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
