@@ -132,7 +132,7 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
     said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games()))
     assert said is not None
-    assert "requests from a player's decision 5 on share less than 85% with his request before" in said
+    assert "requests from a player's decision 5 on share less than 85% with its request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert beginning_fault(requests(steady, sample_games())) is None

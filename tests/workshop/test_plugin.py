@@ -131,7 +131,7 @@ def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
     found = dict(checks(moving.folder))
     with pytest.raises(DubitoError, match="the system text changes within a game"):
         found["system_text_stays"]()
-    with pytest.raises(DubitoError, match="share less than 85% with his request before"):
+    with pytest.raises(DubitoError, match="share less than 85% with its request before"):
         found["beginning_stays"]()
     silent = prompt(tmp_path, "silent", user="{{ question if node != 'A' }}")
     with pytest.raises(DubitoError, match="the user text is empty at node A"):
