@@ -53,11 +53,8 @@ def show(*blocks: Results | Words | None, notes: bool = True) -> None:
         if isinstance(block, Words):
             say(f"{'warning: ' if block.warning else ''}{block.text}")
         elif block is not None:
-            table(
-                block.title,
-                [column.title for column in block.columns],
-                [[cell for _, cell in row] for row in block.shown()],
-            )
+            cells = [[cell for column, cell in row if not column.detail] for row in block.shown()]
+            table(block.title, [column.title for column in block.columns if not column.detail], cells)
             for sentence in block.notes if notes else ():
                 say(sentence)
 

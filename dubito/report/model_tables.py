@@ -12,6 +12,7 @@ from dubito.report.result_table import Column, ResultTable, Value
 from dubito.store.records import TOKENS, PlayerLog
 
 _TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it reasoning")  # titles, as TOKENS
+_DETAILS: Final = ("of them kept", "of it reasoning")
 _OF: Final = (  # the attempts of a player; the preflight belongs to no game
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
@@ -32,7 +33,10 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         Column("reasks", "re-asks"),
         Column("calls", "calls"),
         Column("cached", "cache %", "rate"),
-        *(Column(f"tokens_{kind}", title) for kind, title in zip(TOKENS, _TOKENS, strict=True)),
+        *(
+            Column(f"tokens_{kind}", title, detail=title in _DETAILS)
+            for kind, title in zip(TOKENS, _TOKENS, strict=True)
+        ),
         Column("cost", "cost", "dollars"),
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),

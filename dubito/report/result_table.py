@@ -21,12 +21,14 @@ class Column:
     """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
 
     `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `dollars` are picodollars,
-    `price` dollars that may be very few; `cards` a mean number of cards.
+    `price` dollars that may be very few; `cards` a mean number of cards. A `detail` is for pages and files: a
+    terminal has no room for it.
     """
 
     key: str
     title: str
     kind: ColumnKind = "count"
+    detail: bool = False
 
     @property
     def numeric(self) -> bool:

@@ -1,6 +1,7 @@
 """The tables of a run's results that its pages and a terminal both show, from the same sums."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from dubito.errors import one_line
@@ -24,8 +25,8 @@ SHARES: Final = [
     Column("equal_share_hard_wins", "equal share: hard %", "rate"),
 ]
 _BOUNDS: Final = [
-    Column("touched", "games with a fallback"),
-    Column("touched_share", "of all %", "rate"),
+    Column("touched", "games with a fallback", detail=True),
+    Column("touched_share", "games with a fallback %", "rate"),
     Column("worst_score", "Score %, worst", "rate"),
     Column("best_score", "best", "rate"),
     Column("worst_hard_wins", "hard %, worst", "rate"),
@@ -69,7 +70,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Resu
         [row.contender.name, row.deals, *(row.rates[column.key] for column in RATES)] for row in rows
     ]
     title = "Contenders, in the same seat of the same deals"
-    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *RATES], cells)]
+    rates = [*RATES[:2], *(replace(column, detail=True) for column in RATES[2:])]
+    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *rates], cells)]
     if pairs := _pairs(tally, contenders, rows[0].deals):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
@@ -90,9 +92,9 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> ResultT
     columns = [
         Column("contender", "contender", "text"),
         Column("against", "against", "text"),
-        Column("score", "Score, points", "points"),
+        Column("score", "Score", "points"),
         Column("score_apart", "told apart by Score", "text"),
-        Column("hard_wins", "hard, points", "points"),
+        Column("hard_wins", "hard", "points"),
         Column("hard_wins_apart", "told apart by hard", "text"),
     ]
     pairs = contender_pairs(tally, contenders)

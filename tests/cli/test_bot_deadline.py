@@ -38,7 +38,7 @@ def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> 
     said = shell(*fallback, "--bot-deadline", "0.5")
     assert said.code == 0
     assert said.err == "note: games in which a bot takes too long are not repeatable: that depends on the machine\n"
-    assert "fallback: 1 turns of Looping were played by the fallback after bot errors" in said.out
+    assert "warning: 1 turns of Looping were played by the fallback after bot errors." in said.out
     assert f"failed in game 5, deal 5, {LATE}" in said.out
     assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.5
     replayed = shell("replay", "out")

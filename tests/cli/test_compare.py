@@ -20,7 +20,7 @@ from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, say
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
 
-ENDS = ["games with a fallback", "of all %", "Score %, worst", "best", "hard %, worst", "best"]
+ENDS = ["games with a fallback %", "Score %, worst", "best", "hard %, worst", "best"]
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
@@ -111,8 +111,8 @@ def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monk
     header, *lines = said.out.split("Fallbacks of contenders: ")[1].splitlines()[1:]
     (line,) = [line for line in lines if line.startswith("flawed")]
     assert re.split("  +", header)[3:] == ENDS
-    *_, count, share, low, high, hard_low, hard_high = re.split("  +", line)
-    assert (count, share) == (f"{len(touched)}", f"{100 * len(touched) / 12:.1f}")
+    *_, share, low, high, hard_low, hard_high = re.split("  +", line)
+    assert share == f"{100 * len(touched) / 12:.1f}"
     assert (low, high) == (f"{100 * worst / 12:.1f}", f"{100 * best / 12:.1f}")
     assert (hard_low, hard_high) == (f"{100 * hard / 12:.1f}", f"{100 * (hard + len(touched)) / 12:.1f}")
     decisions, lost_ones = rows(
@@ -137,7 +137,7 @@ def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
     assert re.split("  +", header)[2:] == ENDS
-    name, games, _, share, low, high, *hard = re.split("  +", row)
+    name, games, share, low, high, *hard = re.split("  +", row)
     results = yaml.safe_load(next(Path("runs").glob("seated-*/all_games.yaml")).read_text())
     assert (name, int(games)) == ("flawed", results["flawed"]["total"]["games"])
     assert 0 < float(share) <= 100
