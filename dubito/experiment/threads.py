@@ -60,8 +60,9 @@ class ThreadedChunks:
                 self.progress(done)
                 line.done()
 
-        with ThreadPoolExecutor(self.in_flight, thread_name_prefix="game") as pool:
-            for worker in [pool.submit(work) for _ in range(self.in_flight)]:
+        threads = min(self.in_flight, sum(map(len, deals)))
+        with ThreadPoolExecutor(threads, thread_name_prefix="game") as pool:
+            for worker in [pool.submit(work) for _ in range(threads)]:
                 worker.result()
         for why in line.reasons():
             self.watch.waited_for(why)

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.folder import DATABASE, MANIFEST, begin, check, write_whole
+from dubito.store.folder import DATABASE, MANIFEST, begin, check, to_yaml, write_whole
 from dubito.store.lock import claimed
 from dubito.store.run_db import Chunk
 
@@ -161,3 +164,19 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
     begin(folder, {"games": 2, "identity": identity}).__exit__()
     with pytest.raises(UsageError, match=f"run belongs to another run: {words}; choose another --output"):
         check(folder, {"games": 2, "identity": identity | change})
+
+
+TEXTS = st.text("aZ09_ .:@+-#'{\n\xe9", max_size=30) | st.sampled_from(
+    ["null", "yes", "1e3", "0x1", "1:30", "2026-01-01", "~"]
+)
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.floats() | st.booleans() | st.none(),
+    lambda each: st.lists(each, max_size=4) | st.dictionaries(TEXTS | st.integers(0, 9), each, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any]) -> None:
+    plain = yaml.dump(content, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=4096)
+    assert to_yaml(content) == plain
