@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -130,7 +131,7 @@ def _load(kind: BotKind, file: Path, own: Path) -> Bot:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
-        tree = ast.parse(source, str(file))
+        imported = _imports(source)
         module = _import(kind, file, own, source, digest)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
@@ -141,7 +142,7 @@ def _load(kind: BotKind, file: Path, own: Path) -> Bot:
         text = one_line(f"{type(error).__name__}: {error}")
         raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
     cls = _bot_class(module, file)
-    return Bot(cls.__name__, cls, file, kind, digest, _imports(tree).isdisjoint(_UNSEEDED))
+    return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED))
 
 
 def _import(kind: BotKind, file: Path, own: Path, source: bytes, digest: str) -> ModuleType:
@@ -206,15 +207,16 @@ def _same_name(one: str, other: str) -> bool:
     return _folded(one).removesuffix("bot") == _folded(other).removesuffix("bot")
 
 
-def _imports(tree: ast.Module) -> set[str]:
-    """The top-level names of all modules that the file imports, wherever it does."""
+@cache
+def _imports(source: bytes) -> frozenset[str]:
+    """The top-level names of all modules that a file of these bytes imports, wherever it does."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module.split(".")[0])
-    return names
+    return frozenset(names)
 
 
 def _short(file: Path) -> str:

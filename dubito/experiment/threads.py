@@ -34,12 +34,12 @@ class ThreadedChunks:
         experiment, deals = self.player.experiment, self._deals(number)
         course = self.models.course
         admit = course.admit if course else lambda games: None
-        line = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
+        queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
         ended: dict[int, GamePlayed] = {}
         errors: dict[int, BaseException] = {}
 
         def work() -> None:
-            while (waiting := line.take()) is not None:
+            while (waiting := queue.take()) is not None:
                 deal, lineup = waiting.game
                 if waiting.why:
                     self.watch.waited_for(waiting.why)
@@ -50,22 +50,23 @@ class ThreadedChunks:
                     done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.waits_for(str(error))
-                    line.put_back(waiting, str(error))
+                    queue.put_back(waiting, str(error))
                     continue
                 except BaseException as error:
                     errors[lineup.game] = error
-                    line.close()
+                    queue.close()
                     return
                 ended[lineup.game] = played
                 self.progress(done)
-                line.done()
+                queue.done()
 
-        with ThreadPoolExecutor(self.in_flight, thread_name_prefix="game") as pool:
-            for worker in [pool.submit(work) for _ in range(self.in_flight)]:
+        threads = max(1, min(self.in_flight, sum(map(len, deals))))
+        with ThreadPoolExecutor(threads, thread_name_prefix="game") as pool:
+            for worker in [pool.submit(work) for _ in range(threads)]:
                 worker.result()
-        for why in line.reasons():
+        for why in queue.reasons():
             self.watch.waited_for(why)
-        refused = None if stop() or line.refused is None else AccountFault(line.refused)
+        refused = None if stop() or queue.refused is None else AccountFault(queue.refused)
         return self._gathered(number, deals, ended, errors, refused)
 
     def _deals(self, number: int) -> list[list[tuple[int, Lineup]]]:

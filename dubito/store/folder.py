@@ -1,6 +1,7 @@
 """The folder of a run: `manifest.yaml`, `run.db`, `all_games.yaml`. Nothing of another run is overwritten."""
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,9 +19,23 @@ DATABASE: Final = "run.db"
 _UNSAID: Final = "not said"
 
 
+_FAST: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # libyaml's, where there is one
+_SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch  # texts that both write alike
+
+
 def to_yaml(content: Mapping[Any, Any]) -> str:
     """The mapping as YAML, in its own order, the same bytes on every machine."""
-    return yaml.dump(content, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=4096)
+    dumper = _FAST if _is_simple(content) else yaml.SafeDumper
+    return yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
+
+
+def _is_simple(content: object) -> bool:
+    """Whether there is no text in it that needs care."""
+    if isinstance(content, Mapping):
+        return all(map(_is_simple, content)) and all(map(_is_simple, content.values()))
+    if isinstance(content, list | tuple):
+        return all(map(_is_simple, content))
+    return not isinstance(content, str) or _SIMPLE(content) is not None
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.folder import DATABASE, MANIFEST, begin, check, write_whole
+from dubito.store.folder import DATABASE, MANIFEST, begin, check, to_yaml, write_whole
 from dubito.store.lock import LOCK, claimed, is_claimed
 from dubito.store.run_db import Chunk
 
@@ -175,3 +178,19 @@ def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr("dubito.store.lock.time.sleep", lambda _: look.close())
         with claimed(tmp_path):
             assert is_claimed(tmp_path)
+
+
+TEXTS = st.text("aZ09_ .:@+-#'{\n\xe9", max_size=30) | st.sampled_from(
+    ["null", "yes", "1e3", "0x1", "1:30", "2026-01-01", "~"]
+)
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.floats() | st.booleans() | st.none(),
+    lambda each: st.lists(each, max_size=4) | st.dictionaries(TEXTS | st.integers(0, 9), each, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any]) -> None:
+    plain = yaml.dump(content, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=4096)
+    assert to_yaml(content) == plain
