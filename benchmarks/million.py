@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dubito.experiment import runner
 from dubito.experiment.config import Config, resolve
-from dubito.experiment.models import CallOptions
+from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.workers import new_stop
 from dubito.registry import find_bots
 

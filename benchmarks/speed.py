@@ -18,7 +18,7 @@ from pathlib import Path
 from dubito.experiment import runner
 from dubito.experiment.chunk import DEALS, ChunkPlayer
 from dubito.experiment.config import Config, Experiment, resolve
-from dubito.experiment.models import CallOptions
+from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.outcome import unpack
 from dubito.experiment.tally import tally_of
 from dubito.experiment.workers import new_stop

@@ -13,7 +13,7 @@ from pathlib import Path
 from dubito.experiment import runner
 from dubito.experiment.config import Experiment, check, resolve
 from dubito.experiment.contenders import Contender, PairRow, contender_pairs
-from dubito.experiment.models import CallOptions, checked_models
+from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.workers import new_stop
 from dubito.registry import Registry, find_bots
 

@@ -10,8 +10,10 @@ from dubito.cli.output import note
 from dubito.cli.run import call_options, note_unused_addresses
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
-from dubito.experiment.models import Watch, check_cache, checked_models, model_specs, serving
+from dubito.experiment.model_checks import check_cache, checked_models, model_specs
+from dubito.experiment.models import serving
 from dubito.experiment.opponents import Opponents, company
+from dubito.experiment.watch import Watch
 from dubito.registry import find_bots
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed

@@ -14,7 +14,7 @@ from dubito.errors import one_line
 from dubito.experiment import runner
 from dubito.experiment.config import check, resolve
 from dubito.experiment.contenders import Contender, contender_pairs
-from dubito.experiment.models import checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.ranking import ranking
 from dubito.experiment.runner import Run
 from dubito.llm.failures import FALLBACK_OUTCOME

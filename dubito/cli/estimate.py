@@ -12,7 +12,7 @@ from dubito.cli.run import call_options
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config, resolve
 from dubito.experiment.estimate import Range, duration, estimate
-from dubito.experiment.models import checked_models, model_specs, outdated_prices
+from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
 from dubito.llm.prices import dollars
 from dubito.registry import find_bots
 

@@ -19,15 +19,15 @@ from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner
 from dubito.experiment.config import Config, Experiment, check, read_config, resolve
-from dubito.experiment.models import (
+from dubito.experiment.model_checks import (
     CallOptions,
-    Watch,
     check_cache,
     checked_models,
     model_specs,
     outdated_prices,
     settings_of,
 )
+from dubito.experiment.watch import Watch
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices

@@ -8,13 +8,15 @@ from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
 from dubito.experiment.config import Experiment, PlayerSpec
-from dubito.experiment.models import Models, Watch, model_player, model_specs, settings_of
+from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.experiment.models import Models, model_player
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.results import all_games
 from dubito.experiment.schedule import lineups
 from dubito.experiment.stored import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
+from dubito.experiment.watch import Watch
 from dubito.experiment.workers import new_stop, play_chunks
 from dubito.handlers import Table
 from dubito.llm.decider import Journal

@@ -13,11 +13,13 @@ from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
 from dubito.experiment.config import Experiment
 from dubito.experiment.course import Standing, standing
-from dubito.experiment.models import CallOptions, Watch, model_specs, serving
+from dubito.experiment.model_checks import CallOptions, model_specs
+from dubito.experiment.models import serving
 from dubito.experiment.results import all_games
 from dubito.experiment.stored import opened
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
+from dubito.experiment.watch import Watch
 from dubito.experiment.workers import play_chunks, until_cut
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry

@@ -12,9 +12,10 @@ from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
-from dubito.experiment.models import Models, Watch
+from dubito.experiment.models import Models
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
+from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, Interrupted, Suspended
 from dubito.streams import DealStreams
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
-from dubito.experiment.models import Models, model_player, model_specs, settings_of
+from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.experiment.models import Models, model_player
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups

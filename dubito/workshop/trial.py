@@ -15,7 +15,9 @@ from threading import Event
 from typing import Any
 
 from dubito import __version__
-from dubito.experiment.models import CallOptions, Watch, asking, price_of_model
+from dubito.experiment.model_checks import CallOptions, price_of_model
+from dubito.experiment.models import asking
+from dubito.experiment.watch import Watch
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME

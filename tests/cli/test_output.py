@@ -8,7 +8,7 @@ import pytest
 
 from dubito.__main__ import main as begin
 from dubito.cli.output import GamesProgress, table
-from dubito.experiment.models import Watch
+from dubito.experiment.watch import Watch
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]

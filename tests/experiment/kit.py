@@ -7,7 +7,7 @@ from typing import Any
 import dubito
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment, check, resolve
-from dubito.experiment.models import CallOptions, checked_models
+from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop

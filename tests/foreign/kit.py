@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.models import Watch
 from dubito.experiment.runner import Run
+from dubito.experiment.watch import Watch
 from dubito.llm.gate import PATIENCE
 from dubito.llm.wire import Protocol
 from tests.foreign.server import Foreign

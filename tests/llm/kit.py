@@ -15,8 +15,9 @@ from typing import Any, Final
 import yaml
 
 from dubito.experiment.config import Experiment
-from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import Run, play
+from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.models import checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
 from dubito.house.server import House
 from dubito.llm.answers import form_of

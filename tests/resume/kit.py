@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.config import Experiment
-from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import Run, play
+from dubito.experiment.watch import Watch
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, contender, small
 

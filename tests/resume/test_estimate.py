@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dubito.experiment.estimate import _range
-from dubito.experiment.models import CallOptions, outdated_prices
+from dubito.experiment.model_checks import CallOptions, outdated_prices
 from dubito.llm import prices
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import registry

@@ -16,8 +16,9 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from dubito.experiment.config import Experiment
-from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
+from dubito.experiment.watch import Watch
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dubito.experiment.config import Experiment
-from dubito.experiment.models import Watch, checked_models
+from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
+from dubito.experiment.watch import Watch
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, rows, says
 from tests.resume.kit import go, published

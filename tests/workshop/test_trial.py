@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.models import CallOptions, Watch
+from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.replay import opened
+from dubito.experiment.watch import Watch
 from dubito.house.policy import opinion
 from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault

@@ -1,0 +1,102 @@
+"""What a run's models do while it is played: counted by its threads, shown in the progress line."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dubito.experiment.course import Standing
+from dubito.llm.failures import FALLBACK_OUTCOME
+
+if TYPE_CHECKING:
+    pass
+
+
+_LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
+
+
+@dataclass(slots=True)
+class Watch:
+    """What the progress line shows of the models; threads count under a lock."""
+
+    clock: Callable[[], float] = time.monotonic
+    outcomes: Counter[str] = field(default_factory=Counter)
+    replies: Counter[str] = field(default_factory=Counter)  # by origin
+    waiting: Counter[str] = field(default_factory=Counter)
+    logged: dict[str, float] = field(default_factory=dict)  # when it was last logged that somebody waits for this
+    used: Callable[[], str] = lambda: ""  # of the budget, in words
+    standing: Callable[[], Standing | None] = lambda: None
+    log: Callable[..., None] = lambda event, **facts: None  # the run's log
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _start: float | None = None
+
+    def count(self, outcome: str) -> None:
+        """A decision ended so."""
+        with self._lock:
+            self._start = self.clock() if self._start is None else self._start
+            self.outcomes[outcome] += 1
+
+    def replied(self, origin: str) -> None:
+        """A reply came from there."""
+        with self._lock:
+            self.replies[origin] += 1
+
+    @property
+    def new_replies(self) -> int:
+        """How many replies this process had that did not stand on the tape."""
+        return self.replies.total() - self.replies["tape"]
+
+    def sleep(self, seconds: float, why: str) -> None:
+        """Wait before another try, visibly."""
+        with self.waits(why):
+            time.sleep(seconds)
+
+    def waits_for(self, why: str) -> None:
+        """Somebody begins to wait."""
+        with self._lock:
+            self.waiting[why] += 1
+            now = self.clock()
+            news = now - self.logged.get(why, -_LOGGED) >= _LOGGED
+            if news:
+                self.logged[why] = now
+        if news:
+            self.log("waits", why=why)
+
+    def waited_for(self, why: str) -> None:
+        """Somebody goes on."""
+        with self._lock:
+            self.waiting[why] -= 1
+
+    @contextmanager
+    def waits(self, why: str) -> Iterator[None]:
+        """A time of waiting, for the progress line."""
+        self.waits_for(why)
+        try:
+            yield
+        finally:
+            self.waited_for(why)
+
+    def sentence(self) -> str:
+        """All figures in one line."""
+        return ", ".join(self.figures())
+
+    def figures(self) -> list[str]:
+        """How it goes, the most important first: fallbacks, who waits for what, calls, speed, the cache, how far."""
+        with self._lock:
+            decisions = sum(self.outcomes.values())
+            failed = {name: count for name, count in self.outcomes.items() if name.startswith(FALLBACK_OUTCOME)}
+            replies, cached = sum(self.replies.values()), self.replies["cache"]
+            waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
+            seconds = self.clock() - self._start if self._start is not None else 0.0
+        speed = decisions / max(seconds, 1e-3)
+        causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
+        fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
+        course = f"{decisions:,} decisions, {speed:,.0f}/s, cache {_percent(cached, replies)}"
+        return [part for part in (fallback, *waiting, self.used(), course, str(self.standing() or "")) if part]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole if whole else 0:.1f} %"
