@@ -25,9 +25,9 @@ class LLMBot(BotBase):
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
-        self._player, self._journal = services.player, services.journal
-        self._fallback = fallback_for(services.player.fallback, self._seating)
-        self._notebook = Notebook(id, services.player.rules)
+        self._decider, self._journal = services.decider, services.journal
+        self._fallback = fallback_for(services.decider.fallback, self._seating)
+        self._notebook = Notebook(id, services.decider.rules)
         self._decisions = 0
         self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
 
@@ -69,11 +69,11 @@ class LLMBot(BotBase):
         """Ask the model at a node; the fallback answers where it could not."""
         seating = self._seating
         position = self._notebook.position(node, self.cards, p)
-        rendered = self._player.render(self.facts(position))
-        place = Place(self._player.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
+        rendered = self._decider.render(self.facts(position))
+        place = Place(self._decider.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)
-        return self._player.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        return self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
 
     def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
         bot = self._fallback

@@ -15,7 +15,7 @@ from rich.text import Text
 from dubito.errors import one_line
 from dubito.experiment.statistics import Rate
 from dubito.report.parts import Words
-from dubito.report.result_table import ResultTable as Results
+from dubito.report.result_table import ResultTable
 
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
@@ -47,7 +47,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         say("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns).rstrip())
 
 
-def show(*blocks: Results | Words | None, notes: bool = True) -> None:
+def show(*blocks: ResultTable | Words | None, notes: bool = True) -> None:
     """Tables and sentences of a report, as a terminal has them; where there is none, nothing."""
     for block in blocks:
         if isinstance(block, Words):

@@ -153,11 +153,11 @@ def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, pri
     def of(value: Callable[[DealTotals], float]) -> Range:
         return _range([value(total) for total in measured.totals], experiment.deals)
 
-    calls = of(lambda total: total.calls)
+    calls = of(lambda total: total.attempts)
     low, high = measured.thoughts
     out = (
-        of(lambda total: total.output + low * total.calls)[0],
-        of(lambda total: total.output + high * total.calls)[1],
+        of(lambda total: total.output + low * total.attempts)[0],
+        of(lambda total: total.output + high * total.attempts)[1],
     )
     into = of(lambda total: total.input)
     money = None

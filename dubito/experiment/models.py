@@ -107,10 +107,10 @@ def _player(
     prompt = load_prompt(settings.prompt, options.working_directory)
     log.keep_prompt(prompt.digest, prompt.sources)
     ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
-    return model_player(spec, experiment, registry, prompt, ask, log, counted)
+    return decider_of(spec, experiment, registry, prompt, ask, log, counted)
 
 
-def model_player(
+def decider_of(
     spec: PlayerSpec,
     experiment: Experiment,
     registry: Registry,

@@ -9,7 +9,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, model_player
+from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.results import all_games
 from dubito.experiment.schedule import lineups
@@ -58,7 +58,7 @@ class RunToReplay:
             return None
         return Models(
             {
-                spec.name: model_player(
+                spec.name: decider_of(
                     spec, self.experiment, self.registry, self._prompt(spec), tape.ask, tape, lambda outcome: None
                 )
                 for spec in specs

@@ -98,7 +98,7 @@ class Budget:
             self._forecast.begins(game)
 
     def asked(self, game: int) -> None:
-        """A question of a game was answered, or could not be."""
+        """A question of a game comes up."""
         with self._settled:
             self._forecast.asked(game)
 

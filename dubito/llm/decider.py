@@ -55,7 +55,7 @@ class Decisions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """One model player of a run, shared by its games."""
+    """Takes the decisions of one model player in all games of a run."""
 
     name: str
     settings: ModelSettings
@@ -120,7 +120,7 @@ class Decider:
 
 @dataclass(frozen=True, slots=True)
 class GameServices:
-    """What a model player's seat in one game is given: its player, and the game's journal."""
+    """What a model player's seat in one game is given: who decides for it, and the game's journal."""
 
-    player: Decider
+    decider: Decider
     journal: Journal

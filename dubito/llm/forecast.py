@@ -26,7 +26,7 @@ class Past:
 
 
 class Forecast:
-    """Of one run; whoever shares it looks after its lock."""
+    """The forecast of one run; whoever shares it looks after its lock."""
 
     def __init__(self, past: Past) -> None:
         self._ended = set(past.ended)
@@ -50,7 +50,7 @@ class Forecast:
         self._under_way[game] = 0
 
     def asked(self, game: int) -> None:
-        """A question of a game is answered, or will not be."""
+        """A question of a game comes up."""
         if game in self._under_way:
             self._under_way[game] += 1
 

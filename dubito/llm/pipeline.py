@@ -1,6 +1,10 @@
 """The pipeline: each stage a function around the next, composed here and nowhere else.
 
-    tape( cache( retry( gate( budget( gate( log_try( provider )))))))
+    taped( cached( retried( gate.around( budget.around( gate.behind( logged( provider )))))))
+
+A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes up to `tries`
+tries, one HTTP call each; a rate limit counts as none of them. The gate stands on both sides of the budget: a try
+waits for its time before the budget reserves, and is looked at again behind it.
 
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
 `attempts`) with its reply or its cause; nothing is ever used that is not on disk.
@@ -136,7 +140,7 @@ class Pipeline:
         )
 
     def _logged(self, provider: Provider, account: Account, settings: ModelSettings, tariff: Tariff) -> MakeTry:
-        """log_try: the row before the call, the body before anything reads it."""
+        """The try's row before the call, the body before anything reads it."""
 
         def logged(ask: Ask, number: int) -> Reply:
             key, worst = (*ask.place.key, number), tariff.worst(ask.request)

@@ -28,9 +28,9 @@ _BOUNDS: Final = [
     Column("touched", "games with a fallback", detail=True),
     Column("touched_share", "games with a fallback %", "rate"),
     Column("worst_score", "Score %, worst", "rate"),
-    Column("best_score", "best", "rate"),
+    Column("best_score", "Score %, best", "rate"),
     Column("worst_hard_wins", "hard %, worst", "rate"),
-    Column("best_hard_wins", "best", "rate"),
+    Column("best_hard_wins", "hard %, best", "rate"),
 ]
 _OTHERWISE: Final = "had every game with one been lost, or been a hard win"
 

@@ -14,7 +14,7 @@ class Decision:
     game: int
     seat: int
     number: int  # of the player's decisions in this game
-    turn: int
+    turn: int  # the seat's own, from 1
     node: str
     answer: bool
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
@@ -65,7 +65,7 @@ class PlayerLog:
 class DealTotals:
     """What a player's attempts took in one deal; tokens as in Usage."""
 
-    calls: int = 0
+    attempts: int = 0
     input: int = 0
     cached: int = 0
     output: int = 0

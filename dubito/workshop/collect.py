@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, model_player
+from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
@@ -76,7 +76,7 @@ def _models(kept: RunToReplay) -> Models | None:
     tape, players = Tape(log), {}
     for spec in model_specs(kept.experiment, kept.registry):
         prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt))
-        players[spec.name] = model_player(
+        players[spec.name] = decider_of(
             spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
         )
     return Models(players) if players else None

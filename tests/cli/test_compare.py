@@ -20,7 +20,7 @@ from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, say
 
 FIELD = "StefaBot,UsualBot,RandomBoi"
 
-ENDS = ["games with a fallback %", "Score %, worst", "best", "hard %, worst", "best"]
+ENDS = ["games with a fallback %", "Score %, worst", "Score %, best", "hard %, worst", "hard %, best"]
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
