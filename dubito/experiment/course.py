@@ -34,7 +34,7 @@ def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
 
 
 class Course:
-    """The course of one run while it is played, shared by its threads. Its standing is told without reading the disk."""
+    """The course of one run while it is played, for all its threads; tells its standing without reading the disk."""
 
     def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int) -> None:
         self._log, self._budget, self._games_per_deal = log, budget, games_per_deal
