@@ -35,7 +35,7 @@ class Habits:
     headers: Style = None
     retry_after: RetryAfter = None
     latency: tuple[float, float] = (1.0, 3.0)
-    overloaded: Sequence[tuple[float, float]] = ()  # from, until, since the first call: 529
+    overloaded: tuple[int, float] | None = None  # from this call on, for so many seconds: 529
     quota: str | None = None  # what a 429 says, instead of a rate limit's words
     scale: float = 1.0
 
@@ -75,6 +75,7 @@ class Foreign:
         self.heard: list[Heard] = []
         self.under_way = self.most = 0
         self._start: float | None = None
+        self._burst: float | None = None  # when it began
         self._chance = random.Random(5)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -140,7 +141,7 @@ class Foreign:
         return answer
 
     def _refused(self, protocol: Protocol, body: dict[str, Any], now: float) -> Answer | None:
-        if any(start <= now < end for start, end in self.habits.overloaded):
+        if self._is_overloaded(now):
             return Answer(529, error_body(protocol, "overloaded_error", "Overloaded"))
         tokens = len(json.dumps(body)) / 4 + next(body[name] for name in OUTPUT_LIMITS if name in body)
         wanted = [(limit, 1.0) for limit in self.habits.requests] + [(limit, tokens) for limit in self.habits.tokens]
@@ -154,6 +155,15 @@ class Foreign:
         words = self.habits.quota or "Rate limit reached"
         kind = "insufficient_quota" if self.habits.quota else "rate_limit_error"
         return Answer(429, error_body(protocol, kind, words), self._told(now) | self._retry_after(seconds))
+
+    def _is_overloaded(self, now: float) -> bool:
+        """Whether the burst of errors lasts; it begins with a call, so that it meets one however fast time runs."""
+        if self.habits.overloaded is None:
+            return False
+        first, seconds = self.habits.overloaded
+        if self._burst is None and len(self.heard) >= first:
+            self._burst = now
+        return self._burst is not None and now < self._burst + seconds
 
     def _retry_after(self, seconds: float) -> dict[str, str]:
         match self.habits.retry_after:

@@ -65,7 +65,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
     ],
 )
 def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
-    habits = Habits(latency=QUICK, overloaded=[(2.0, 2.0 + seconds)], scale=SCALE)
+    habits = Habits(latency=QUICK, overloaded=(10, seconds), scale=SCALE)
     with Foreign(habits) as server:
         run = played(server, tmp_path / "run", in_flight, games=GAMES)
     assert server.count(529) > 0
