@@ -96,7 +96,7 @@ def neighbour(
     doubts: int = 0,
     not_first_turns: int = 0,
 ) -> PlayerData:
-    """What the table knows of a neighbour, who has opened three rounds; by default that he holds nine cards."""
+    """What the table knows of a neighbour, who has opened three rounds; by default that it holds nine cards."""
     return PlayerData(id, n_cards, 3 + not_first_turns, not_first_turns, doubts, honest, dishonest)
 
 

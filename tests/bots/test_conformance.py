@@ -99,7 +99,7 @@ def test_same_game_in_another_process(hash_seed: str) -> None:
 
 
 def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
-    """Each turn of a game before it is played: who moves, what he sees, all hands."""
+    """Each turn of a game before it is played: who moves, what it sees, all hands."""
     game = table.game
     while not game.over:
         player = table.players[game.seat]

@@ -146,7 +146,7 @@ def random_output(game: Game, rng: Random, setup: Setup) -> TurnOutput:
 
 
 def _would_empty(game: Game) -> bool:
-    """Whether someone who picks up the board now would discard all he holds: rare, so it is sought."""
+    """Whether someone who picks up the board now would discard all it holds: rare, so it is sought."""
     heaps = [Counter(game.hands[seat].cards + game.board) for seat in (game.seat, game.last_player) if seat is not None]
     return any(set(heap.values()) == {COPIES} for heap in heaps)
 

@@ -127,7 +127,7 @@ def drop_sets(world: World) -> tuple[World, list[Told]]:
 
 
 def leave(world: World) -> tuple[World, list[Told]]:
-    """R9, R10: whoever is empty wins, a pending winner first, a fresh one waits if he may be contested."""
+    """R9, R10: whoever is empty wins, a pending winner first, a fresh one waits if it may be contested."""
     last, before = world.log[-1], world.pending
     empty = [seat for seat in seated(world) if not world.hands[seat]]
     empty.sort(key=lambda seat: seat != before)

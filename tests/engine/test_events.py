@@ -102,14 +102,14 @@ def test_r26_a_winner_observes_his_win_and_nothing_more() -> None:
 
 
 def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
-    """R26, R9: contested; he is still active while the next one moves."""
+    """R26, R9: contested; it is still active while the next one moves."""
     at, events = play("A/34/56/78", "contested", "A as 9", "3", "5")
     assert events[2] == PlayerWonEvent(0, 1)
     assert heard(at) == [events[:3], events, events, events]
 
 
 def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
-    """R26, R9: he has left by then."""
+    """R26, R9: it has left by then."""
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert heard(at) == [events[:-1], events, events, events]

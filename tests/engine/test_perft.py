@@ -95,7 +95,7 @@ def in_file(win_rule: WinRule, hands: str, depth: int) -> tuple[int, ...]:
 
 def test_perft_by_hand_of_single_cards_immediate() -> None:
     """R3, R4, R9, R10, R11, all four seats with one card."""
-    opening = 13  # seat 0 puts down his ace under any number and has won (R9)
+    opening = 13  # seat 0 puts down its ace under any number and has won (R9)
     second = opening * 1  # seat 1 can only play: nobody may doubt the ace of one who has left (R4)
     third = 0  # seat 1 has won too, two are left, the game is over (R10)
     assert in_file("immediate", "A/2/3/4", 3) == (opening, second, third)
@@ -103,17 +103,17 @@ def test_perft_by_hand_of_single_cards_immediate() -> None:
 
 def test_perft_by_hand_of_single_cards_contested() -> None:
     """R3, R4, R6, R7, R9, R10, R11, all four seats with one card."""
-    opening = 13  # seat 0 puts down his ace under any number, and is pending (R9)
-    second = opening * 2  # seat 1 plays his two or doubts
+    opening = 13  # seat 0 puts down its ace under any number, and is pending (R9)
+    second = opening * 2  # seat 1 plays its two or doubts
     # Seat 1 played: seat 0 is placed and seat 1 pending; seat 2 plays or doubts, under any of 13 numbers.
-    # Seat 1 doubted rightly (12 numbers): seat 0 takes his ace back; seat 1 opens with his two in 13 ways (R7).
-    # Seat 1 doubted wrongly (1 number): he takes the ace, seat 0 is placed, seat 2 opens in 13 ways (R6).
+    # Seat 1 doubted rightly (12 numbers): seat 0 takes its ace back; seat 1 opens with its two in 13 ways (R7).
+    # Seat 1 doubted wrongly (1 number): it takes the ace, seat 0 is placed, seat 2 opens in 13 ways (R6).
     third = 13 * 2 + 12 * 13 + 1 * 13
     # Played, played: seat 1 is placed too, the game is over: 0 ways.
-    # Played, doubted: under number 2 seat 1 was honest and wins: over. Under the 12 others he takes ace and
-    # two, and seat 2 opens with his three in 13 ways.
-    # Right doubt, opening of seat 1 (12 * 13): he is pending, seat 2 plays or doubts.
-    # Wrong doubt, opening of seat 2 (1 * 13): he is pending, seat 3 plays or doubts.
+    # Played, doubted: under number 2 seat 1 was honest and wins: over. Under the 12 others it takes ace and
+    # two, and seat 2 opens with its three in 13 ways.
+    # Right doubt, opening of seat 1 (12 * 13): it is pending, seat 2 plays or doubts.
+    # Wrong doubt, opening of seat 2 (1 * 13): it is pending, seat 3 plays or doubts.
     fourth = 0 + 12 * 13 + (12 * 13) * 2 + (1 * 13) * 2
     assert in_file("contested", "A/2/3/4", 4) == (opening, second, third, fourth)
 
@@ -121,7 +121,7 @@ def test_perft_by_hand_of_single_cards_contested() -> None:
 def test_perft_by_hand_of_a_joker_and_a_set() -> None:
     """R3, R5, R6, R7, R8, R10: a joker that leaves, four aces that are discarded on pick-up."""
     opening = 3 * 13  # seat 0 plays ace, joker or both, under any number
-    # Both: he has won, two are left, over. Else seat 1 has six groups (A, 2, AA, A2, AAA, AA2) and the doubt.
+    # Both: it has won, two are left, over. Else seat 1 has six groups (A, 2, AA, A2, AAA, AA2) and the doubt.
     second = 2 * 13 * (6 + 1)
     # The ace, then cards (13 * 6): three groups of seat 2 (3, 4, 34) and the doubt.
     # The ace under A, doubted: honest; seat 1 discards four aces and keeps the two; seat 2 opens: 3 * 13.

@@ -100,7 +100,7 @@ def test_r4_under_immediate_the_last_player_may_have_left() -> None:
 
 
 def test_r4_under_contested_a_doubt_on_a_board_is_always_legal() -> None:
-    """R4, R9: who has put down his last cards is still seated, and is prev."""
+    """R4, R9: who has put down its last cards is still seated, and is prev."""
     game = position("2/34/56/78", "contested")
     run(game, "2 as 9")
     data = game.turn_data()
@@ -170,7 +170,7 @@ def test_r7_the_free_turn_is_a_turn_of_its_own() -> None:
 
 @BOTH
 def test_r7_the_free_turn_is_kept_when_the_caught_player_leaves(win_rule: WinRule) -> None:
-    """R7: he discards all he holds and has won; the doubter opens, between the nearest seats."""
+    """R7: it discards all it holds and has won; the doubter opens, between the nearest seats."""
     game = position("A2/AAA/34/56", win_rule)
     events = run(game, "A as 2", "A", "doubt")
     assert events[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]

@@ -97,7 +97,7 @@ def test_r27_a_deal_is_the_same_alone_and_in_a_batch() -> None:
 
 
 class Drawing(JustPutCards):
-    """JustPutCards, who also draws from his own stream, as often as he is told."""
+    """JustPutCards, who also draws from its own stream, as often as it is told."""
 
     def __init__(self, id: int, *, draws: int) -> None:
         super().__init__(id)

@@ -59,7 +59,7 @@ def test_r20_playing_cards_are_the_numbers_not_discarded() -> None:
 
 
 def test_r20_cards_played_is_the_size_of_the_last_play() -> None:
-    """R20: whoever placed it, also when he has left."""
+    """R20: whoever placed it, also when it has left."""
     game = position("AAA2/33/456/78")
     for move, size in (("AAA as 9", 3), ("33", 2), ("4", 1)):
         run(game, move)
@@ -173,7 +173,7 @@ def test_r23_honest_and_dishonest_times_count_for_the_doubted() -> None:
 
 
 def test_r23_immediate_who_played_before_a_winner_is_not_doubted() -> None:
-    """R23, R4: the reference counted such a doubt against the innocent seat before him."""
+    """R23, R4: the reference counted such a doubt against the innocent seat before it."""
     game = position("A2/3/456/78")
     run(game, "A as 9", "3", "4")
     game.apply(TurnOutput(True))

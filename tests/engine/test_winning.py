@@ -54,7 +54,7 @@ def test_r9_immediate_two_leave_in_a_row_on_one_board() -> None:
 
 
 def test_r9_immediate_a_hand_is_not_empty_before_the_discards() -> None:
-    """R9: after discards; the doubter who was wrong and discards all he holds has won."""
+    """R9: after discards; the doubter who was wrong and discards all it holds has won."""
     game = position("A2/AAA/34/56")
     events = run(game, "A as A", "doubt")
     assert events[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
@@ -62,7 +62,7 @@ def test_r9_immediate_a_hand_is_not_empty_before_the_discards() -> None:
 
 
 def test_r9_contested_the_last_card_is_pending() -> None:
-    """R9: he stays seated with no cards until the end of the next player's turn."""
+    """R9: it stays seated with no cards until the end of the next player's turn."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2)]
     data = game.turn_data()
@@ -71,7 +71,7 @@ def test_r9_contested_the_last_card_is_pending() -> None:
 
 
 def test_r9_contested_a_play_confirms_the_win() -> None:
-    """R9: the next player did not doubt; his own play is then the one to doubt."""
+    """R9: the next player did not doubt; its own play is then the one to doubt."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(0, 1)]
     data = game.turn_data()
@@ -87,7 +87,7 @@ def test_r9_contested_a_wrong_doubt_confirms_the_win() -> None:
 
 
 def test_r9_contested_a_right_doubt_brings_him_back() -> None:
-    """R9: it was a bluff; he takes the board and plays on, and is not placed later either."""
+    """R9: it was a bluff; it takes the board and plays on, and is not placed later either."""
     game = position("A/23/45/67", "contested")
     assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0)]
     assert (game.seat, game.n_players, hand(game, 0)) == (1, 4, "A")
@@ -108,7 +108,7 @@ def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None
 
 
 def test_r9_contested_who_is_caught_may_win_by_discarding() -> None:
-    """R9: he takes the board, discards four aces, and has no cards again: placed at once, and once."""
+    """R9: it takes the board, discards four aces, and has no cards again: placed at once, and once."""
     game = position("A2/AAA/34/56", "contested")
     assert run(game, "A as 2", "AAA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
     assert (game.seat, game.n_players) == (2, 3)
@@ -130,7 +130,7 @@ def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
 
 
 def test_r9_contested_order_the_end_before_the_next_last_card() -> None:
-    """R9, R10: two remain after the pending winner, so who has just played his last card is a loser."""
+    """R9, R10: two remain after the pending winner, so who has just played its last card is a loser."""
     game = position("A/2/34", "contested")
     assert run(game, "A as A", "2") == [CardsPlayedEvent(1, 1, 1), PlayerWonEvent(0, 1)]
     assert (game.over, results(game)) == (True, [HARD, LOSS, LOSS])
@@ -226,7 +226,7 @@ def test_r12_a_wrong_doubt_earns_no_turn_beyond_the_cap() -> None:
 
 
 def test_r12_a_pending_winner_is_unfinished() -> None:
-    """R12: contested; he was still seated."""
+    """R12: contested; it was still seated."""
     game = position("A/23/45", "contested", max_turns=1)
     assert run(game, "A as A") == [CardsPlayedEvent(0, 1, 1)]
     assert (game.capped, game.places, results(game)) == (True, [None] * 3, [UNFINISHED] * 3)

@@ -23,7 +23,7 @@ def view(held: str) -> HandView:
 
 
 def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
-    """A player who holds these cards, and what he sees, as seat 0 or after some moves as another."""
+    """A player who holds these cards, and what it sees, as seat 0 or after some moves as another."""
     hands = ["A2345", "6789T", "AJQK"]
     hands[len(moves)] = held
     game = position("/".join(hands))

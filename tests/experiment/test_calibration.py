@@ -141,7 +141,7 @@ class Seats:
 
 
 def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:
-    """Who was asked whether he doubts, and whether the cards there were a bluff, from deal and outputs alone."""
+    """Who was asked whether it doubts, and whether the cards there were a bluff, from deal and outputs alone."""
     plain = json.loads(record)
     game = Game(rules, [Hand(cards) for cards in plain["hands"]])
     asked, number, last = [], 0, list[int]()

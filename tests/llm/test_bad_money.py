@@ -134,7 +134,7 @@ GAPPED = {name: value for name, value in PRICE.items() if name != "cache_write"}
     ],
 )
 def test_a_price_with_a_gap(shell: Shell, entry: Any, words: str) -> None:
-    """Also of a model that nobody asks: who has it in his file means to use it."""
+    """Also of a model that nobody asks: whoever has it in a file means to use it."""
     assert refused(shell, prices={"m": entry}).startswith(f"prices: {words}")
     Path("p.yaml").write_text(yaml.safe_dump({"fine": PRICE, "m": entry}))
     said = refused(shell, "--prices", "p.yaml")

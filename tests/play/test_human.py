@@ -1,4 +1,4 @@
-"""A person's seat behind `step`: what he may do changes the game, nothing else does."""
+"""A person's seat behind `step`: what they may do changes the game, nothing else does."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -32,7 +32,7 @@ def guests(registry: Registry) -> Opponents:
 
 
 def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry, guests: Opponents) -> None:
-    """The bots beside him meet the streams and the turn data of any other game."""
+    """The bots beside them meet the streams and the turn data of any other game."""
     for seed in range(5):
         setup = set_up(BOTS, Rules(win_rule="contested"), 1, seed, deal=3)
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]

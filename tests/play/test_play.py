@@ -1,4 +1,4 @@
-"""A person at the terminal: what he reads, types and is told."""
+"""A person at the terminal: what they read, type and are told."""
 
 import os
 import signal

@@ -267,7 +267,7 @@ def check_promise(game: Game, one: Position) -> None:
 
 
 def test_the_last_card_loses_when_a_pending_winner_ends_the_game() -> None:
-    """R9, R10: his win leaves two players, and both lose."""
+    """R9, R10: its win leaves two players, and both lose."""
     values = seen(position("2A6A7/2Q/8T", "contested"), 2, "2A6 as 2", "2")
     assert "lose" not in values["if_false"]
     values = seen(position("2A6/2Q/8T", "contested"), 1, "2A6 as 2")

@@ -155,7 +155,7 @@ def test_a_decision_says_whence_its_reply_came_and_its_cost(
 
 @pytest.mark.parametrize("typed", ["UsualBot (place 1)", "usualbot place 1", "StefaBot usualbot  place 1"])
 def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, typed: str) -> None:
-    """Not those that he sat in, and somebody won."""
+    """Not those that it sat in, and somebody won."""
     listed = data(bots_run / "report", "games")
     wanted = [row["game"] for row in listed if "UsualBot (place 1)" in row["seats"]]
     if typed.startswith("StefaBot"):

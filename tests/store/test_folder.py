@@ -140,7 +140,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def player(name: str, **settings: object) -> dict[str, object]:
-    """A player in a manifest, with more to say of him than fits into a sentence."""
+    """A player in a manifest, with more to say of it than fits into a sentence."""
     return {"name": name, "bot": "B" * 100, "settings": {"model": "m" * 100, **settings}, "source": "aa"}
 
 

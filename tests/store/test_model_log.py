@@ -111,7 +111,7 @@ def test_a_try_is_sent_once(log: ModelLog) -> None:
 
 
 def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
-    """Preflight calls are his calls, and no decisions; others' are others'."""
+    """Preflight calls are its calls, and no decisions; others' are others'."""
     for key, player in (((-1, 0, 0, 0, 1), "one"), (TRY, "one"), ((*ATTEMPT, 2), "one"), ((3, 2, 0, 0, 1), "other")):
         opens(log, key, player)
     for key in ((-1, 0, 0, 0, 1), (*ATTEMPT, 2), (3, 2, 0, 0, 1)):

@@ -90,7 +90,7 @@ def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: 
         card = seen["frames"][0]["hand"][0]
         seen = browser.post("/api/moves", {"turn": 0, "cards": [card], "number": 9}).json
         turn = seen["turn"]
-        while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt plays his turns first
+        while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt plays its turns first
             seen = browser("GET", f"/api/table?since={turn}").json
         assert (seen["asked"], seen["over"], seen["trouble"]) == (False, False, None)
         refused = browser.post("/api/moves", {"turn": seen["turn"], "doubt": True})

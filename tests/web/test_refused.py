@@ -110,7 +110,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
 
 @pytest.fixture(scope="module")
 def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Somebody who opens the game; no test changes his table."""
+    """Somebody who opens the game; no test changes their table."""
     with served(tmp_path_factory.mktemp("games")) as server:
         browser = server.browser()
         yield server, browser, browser.sit(seat=0)

@@ -199,7 +199,7 @@ def test_the_tables_are_bounded(tmp_path: Path) -> None:
             503,
             "All 2 tables are taken: finish a game, or come back later.",
         )
-        two.sit()  # takes the place of his own
+        two.sit()  # takes the place of their own
         assert len(list((tmp_path / "running").iterdir())) == 2
         server.clock.now += LIFE + 1
         three.sit()  # nobody came back to the others
