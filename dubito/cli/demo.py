@@ -13,7 +13,7 @@ from dubito.cli.summary import print_summary
 from dubito.errors import one_line
 from dubito.experiment import runner
 from dubito.experiment.config import check, resolve
-from dubito.experiment.contenders import Contender, contender_pairs
+from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.ranking import ranking
 from dubito.experiment.runner import Run
@@ -101,7 +101,7 @@ def _tell(run: Run, tables: bool) -> None:
     cells = [[row.name, f"{row.games}", percent_with_interval(row.rates["score"])] for row in rows]
     title = f"{run.tally.games} games; Score is 1 for a hard win, 1/2 for a soft win, 0 for a loss"
     table(title, ["player", "games", "Score % [95 % interval]"], cells)
-    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in run.experiment.contenders])
+    (pair,) = contender_pairs(run.tally, run.compared)
     apart = "" if pair.score.more_games == 0 else ": too few games to tell them apart"
     say(f"won: {one_line(rows[0].name)}")
     say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")

@@ -96,12 +96,11 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def percent_with_interval(rate: Rate, signed: bool = False) -> str:
+def percent_with_interval(rate: Rate) -> str:
     """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`. Few are symmetric."""
     if rate.value is None:
         return "-"
-    sign = "+" if signed else ""
-    return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"
+    return f"{100 * rate.value:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 class _Line(ProgressColumn):

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 from dubito.cli.output import note, say, show, table
 from dubito.experiment.calibration import calibrations
-from dubito.experiment.contenders import Contender
-from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.runner import Run
 from dubito.report.model_tables import models_table
@@ -18,6 +16,7 @@ from dubito.report.standings import (
     contender_tables,
     ranking_table,
     sizes_table,
+    turns_a_game,
 )
 
 
@@ -29,7 +28,7 @@ def print_summary(run: Run, sizes: bool) -> None:
     rows = ranking(run.tally, run.names)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
     show(replace(ranking_table(rows), title=title), notes=False)
-    show(*contender_tables(run.tally, _contenders(run)))
+    show(*contender_tables(run.tally, run.compared))
     _print_neighbours(rows)
     if run.models:
         show(models_table(run.models, run.names))
@@ -42,14 +41,8 @@ def print_summary(run: Run, sizes: bool) -> None:
     show(*bot_errors(rows))
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
-    _print_turns(run)
+    say(f"turns a game: {turns_a_game(run.tally)}")
     say(f"results digest: {run.results_digest}")
-
-
-def _contenders(run: Run) -> list[Contender]:
-    logs = {name: log.outcomes for name, log in run.models.items()}
-    names = (player.name for player in run.experiment.contenders)
-    return [Contender(name, fallback_share=fallback_share(logs.get(name, {}))) for name in names]
 
 
 def _print_neighbours(rows: Sequence[RankingRow]) -> None:
@@ -60,8 +53,3 @@ def _print_neighbours(rows: Sequence[RankingRow]) -> None:
 
 def _decimal(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _print_turns(run: Run) -> None:
-    games, turns, free = (sum(values[place] for _, values in run.tally.rows("sizes")) for place in range(3))
-    say(f"turns a game: {turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them")

@@ -304,9 +304,9 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
         ) from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
-        from dubito.llm.settings import check_settings  # only those who ask models need it
+        from dubito.llm.settings import settings_for  # only those who ask models need it
 
-        check_settings(name, {**getattr(bot.cls, "defaults", {}), **settings})
+        settings_for(bot.cls, name, settings)
     return _spec(bot, name, settings)
 
 

@@ -1,13 +1,14 @@
 """Contenders compared: each in the contenders' seat, and every pair by differences on the same deals (R33)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from dubito.experiment.fallbacks import Bounds, contender_bounds
+from dubito.experiment.fallbacks import Bounds, contender_bounds, fallback_share
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
 from dubito.experiment.tally import MEASURES, SCALES, Tally
+from dubito.store.records import PlayerLog
 
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
@@ -47,6 +48,14 @@ class PairRow:
     other: Contender
     score: PairedDifference
     hard_wins: PairedDifference
+
+
+def contenders_of(names: Sequence[str], models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+    """The contenders of these names in the `run`th of several runs; `models` are its model players, by name.
+
+    Their fallback shares are of all their decisions, not of those in common deals.
+    """
+    return [Contender(name, run, fallback_share(models[name].outcomes) if name in models else 0.0) for name in names]
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender]) -> list[ContenderRow]:

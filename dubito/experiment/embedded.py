@@ -9,9 +9,6 @@ from dubito.llm.wire import Protocol
 if TYPE_CHECKING:
     from dubito.house.server import House
 
-if TYPE_CHECKING:
-    from dubito.house.server import House
-
 
 class EmbeddedHouses:
     """The embedded servers, each started when first needed: one, or one for each kind of faults."""

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
@@ -14,13 +14,9 @@ from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE
 from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
 from dubito.llm.prompts import load_prompt
-from dubito.llm.settings import ModelSettings, account_of, check_settings, faults_of, is_house, key_of
+from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
 from dubito.player import FiveNodes, PlayerAI
 from dubito.registry import Registry
-
-if TYPE_CHECKING:
-    pass
-
 
 _NO_CAPS: Final = Caps()
 
@@ -46,8 +42,7 @@ def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
 
 def settings_of(spec: PlayerSpec, registry: Registry) -> ModelSettings:
     """A model player's settings, checked, its class's defaults under them."""
-    defaults: Mapping[str, Any] = getattr(registry.find(spec.bot).cls, "defaults", {})
-    return check_settings(spec.name, {**defaults, **spec.settings})
+    return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings)
 
 
 def checked_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:

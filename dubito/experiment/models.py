@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import Course
+from dubito.experiment.embedded import EmbeddedHouses
+from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
+from dubito.experiment.watch import Watch
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Decisions, GameServices, Journal
@@ -19,12 +21,6 @@ from dubito.llm.retry import MakeAttempt
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-
-if TYPE_CHECKING:
-    pass
-from dubito.experiment.embedded import EmbeddedHouses
-from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
-from dubito.experiment.watch import Watch
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
 from dubito.experiment.config import Experiment
+from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.models import serving
@@ -63,6 +64,11 @@ class Run:
     def names(self) -> list[str]:
         """The players' names, in the order of the tally's keys."""
         return [player.name for player in self.experiment.players]
+
+    @property
+    def compared(self) -> list[Contender]:
+        """The contenders as they are compared."""
+        return contenders_of([player.name for player in self.experiment.contenders], self.models)
 
 
 def manifest(experiment: Experiment) -> dict[str, Any]:

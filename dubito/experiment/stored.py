@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
-from dubito.experiment.contenders import Contender
-from dubito.experiment.fallbacks import fallback_share
+from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.rules import Rules
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -136,15 +135,8 @@ class StoredRun:
         return {name: log.player(name) for name in self.names if name in asked}
 
     def compared(self, run: int = 0) -> list[Contender]:
-        """The contenders as they are compared, as those of the `run`th of several runs.
-
-        Their fallback shares are of all their decisions, not of those in common deals.
-        """
-        logs = self.models
-        return [
-            Contender(name, run, fallback_share(logs[name].outcomes if name in logs else {}))
-            for name in self.contenders
-        ]
+        """The contenders as they are compared, as those of the `run`th of several runs."""
+        return contenders_of(self.contenders, self.models, run)
 
     def experiment(self) -> Experiment:
         """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""

@@ -6,14 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dubito.experiment.course import Standing
 from dubito.llm.failures import FALLBACK_OUTCOME
-
-if TYPE_CHECKING:
-    pass
-
 
 _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
 

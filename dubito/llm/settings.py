@@ -70,6 +70,12 @@ class Account:
         return f"{self.server} ({self.key_env or 'no key'})"
 
 
+def settings_for(cls: type[object], name: str, settings: Mapping[str, Any]) -> ModelSettings:
+    """The settings of a player of this class, checked, the class's defaults under them."""
+    defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
+    return check_settings(name, {**defaults, **settings})
+
+
 def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     """The settings of a player, checked; raises UsageError naming player and key."""
     try:

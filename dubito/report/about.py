@@ -5,6 +5,7 @@ from typing import Final
 from dubito.experiment.stored import StoredPlayer, StoredRun
 from dubito.report.parts import Block, Facts
 from dubito.report.result_table import Column, ResultTable
+from dubito.report.standings import turns_a_game
 from dubito.store.folder import to_yaml
 
 _PLAYER: Final = [
@@ -21,13 +22,12 @@ _PLAYER: Final = [
 def about(source: StoredRun) -> list[Block]:
     """Facts of the run, and its players."""
     identity = source.identity
-    games, turns, free = (sum(values[place] for _, values in source.tally.rows("sizes")) for place in range(3))
     facts = [
         ("results digest", source.results_digest),
-        ("games", f"{games:,} of {source.games:,}"),
+        ("games", f"{source.tally.games:,} of {source.games:,}"),
         ("seed", f"{source.seed}"),
         ("table sizes", ", ".join(map(str, identity.table_sizes))),
-        ("turns a game", f"{turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them"),
+        ("turns a game", turns_a_game(source.tally)),
         *((f"rules: {key}", f"{value}") for key, value in identity.rules.items()),
         ("on_bot_error", identity.on_bot_error),
         *((key, f"{value}") for key, value in (identity.model_extra or {}).items()),

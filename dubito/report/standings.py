@@ -89,6 +89,9 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Resu
 
 
 def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> ResultTable | None:
+    pairs = contender_pairs(tally, contenders)
+    if not pairs:
+        return None
     columns = [
         Column("contender", "contender", "text"),
         Column("against", "against", "text"),
@@ -97,13 +100,8 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> ResultT
         Column("hard_wins", "hard", "points"),
         Column("hard_wins_apart", "told apart by hard", "text"),
     ]
-    pairs = contender_pairs(tally, contenders)
     cells = [[pair.one.name, pair.other.name, *_difference(pair.score), *_difference(pair.hard_wins)] for pair in pairs]
-    return (
-        ResultTable("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
-        if pairs
-        else None
-    )
+    return ResultTable("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
 
 
 def _difference(difference: PairedDifference) -> list[Value]:
@@ -179,3 +177,9 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
     ]
     title = "The same by what was stated: the last two columns of a well-calibrated player are alike"
     return ResultTable(key, title, columns, cells) if cells else None
+
+
+def turns_a_game(tally: Tally) -> str:
+    """How many turns a game took on average, in words (R32)."""
+    games, turns, free = (sum(values[place] for _, values in tally.rows("sizes")) for place in range(3))
+    return f"{turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them"

@@ -48,7 +48,8 @@ class World:
             for event in events:
                 book.observe(event, hand, move.cards)
         seen = book.position(position.node, hand, game.turn_data())
-        return replace(position, turn=seen.turn) if seen == replace(position, turn=seen.turn, answers={}) else None
+        here = replace(position, turn=seen.turn)
+        return here if seen == replace(here, answers={}) else None
 
     def changed(self, seat: int, chance: Random) -> "World":
         """A world in which one card or two are others, which may be possible or not."""
