@@ -1,0 +1,268 @@
+"""What the harness knows of a game: all that rooms outside `dubito/games` may know of one.
+
+A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
+`apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
+Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (what prompts say), `house`
+(a stand-in policy), `told` (words and panels for viewer and terminal).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from random import Random
+from types import ModuleType
+from typing import Any, ClassVar, Final, Literal, Protocol
+
+from pydantic import BaseModel
+
+from dubito.streams import SeatStreams
+
+FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """An answer that is yes or no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that is one of the game's fixed names."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An answer that is a whole number; which ones are legal is the state's to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """An answer that is a list of the game's fixed cards; a card may stand in it as often as it is held."""
+
+    cards: tuple[int, ...]
+
+
+Answer = Bool | Choice | Whole | Cards
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A decision point: the unit that a model is asked."""
+
+    name: str  # as requests, records and tables have it
+    method: str  # of the game's bot base, that answers it
+    answer: Answer
+    states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
+
+
+class GameEvent:
+    """What is observed of a move. Immutable, since all observers share it."""
+
+    __slots__ = ()
+
+    @property
+    def only(self) -> int | None:
+        """The one seat that observes it; None: everybody who is in the game."""
+        return None
+
+    @property
+    def leaves(self) -> int | None:
+        """The seat that observes nothing after this."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A finished game in whole numbers from 0, as `Results` names them; lists are by seat."""
+
+    capped: bool  # over because of a cap, not of the rules
+    game_counts: tuple[int, ...]
+    marks: list[int]  # what a seat came to: a place, a win, a return
+    counts: list[tuple[int, ...]]
+
+
+class View(Protocol):
+    """What the seat to move sees, in games where every move is one node's answer."""
+
+    @property
+    def node(self) -> str:
+        """The node that is asked."""
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Why the seat to move may not do this, in the engine's words; None if it may."""
+
+
+class State(Protocol):
+    """One game between two moves. No clock and no I/O; chance is the stream it was dealt with."""
+
+    @property
+    def seat(self) -> int:
+        """Whose move it is."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody has a move any more."""
+
+    @property
+    def turns_played(self) -> int:
+        """Finished turns, in the game's own sense."""
+
+    @property
+    def start(self) -> GameEvent:
+        """What is observed before the first move; asked for while none was made."""
+
+    def view(self) -> Any:
+        """What the seat to move sees; valid until the move is made."""
+
+    def cards(self, seat: int, streams: SeatStreams) -> Any:
+        """A read-only view of what a seat holds, its bot's `self.cards`, that draws from these streams."""
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """Make the move of the seat to move and return what is observed, in order; nothing with `announce` off.
+
+        Raises IllegalOutput, the state untouched, if the rules refuse the output.
+        """
+
+    def ending(self) -> Ending:
+        """What the finished game came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is rated: a whole number a seat, from 0 to `scale`, that follows from the seat's bucket."""
+
+    key: str
+    title: str  # of its column
+    values: tuple[int, ...]  # by bucket
+    scale: int = 1  # how many are a whole one
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A way to play, as a ratio of two of a seat's counts."""
+
+    key: str
+    title: str
+    count: str
+    of: str
+    most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a game counts, and what of it is rated."""
+
+    buckets: tuple[str, ...]  # what a game can be for a seat, in the plural: hard_wins, losses
+    bucket: Callable[[int, int, bool], int]  # of a mark, at so many seats, capped or not: its place in `buckets`
+    measures: tuple[Measure, ...]  # the first one ranks
+    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
+    game_counts: tuple[str, ...]  # the first one is the turns
+    seat_counts: tuple[str, ...]
+    standing: Callable[[int, int, bool], int]  # a whole number that is summed beside the counts, of the same three
+    standing_name: str
+    habits: tuple[Habit, ...] = ()
+    score: str = ""  # what the first measure means, in a sentence for people
+
+
+@dataclass(slots=True)
+class Seating:
+    """Where an instance sits: attached before its `__init__`, one per seat and game."""
+
+    id: int  # the seat
+    game: int
+    deal: int
+    streams: SeatStreams
+    look: Callable[[SeatStreams], Any]  # makes what the bot holds as `self.cards`
+    services: object | None = None  # for a model player: its way to ask, made by the run
+
+
+class Player:
+    """The base of every bot of every game: answers what it sees with an output.
+
+    `self.id` is the seat, `self.cards` what it holds, `self.rng` the bot's own random stream; all three are there
+    already in `__init__`.
+    """
+
+    is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
+    origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
+
+    _seating: Seating
+    cards: Any
+    id: int
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    @cached_property
+    def rng(self) -> Random:
+        """The bot's own random stream (R27)."""
+        return self._seating.streams.bot
+
+    def play(self, view: Any) -> Any:
+        """Decide this move."""
+        raise NotImplementedError(f"{type(self).__name__} has no play()")
+
+    def observe(self, event: Any) -> None:
+        """Called after every move with what the table saw; does nothing by default."""
+
+    @classmethod
+    def observes(cls) -> bool:
+        """Whether its instances are to be told anything; events are not built for nobody."""
+        return cls.observe is not Player.observe
+
+
+def make_player(cls: type[Player], seating: Seating, settings: Mapping[str, Any]) -> Player:
+    """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
+    player = cls.__new__(cls)
+    player._seating = seating
+    player.cards = seating.look(seating.streams)
+    player.id = seating.id
+    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))  # type: ignore[misc]  # the seat comes first
+    return player
+
+
+def fallback_for(cls: type[Player], seating: Seating) -> Player:
+    """A new instance of a rule-based bot, to play in the place of this seat's own."""
+    streams = seating.streams.for_fallback()
+    return make_player(cls, Seating(seating.id, seating.game, seating.deal, streams, seating.look), {})
+
+
+LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A game as the harness has it."""
+
+    name: str
+    summary: str  # one line, for `dubito games`
+    rules: type[BaseModel]  # the config's `rules`: strict, frozen, no other keys, every one with a default
+    seats: tuple[int, int]  # at least and at most
+    lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or each against each
+    base: type[Player]
+    fallback: str  # the bot that plays for one that failed, deliberately the weakest
+    nodes: tuple[Node, ...]
+    results: Results
+    deal: Callable[[Any, int, Random], State]  # by these rules, to so many seats, from this stream
+    deal_to_json: Callable[[State], dict[str, Any]]  # asked before the first move; enough to see that two are the same
+    output_to_json: Callable[[Any], Any]
+    output_from_json: Callable[[Any], Any]
+    # Of a model's answer at a node, by what its seat holds; raises IllegalOutput where there is no such output.
+    output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
+    package: str = ""  # where its modules are
+    missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
+    forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
+
+    def node(self, name: str) -> Node:
+        """The node of that name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    def module(self, name: str) -> ModuleType | None:
+        """A module of the game that not every game has."""
+        path = f"{self.package}.{name}"
+        return import_module(path) if find_spec(path) else None
