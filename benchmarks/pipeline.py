@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
-from dubito.facts import Position, facts
+from dubito.games.dubito.facts import Position, facts
+from dubito.games.dubito.rules import Rules
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -29,7 +30,6 @@ from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import ModelSettings, account_of
 from dubito.llm.wire import Ask, Place, Received
-from dubito.rules import Rules
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recorder import Origin, watched

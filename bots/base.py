@@ -1,6 +1,6 @@
 """BotBase: a strategy is its answers at the five nodes A-E."""
 
-from dubito.player import FiveNodes
+from dubito.games.dubito.player import FiveNodes
 
 
 class BotBase(FiveNodes):

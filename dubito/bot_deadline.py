@@ -6,26 +6,25 @@ loops and waits, but no single call into C that never comes back. A bot without 
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Final, TypeVar, cast
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.player import NODES, PlayerAI
+from dubito.game import Node, Player
 
 _STEP: Final = 1e-6  # seconds
-_LETTERS: Final = {method: node for node, method in NODES.items()}
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Player)
 
 
 class _TooLate(BaseException):  # no Exception: bots catch those
     """Raised in a bot's code when its time is over."""
 
 
-def in_time(cls: type[PlayerAI], seconds: float) -> type[PlayerAI]:
-    """The same bot, whose `__init__`, turns and events may take so many seconds each.
+def in_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
+    """The same bot, of a game with these nodes, whose `__init__`, turns and events may take so many seconds each.
 
     A call that takes longer raises IllegalOutput with the node or the method, and the line. Raises UsageError
     where nothing can interrupt a bot.
@@ -35,23 +34,28 @@ def in_time(cls: type[PlayerAI], seconds: float) -> type[PlayerAI]:
     if threading.current_thread() is not threading.main_thread():
         raise UsageError("bot_deadline: only the main thread of a process can be interrupted: leave it out")
 
-    def __init__(self: PlayerAI, id: int, **settings: Any) -> None:  # noqa: N807, it becomes a method
-        _call(seconds, "__init__", lambda: cast(Any, cls).__init__(self, id, **settings))
+    letters = {node.method: node.name for node in nodes}
 
-    def play(self: PlayerAI, p: TurnData) -> TurnOutput:
-        return _call(seconds, "play", lambda: cls.play(self, p))
+    def call(method: str, call: Callable[[], T]) -> T:
+        return _call(seconds, letters, method, call)
 
-    def observe(self: PlayerAI, event: Event) -> None:
-        _call(seconds, "observe", lambda: cls.observe(self, event))
+    def __init__(self: Player, id: int, **settings: Any) -> None:  # noqa: N807, it becomes a method
+        call("__init__", lambda: cast(Any, cls).__init__(self, id, **settings))
+
+    def play(self: Player, view: Any) -> Any:
+        return call("play", lambda: cast(Any, cls).play(self, view))
+
+    def observe(self: Player, event: Any) -> None:
+        call("observe", lambda: cast(Any, cls).observe(self, event))
 
     methods: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__init__": __init__, "play": play}
-    if cls.observe is not PlayerAI.observe:  # who does not observe is told nothing
+    if cls.observes():  # who does not observe is told nothing
         methods["observe"] = observe
-    timed: type[PlayerAI] = cast(Any, type(cls))(cls.__name__, (cls,), methods)
+    timed: type[P] = cast(Any, type(cls))(cls.__name__, (cls,), methods)
     return timed
 
 
-def _call(seconds: float, method: str, call: Callable[[], T]) -> T:
+def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callable[[], T]) -> T:
     """What the call returns, if it does in time."""
     running, reason, rings = True, "", 0
 
@@ -59,7 +63,7 @@ def _call(seconds: float, method: str, call: Callable[[], T]) -> T:
         nonlocal reason, rings
         if not running:
             return
-        reason = reason or _reason(seconds, method, frame)
+        reason = reason or _reason(seconds, letters, method, frame)
         # A bot may catch this one. The next comes at once, then a step later and later: one of them falls between.
         rings = rings % 1000 + 1
         signal.setitimer(signal.ITIMER_REAL, rings * _STEP)
@@ -81,12 +85,12 @@ def _call(seconds: float, method: str, call: Callable[[], T]) -> T:
     raise IllegalOutput(reason)
 
 
-def _reason(seconds: float, method: str, frame: FrameType | None) -> str:
+def _reason(seconds: float, letters: Mapping[str, str], method: str, frame: FrameType | None) -> str:
     """What the bot was at, the node if it was asked one, and in which line."""
     assert frame is not None  # the main thread runs
     file, line = frame.f_code.co_filename.rsplit("/", 1)[-1], frame.f_lineno
     while frame is not None and frame.f_code is not _call.__code__:
-        if (name := frame.f_code.co_name) in _LETTERS:
-            method = f"node {_LETTERS[name]} ({name})"
+        if (name := frame.f_code.co_name) in letters:
+            method = f"node {letters[name]} ({name})"
         frame = frame.f_back
     return f"{method} took longer than {seconds:g} s {one_line(f'({file}, line {line})')}"

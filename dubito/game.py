@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from random import Random
 from types import ModuleType
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -128,6 +128,9 @@ class State(Protocol):
         Raises IllegalOutput, the state untouched, if the rules refuse the output.
         """
 
+    def copy_of(self, output: Any) -> Any:
+        """A copy of an output that was applied, which no bot can reach."""
+
     def ending(self) -> Ending:
         """What the finished game came to."""
 
@@ -216,7 +219,10 @@ class Player:
         return cls.observe is not Player.observe
 
 
-def make_player(cls: type[Player], seating: Seating, settings: Mapping[str, Any]) -> Player:
+P = TypeVar("P", bound=Player)
+
+
+def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> P:
     """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
     player = cls.__new__(cls)
     player._seating = seating
@@ -226,7 +232,7 @@ def make_player(cls: type[Player], seating: Seating, settings: Mapping[str, Any]
     return player
 
 
-def fallback_for(cls: type[Player], seating: Seating) -> Player:
+def fallback_for(cls: type[P], seating: Seating) -> P:
     """A new instance of a rule-based bot, to play in the place of this seat's own."""
     streams = seating.streams.for_fallback()
     return make_player(cls, Seating(seating.id, seating.game, seating.deal, streams, seating.look), {})
@@ -249,7 +255,7 @@ class Spec:
     nodes: tuple[Node, ...]
     results: Results
     deal: Callable[[Any, int, Random], State]  # by these rules, to so many seats, from this stream
-    deal_to_json: Callable[[State], dict[str, Any]]  # asked before the first move; enough to see that two are the same
+    deal_to_json: Callable[[Any], dict[str, Any]]  # asked before the first move; enough to see that two are the same
     output_to_json: Callable[[Any], Any]
     output_from_json: Callable[[Any], Any]
     # Of a model's answer at a node, by what its seat holds; raises IllegalOutput where there is no such output.

@@ -7,15 +7,19 @@ one, the whole turn is played by the fallback's rules on the fallback's stream, 
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, cast
 
-from dubito.core_game import Game
 from dubito.errors import BotError, IllegalOutput, RunStopped, one_line
-from dubito.game_data import Event, PlayerWonEvent, TurnOutput
-from dubito.hand import HandView
-from dubito.player import PlayerAI, Seating, fallback_for, make_player
-from dubito.rules import Rules, deal_hands
+from dubito.game import GameEvent, Player, Seating, State, fallback_for, make_player
 from dubito.streams import DealStreams
+
+
+class _Forfeitable(Protocol):
+    """A state of a game whose `Spec` says that it can be forfeited."""
+
+    def forfeit(self, seat: int) -> None:
+        """This seat has failed: the game is over, and nobody wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Entrant:
     """A bot with its settings, under the name it plays by."""
 
     name: str
-    bot: type[PlayerAI]
+    bot: type[Player]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -32,49 +36,45 @@ class Table:
 
     def __init__(
         self,
-        game: Game,
+        game: State,
         entrants: Sequence[Entrant],
         streams: DealStreams,
         *,
         deal: int = 0,
         number: int = 0,
-        fallback: type[PlayerAI] | None = None,
+        fallback: type[Player] | None = None,
+        forfeits: bool = False,
         services: Sequence[object] = (),
     ) -> None:
         """Seat the players and tell those who observe that the game starts.
 
         `number` is the game's in its run, `services` what its model players need, by seat. Raises BotError
-        if one fails and there is no `fallback`.
+        if one fails, unless there is a `fallback` or the game `forfeits`.
         """
-        self.game = game
+        self.game: Any = game  # its own rooms know more of it than a State
         self.deal, self.number = deal, number
         self.entrants = entrants
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
-        self._fallback = fallback
+        self._fallback, self._forfeits = fallback, forfeits
         self._seatings = []
-        for seat, hand in enumerate(game.hands):
-            own = streams.seat(seat)
+        for seat in range(len(entrants)):
             service = services[seat] if services else None
-            self._seatings.append(Seating(seat, number, deal, own, HandView(hand, own), service))
-        self._substitutes: dict[int, PlayerAI] = {}
+            self._seatings.append(Seating(seat, number, deal, streams.seat(seat), partial(game.cards, seat), service))
+        self._substitutes: dict[int, Player] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
-        self.watchers = [
-            seat
-            for seat, player in enumerate(self.players)
-            if player is not None and type(player).observe is not PlayerAI.observe
-        ]
+        self.watchers = [seat for seat, player in enumerate(self.players) if player is not None and player.observes()]
         if self.watchers:
             self.tell([game.start], 1)
 
-    def _seat(self, seat: int, entrant: Entrant) -> PlayerAI | None:
+    def _seat(self, seat: int, entrant: Entrant) -> Player | None:
         try:
             return make_player(entrant.bot, self._seatings[seat], entrant.settings)
         except BaseException as error:  # see _blame
             self.failed(seat, 1, _blame("__init__", error))
             return None
 
-    def substitute(self, seat: int) -> PlayerAI:
+    def substitute(self, seat: int) -> Player:
         """Who plays this seat's turn when its bot failed; all draws come from the fallback's stream."""
         if seat not in self._substitutes:
             assert self._fallback is not None  # failed() raised otherwise
@@ -82,42 +82,32 @@ class Table:
         return self._substitutes[seat]
 
     def failed(self, seat: int, turn: int, reason: str) -> None:
-        """Name the bot's error at this turn, counted from 1: raise it, or keep it if there is a fallback."""
+        """Name the bot's error at this turn, counted from 1: raise it, or keep it where the table says what follows."""
         error = BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
-        if self._fallback is None:
+        if self._fallback is None and not self._forfeits:
             raise error
         self.errors.append(error)
+        if self._forfeits and not self.game.over:
+            cast(_Forfeitable, self.game).forfeit(seat)
 
-    def tell(self, events: Sequence[Event], turn: int) -> None:
+    def tell(self, events: Sequence[GameEvent], turn: int) -> None:
         """Let everyone observe who is in the game at that moment; a winner sees its win, then no more (R26)."""
         for event in events:
+            only, leaves = event.only, event.leaves
             for seat in self.watchers:
+                if only not in (None, seat):
+                    continue
                 player = self.players[seat]
                 assert player is not None
                 try:
                     player.observe(event)
                 except BaseException as error:  # see _blame
                     self.failed(seat, turn, _blame("observe", error))
-            if isinstance(event, PlayerWonEvent) and event.player_id in self.watchers:
-                self.watchers.remove(event.player_id)
+            if leaves in self.watchers:
+                self.watchers.remove(leaves)
 
 
-def deal_table(
-    entrants: Sequence[Entrant],
-    rules: Rules,
-    streams: DealStreams,
-    *,
-    deal: int = 0,
-    number: int = 0,
-    fallback: type[PlayerAI] | None = None,
-    services: Sequence[object] = (),
-) -> Table:
-    """Deal a game from the deck's stream and seat these entrants at it."""
-    game = Game(rules, deal_hands(streams.deck(), len(entrants), rules))
-    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
-
-
-def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]:
+def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
     """Play one turn: ask the player, apply its output, tell the table.
 
     Returns the output that was played and the events, which are built only if `announce` is set or
@@ -130,28 +120,25 @@ def step(table: Table, announce: bool = False) -> tuple[TurnOutput, list[Event]]
     player = table.players[seat]
     if player is not None:
         try:
-            output = player.play(game.turn_data())
+            output = player.play(game.view())
             events = game.apply(output, announce)
         except BaseException as error:  # see _blame
             table.failed(seat, game.turns_played + 1, _blame("play", error))
         else:
             if announce:
-                output = _kept(output)
+                output = game.copy_of(output)  # its lists are the bot's own, who may change them when it observes
                 table.tell(events, game.turns_played)
             return output, events
+    if game.over:  # forfeited
+        return None, []
     table.fallback_turns[seat] += 1
-    output = table.substitute(seat).play(game.turn_data())
+    output = table.substitute(seat).play(game.view())
     events = game.apply(output, announce)
     table.tell(events, game.turns_played)
     return output, events
 
 
-def _kept(output: TurnOutput) -> TurnOutput:
-    """The output as it was played: its list is the bot's own, who may change it when it observes."""
-    return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
-
-
-def play_game(table: Table) -> Game:
+def play_game(table: Table) -> Any:
     """Step the game to its end and return it."""
     game = table.game
     while not game.over:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.handlers import Entrant, deal_table, step
-from dubito.player import PlayerAI
-from dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, narrated
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, narrated
+from dubito.games.dubito.rules import Rules, check_players, why_illegal
+from dubito.handlers import Entrant, step
 from dubito.registry import FALLBACK
-from dubito.rules import Rules, check_players, why_illegal
 from dubito.streams import DealStreams
 
 GUEST: Final = "Guest"  # what a record calls the person
@@ -136,7 +137,7 @@ class Sitting:
         game = self.game
         return why_illegal(output, game.hands[self.me].counts, game.number, game.can_doubt)
 
-    def step(self, output: TurnOutput | None = None) -> tuple[TurnOutput, list[Event], list[str]]:
+    def step(self, output: TurnOutput | None = None) -> tuple[TurnOutput, Sequence[Event], list[str]]:
         """Play one turn, the person's with their output: what was put down, the events, and both in words to them.
 
         Raises IllegalOutput, nothing changed, for what they may not do.

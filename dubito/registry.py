@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.player import PlayerAI, missing_nodes
+from dubito.games.dubito.player import PlayerAI, missing_nodes
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.core_game import Game
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game_data import COPIES, JOKER, NUMBERS, TurnData, TurnOutput
-from dubito.hand import Hand
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import MAX_JOKERS, Rules
 from dubito.handlers import Entrant, Table
-from dubito.player import PlayerAI
 from dubito.registry import find_bots
-from dubito.rules import MAX_JOKERS, Rules
 from dubito.streams import DealStreams
 
 _RULES: Final = Rules()

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bots.base import BotBase
-from dubito.facts import Position
-from dubito.facts import facts as facts_of
-from dubito.game_data import Event, TurnData, TurnOutput
+from dubito.game import fallback_for
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.facts import facts as facts_of
+from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
+from dubito.games.dubito.notebook import Notebook
+from dubito.games.dubito.player import NODES, FiveNodes
 from dubito.llm.decider import GameServices
 from dubito.llm.wire import Place
-from dubito.notebook import Notebook
-from dubito.player import NODES, FiveNodes, fallback_for
 
 
 class LLMBot(BotBase):

@@ -15,14 +15,14 @@ from dubito.cli.company import opponents
 from dubito.cli.options import server_options
 from dubito.cli.output import note, say
 from dubito.cli.telling import check_save, save_record
-from dubito.core_game import Result
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.game_data import JOKER, NUMBERS, TurnOutput
+from dubito.games.dubito.core_game import Result
+from dubito.games.dubito.game_data import JOKER, NUMBERS, TurnOutput
+from dubito.games.dubito.record import card_name, cards_in_words
+from dubito.games.dubito.rule_text import objective, rule_sentences
+from dubito.games.dubito.rules import Rules, WinRule
 from dubito.human import GOOD_BOTS, Setup, Sitting, as_sentence, in_words_to, set_up, sorted_hand, to_me
-from dubito.record import card_name, cards_in_words
-from dubito.rule_text import objective, rule_sentences
-from dubito.rules import Rules, WinRule
 
 _HOW: Final = (
     "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "

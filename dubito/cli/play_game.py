@@ -9,11 +9,13 @@ import click
 from dubito.bot_deadline import in_time
 from dubito.cli.telling import check_save, save_record, tell
 from dubito.errors import UsageError
-from dubito.handlers import Entrant, deal_table
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.record import Recorder
+from dubito.games.dubito.rules import Rules, WinRule
+from dubito.games.dubito.spec import SPEC
+from dubito.handlers import Entrant
 from dubito.human import labels
-from dubito.record import Recorder
 from dubito.registry import FALLBACK, find_bots
-from dubito.rules import Rules, WinRule
 from dubito.streams import DealStreams
 
 
@@ -49,7 +51,7 @@ def play_game(
         if entrant.bot.is_model:
             raise UsageError(f"{entrant.name} asks a model, which needs a run's settings: play it with `dubito run`")
     if bot_deadline is not None:
-        entrants = [replace(entrant, bot=in_time(entrant.bot, bot_deadline)) for entrant in entrants]
+        entrants = [replace(entrant, bot=in_time(entrant.bot, bot_deadline, SPEC.nodes)) for entrant in entrants]
     fallback = registry.find(FALLBACK).cls if on_bot_error == "fallback" else None
     table = deal_table(entrants, rules, DealStreams(seed, deal), deal=deal, fallback=fallback)
     recorder = Recorder(table.game)

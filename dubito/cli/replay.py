@@ -11,12 +11,12 @@ from dubito.cli.run import cores
 from dubito.cli.telling import tell
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
+from dubito.games.dubito.record import Recorder, load
+from dubito.games.dubito.record import replay as told_again
 from dubito.human import labels
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
 from dubito.llm.wire import Place, Reply
-from dubito.record import Recorder, load
-from dubito.record import replay as told_again
 from dubito.registry import find_bots
 from dubito.store.export import is_export, unpacked
 

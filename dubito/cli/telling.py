@@ -5,13 +5,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from dubito.cli.output import note, say
-from dubito.core_game import Game
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.game_data import Event, TurnOutput
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import Event, TurnOutput
+from dubito.games.dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, narrated
+from dubito.games.dubito.rules import is_honest
 from dubito.handlers import Table, step
-from dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, narrated
 from dubito.registry import FALLBACK
-from dubito.rules import is_honest
 from dubito.store.folder import write_whole
 
 

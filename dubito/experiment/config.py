@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.registry import Bot, Registry
-from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.yaml_file import read_yaml
 
 OnBotError = Literal["stop", "fallback"]

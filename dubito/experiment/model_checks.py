@@ -9,13 +9,13 @@ from typing import Final
 
 from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.games.dubito.player import FiveNodes, PlayerAI
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE
 from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
-from dubito.player import FiveNodes, PlayerAI
 from dubito.registry import Registry
 
 _NO_CAPS: Final = Caps()

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from dubito.core_game import Game, Result
+from dubito.games.dubito.core_game import Game, Result
 
 COUNTS: Final = (
     "cards",  # held at the end

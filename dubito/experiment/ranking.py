@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dubito.core_game import Result
 from dubito.experiment.fallbacks import Bounds, player_bounds
 from dubito.experiment.outcome import RESULTS
 from dubito.experiment.results import beside, seat_sums, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation, equal_share
 from dubito.experiment.tally import MEASURES, SCALES, Tally
+from dubito.games.dubito.core_game import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dubito.core_game import Result
 from dubito.experiment.outcome import RESULTS
 from dubito.experiment.tally import SEAT_SUMS, Tally
+from dubito.games.dubito.core_game import Result
 
 _SUMMED: Final = (
     "bluffs",

@@ -17,7 +17,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.tally import Tally, kept_tally
-from dubito.rules import Rules
+from dubito.games.dubito.rules import Rules
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.records import PlayerLog

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
-from dubito.core_game import Result
 from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
+from dubito.games.dubito.core_game import Result
 from dubito.store.run_db import RunDb
 
 MEASURES: Final = ("score", *RESULTS)  # what is rated

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from dubito.games.dubito.rule_text import ANSWER_FORMAT
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.wire import Reply
-from dubito.rule_text import ANSWER_FORMAT
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]

@@ -9,6 +9,8 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules
 from dubito.llm.answers import Answered, Form, form_of, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
@@ -16,8 +18,6 @@ from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, canonical, digest_of, draw_of
-from dubito.player import PlayerAI
-from dubito.rules import Rules
 from dubito.store.records import Decision
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes

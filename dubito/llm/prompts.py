@@ -31,10 +31,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.facts import Position, facts, steady_facts
+from dubito.games.dubito.facts import Position, facts, steady_facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm import answers
-from dubito.player import NODES
-from dubito.positions import example_position
 from dubito.yaml_file import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.core_game import Result
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
+from dubito.games.dubito.core_game import Result
 from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan

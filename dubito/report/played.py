@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dubito.core_game import Game
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
 from dubito.experiment.stored import StoredRun
-from dubito.game_data import TurnOutput
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.rules import Rules, deal_hands
 from dubito.handlers import Table, step
 from dubito.human import labels
 from dubito.registry import Registry
 from dubito.report.story import Turns, of_outputs, told
-from dubito.rules import Rules, deal_hands
 from dubito.streams import DealStreams
 
 

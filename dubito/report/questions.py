@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dubito.games.dubito.player import NODES
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
-from dubito.player import NODES
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb

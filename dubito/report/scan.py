@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dubito.core_game import Result
 from dubito.experiment.outcome import COUNTS, RESULTS, Outcome, unpack
 from dubito.experiment.results import seat_sums
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.tally import MEASURES, SCALES, Tally, measures_of
 from dubito.experiment.variation import Variation, design_effect, variation
+from dubito.games.dubito.core_game import Result
 
 SCANNED: Final = 20_000  # games: so many are read in seconds, and are enough to know a width by
 

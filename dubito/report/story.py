@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dubito.core_game import Game
 from dubito.errors import DubitoError, UsageError
-from dubito.game_data import Event, PlayerWonEvent, TurnOutput
-from dubito.hand import Hand
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.record import GameRecord, Label, card_name, ending, in_order, narrated
+from dubito.games.dubito.rules import is_honest
 from dubito.human import GUEST, labels, names_to, to_me
-from dubito.record import GameRecord, Label, card_name, ending, in_order, narrated
-from dubito.rules import is_honest
 
 _LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
 

@@ -20,10 +20,10 @@ from starlette.staticfiles import StaticFiles
 
 from dubito.errors import DubitoError, UsageError
 from dubito.experiment.opponents import Choice
+from dubito.games.dubito.record import first_fault
+from dubito.games.dubito.rule_text import objective, rule_sentences, scoring
+from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, check_players
 from dubito.human import GOOD_BOTS, as_sentence
-from dubito.record import first_fault
-from dubito.rule_text import objective, rule_sentences, scoring
-from dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, check_players
 from dubito.web import saved
 from dubito.web.guard import Guard, body_of
 from dubito.web.tables import LIFE, Move, NewTable, Tables

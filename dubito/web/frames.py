@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dubito.core_game import Game
-from dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.record import Label, card_name
+from dubito.games.dubito.rules import is_honest
 from dubito.human import in_words_to, sorted_hand
-from dubito.record import Label, card_name
-from dubito.rules import is_honest
 
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],

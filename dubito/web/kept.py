@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.game_data import TurnOutput
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.record import RecordedOutput
 from dubito.human import Setup, as_sentence, names_to
-from dubito.record import RecordedOutput
 from dubito.web.frames import WORDS, Frame, after, dealt
 
 _BROKEN: Final = "something is broken here: the terminal that serves this page says what"

@@ -9,8 +9,8 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.games.dubito.record import GameRecord, load, replay
 from dubito.human import as_sentence
-from dubito.record import GameRecord, load, replay
 from dubito.report.parts import game_page
 from dubito.report.questions import Questions
 from dubito.report.render import Renderer, Site

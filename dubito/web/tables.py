@@ -17,10 +17,10 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import RunStopped, UsageError
 from dubito.experiment.opponents import Choice, Opponents
-from dubito.game_data import TurnOutput
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.record import dump
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.human import SEEDS, as_sentence, set_up
-from dubito.record import dump
-from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.store.folder import write_whole
 from dubito.web.kept import Live, TableFile, read, replayed
 

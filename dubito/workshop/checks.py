@@ -5,9 +5,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from dubito.errors import DubitoError
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.rules import Rules
 from dubito.llm.prompts import Prompt
-from dubito.player import NODES
-from dubito.rules import Rules
 from dubito.workshop.differ import unified
 from dubito.workshop.golden import golden_files
 from dubito.workshop.prefix import beginning_fault, requests, system_fault

@@ -15,11 +15,11 @@ from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
+from dubito.games.dubito.player import NODES
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt
 from dubito.llm.replayed import Tape
-from dubito.player import NODES
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.streams import DealStreams

@@ -10,7 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, meta
 
 from dubito.errors import UsageError
-from dubito.facts import Position, facts
+from dubito.games.dubito.facts import Position, facts
 from dubito.llm.prompts import DESCRIPTION, Prompt
 
 # Facts that are not missed where another one says the same.

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import Prompt
-from dubito.player import NODES
-from dubito.positions import example_position
 
 
 def golden_files(prompt: Prompt) -> dict[Path, str]:

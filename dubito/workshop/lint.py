@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Final
 
-from dubito.facts import facts
+from dubito.games.dubito.facts import facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import Prompt
-from dubito.player import NODES
-from dubito.positions import example_position
 from dubito.workshop.coverage import missing, unused
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
 from dubito.workshop.recorded import Recorded

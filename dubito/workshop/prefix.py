@@ -10,8 +10,8 @@ from itertools import takewhile
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.facts import Position
-from dubito.game_data import GameStartEvent
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.game_data import GameStartEvent
 from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.workshop.recorded import Recorded

@@ -1,6 +1,6 @@
 """Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
 
-The file is a position's file (`dubito/positions.py`) with `hidden` in it. Only what is here reads `hidden`.
+The file is a position's file (`positions.py` of its game) with `hidden` in it. Only what is here reads `hidden`.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.facts import Position
-from dubito.game_data import GameStartEvent
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.game_data import GameStartEvent
+from dubito.games.dubito.positions import from_json, to_json
+from dubito.games.dubito.record import Card, first_fault
+from dubito.games.dubito.rules import last_play_is_dishonest
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.positions import from_json, to_json
-from dubito.record import Card, first_fault
-from dubito.rules import last_play_is_dishonest
 
 SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}

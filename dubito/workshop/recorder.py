@@ -6,11 +6,11 @@ A player is watched if it answers the nodes A-E one by one, whether it is a mode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dubito.game_data import Event, TurnOutput
+from dubito.games.dubito.game_data import Event, TurnOutput
+from dubito.games.dubito.notebook import Notebook
+from dubito.games.dubito.player import FiveNodes, Listener
+from dubito.games.dubito.rules import Rules, last_play_is_dishonest
 from dubito.handlers import Table, step
-from dubito.notebook import Notebook
-from dubito.player import FiveNodes, Listener
-from dubito.rules import Rules, last_play_is_dishonest
 from dubito.workshop.recorded import Hidden, Recorded, Source
 
 
@@ -49,6 +49,7 @@ class Watcher:
         """Play one turn."""
         game = self._table.game
         self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
+        output: TurnOutput
         output, events = step(self._table, announce=True)
         self._tell(events, output.cards or ())
         return output

@@ -3,10 +3,11 @@
 from functools import cache
 from typing import Final, get_args
 
-from dubito.game_data import TurnData
-from dubito.handlers import Entrant, Table, deal_table
-from dubito.player import FiveNodes
-from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import TurnData
+from dubito.games.dubito.player import FiveNodes
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.handlers import Entrant, Table
 from dubito.streams import DealStreams
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched

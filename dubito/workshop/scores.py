@@ -9,9 +9,9 @@ from typing import Final
 from dubito.experiment.calibration import Statement, add_stated
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
+from dubito.games.dubito.player import NODES
 from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
-from dubito.player import NODES
 from dubito.workshop.trial import Taken
 
 ALL: Final = "all"  # nodes together

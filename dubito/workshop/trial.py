@@ -18,6 +18,7 @@ from dubito import __version__
 from dubito.experiment.model_checks import CallOptions, price_of_model
 from dubito.experiment.models import asking
 from dubito.experiment.watch import Watch
+from dubito.games.dubito.player import PlayerAI
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME
@@ -26,7 +27,6 @@ from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
-from dubito.player import PlayerAI
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from dubito.core_game import Game
 from dubito.errors import IllegalOutput
-from dubito.facts import Position
-from dubito.game_data import COPIES, JOKER, NUMBERS, TurnOutput
-from dubito.hand import Hand
-from dubito.notebook import Notebook
-from dubito.rules import Rules
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.notebook import Notebook
+from dubito.games.dubito.rules import Rules
 from dubito.workshop.recorder import Origin, Watcher
 from dubito.workshop.sample import sample_table
 

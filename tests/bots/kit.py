@@ -4,18 +4,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import dubito
-from dubito.core_game import Game
-from dubito.game_data import PlayerData, TurnData
-from dubito.hand import Hand, HandView
-from dubito.handlers import Entrant, deal_table, step
-from dubito.player import PlayerAI, Seating, make_player
-from dubito.record import ending, sentence
+from dubito.game import Seating, make_player
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import PlayerData, TurnData
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.record import ending, sentence
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, step
 from dubito.registry import Bot, BotKind, find_bots
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 
 REPO = Path(dubito.__file__).resolve().parent.parent
@@ -57,7 +60,7 @@ def in_seat(
     streams = DealStreams(0, 0).seat(1)
     streams.bot = Scripted()
     streams.framework = Scripted() if framework is None else framework
-    return make_player(cls, Seating(1, 0, 0, streams, HandView(Hand(hand), streams)), settings or {})
+    return make_player(cls, Seating(1, 0, 0, streams, partial(HandView, Hand(hand))), settings or {})
 
 
 def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
@@ -179,7 +182,8 @@ def played(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> Game
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     while not sitting.game.over:
         step(sitting)
-    return sitting.game
+    game: Game = sitting.game
+    return game
 
 
 def run_python(code: str, cwd: Path, **environment: str) -> str:

@@ -1,6 +1,7 @@
 """The walk through the nodes A-E and the helpers of a bot: R13, R22, R24, R25, R27, R28."""
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -8,11 +9,12 @@ import pytest
 
 from bots.base import BotBase
 from dubito.errors import IllegalOutput
-from dubito.game_data import TurnData, TurnOutput
-from dubito.hand import Hand, HandView
+from dubito.game import Seating, make_player
+from dubito.games.dubito.game_data import TurnData, TurnOutput
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.player import PlayerAI, missing_nodes
+from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant
-from dubito.player import PlayerAI, Seating, make_player, missing_nodes
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, neighbour, opening, regular, told
 
@@ -229,7 +231,7 @@ def test_play_truthfully_without_the_number_is_the_bots_error_r28() -> None:
 def test_helpers_build_and_never_touch_the_hand_r28() -> None:
     hand = Hand(HOLDING)
     streams = DealStreams(0, 0).seat(1)
-    player = make_player(PlayerAI, Seating(1, 0, 0, streams, HandView(hand, streams)), {})
+    player = make_player(PlayerAI, Seating(1, 0, 0, streams, partial(HandView, hand)), {})
     built = [
         *(player.bluff(p, maximize=maximize).cards for p in (opening(()), regular(())) for maximize in (True, False)),
         *(player.play_truthfully(regular(()), maximize=maximize).cards for maximize in (True, False)),
@@ -293,7 +295,7 @@ class Setting(PlayerAI):
 def test_init_has_all_and_settings_are_its_own_r28() -> None:
     given: dict[str, Any] = {"seen": []}
     streams = DealStreams(3, 4).seat(2)
-    player = make_player(Setting, Seating(2, 0, 4, streams, HandView(Hand((1, 2)), streams)), given)
+    player = make_player(Setting, Seating(2, 0, 4, streams, partial(HandView, Hand((1, 2)))), given)
     assert isinstance(player, Setting)
     assert player.first == DealStreams(3, 4).seat(2).bot.random()
     assert player.seen == [2]

@@ -9,15 +9,16 @@ from typing import get_args
 import pytest
 
 from dubito.errors import BotError
-from dubito.handlers import Entrant, deal_table, play_game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.rules import Rules, WinRule
+from dubito.handlers import Entrant, play_game
 from dubito.registry import KINDS, Bot, BotKind
-from dubito.rules import Rules, WinRule
 from dubito.streams import DealStreams
 from tests.bots.kit import entrants, load_bot, played
 
 TEMPLATE = """\
 from bots.base import BotBase
-from dubito.game_data import TurnData
+from dubito.games.dubito.game_data import TurnData
 
 class MyBot(BotBase):
     def bluff_first_hand(self, p: TurnData) -> bool:
@@ -34,7 +35,7 @@ class MyBot(BotBase):
 
 EXAMPLE = '''\
 from bots.base import BotBase
-from dubito.game_data import TurnData
+from dubito.games.dubito.game_data import TurnData
 
 class ExampleBot(BotBase):
     """
@@ -73,7 +74,7 @@ PLAY = """
 
 OBSERVE = """
     def observe(self, event) -> None:
-        from dubito.game_data import DoubtResolvedEvent, DiscardEvent
+        from dubito.games.dubito.game_data import DoubtResolvedEvent, DiscardEvent
         match event:
             case DoubtResolvedEvent() as e:
                 # e.correct, e.target_id, e.latest_cards, e.board_cards …
@@ -84,7 +85,7 @@ OBSERVE = """
 """
 
 EVENT_IMPORTS = """\
-from dubito.game_data import (
+from dubito.games.dubito.game_data import (
     TurnData,
     CardsPlayedEvent, DoubtResolvedEvent, DiscardEvent, PlayerWonEvent,
 )

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant
-from dubito.player import PlayerAI
 from dubito.registry import FALLBACK, KINDS, BotKind, find_bots
-from dubito.rules import Rules
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
 
 SOURCE = '''
@@ -306,8 +306,8 @@ from pathlib import Path
 from dubito.registry import find_bots
 registry = find_bots(Path.cwd())
 assert not registry.broken, registry.broken
-from dubito.handlers import Entrant, deal_table, play_game
-from dubito.rules import Rules
+from dubito.handlers import Entrant, play_game
+from dubito.games.dubito.rules import Rules
 from dubito.streams import DealStreams
 table = [Entrant(name, registry.find(name).cls) for name in ("Good", "StefaBot", "ClaudeBot")]
 assert play_game(deal_table(table, Rules(), DealStreams(1, 1))).over

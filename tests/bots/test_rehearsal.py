@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent, TurnData, TurnOutput
-from dubito.player import PlayerAI
+from dubito.games.dubito.game_data import (
+    CardsPlayedEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules
 from dubito.rehearsal import at_turn
-from dubito.rules import Rules
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
 
 HANDS = [[7, 7, 1, 2], [3, 4, 13, 0], [7, 7, 5, 6]]

@@ -12,8 +12,9 @@ from statistics import fmean, pstdev, stdev
 
 import pytest
 
-from dubito.handlers import Entrant, deal_table, play_game
-from dubito.rules import Rules
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, play_game
 from dubito.streams import DealStreams
 from tests.bots.kit import REGISTRY
 

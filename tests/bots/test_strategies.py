@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dubito.game_data import TurnData
+from dubito.games.dubito.game_data import TurnData
 from tests.bots.kit import NUMBER, REGISTRY, chance, in_seat, neighbour, opening, regular
 
 HOLDING = (NUMBER, 1, 2, 3, 4)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from dubito.handlers import Entrant, deal_table, step
-from dubito.record import GameRecord, Recorder, dump
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.record import GameRecord, Recorder, dump
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, step
 from dubito.registry import find_bots
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from dubito.core_game import Game
-from dubito.game_data import (
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import (
     NUMBERS,
     CardsPlayedEvent,
     DiscardEvent,
@@ -20,7 +20,7 @@ from dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.rules import Rules, WinRule
+from dubito.games.dubito.rules import Rules, WinRule
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
 from tests.engine.reference import Told, World

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Game
 from dubito.errors import UsageError
-from dubito.game_data import COPIES, JOKER, NUMBERS
-from dubito.hand import Hand
-from dubito.rules import Rules, check_players, deal_hands
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.rules import Rules, check_players, deal_hands
 from tests.engine.helpers import hand, position
 
 DECK = [*NUMBERS] * COPIES

@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from dubito.game_data import (
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -14,9 +15,9 @@ from dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.handlers import Entrant, Table, deal_table, play_game, step
-from dubito.player import PlayerAI
-from dubito.rules import Rules, WinRule
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules, WinRule
+from dubito.handlers import Entrant, Table, play_game, step
 from dubito.streams import DealStreams
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 

@@ -1,15 +1,19 @@
 """R13, R27: `on_bot_error: fallback`. RandomBoi's rules play the failed turn, on the fallback's own stream."""
 
+from functools import partial
+
 import pytest
 
 from bots.manual.random_boi import RandomBoi
-from dubito.core_game import Game
 from dubito.errors import BotError
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.hand import HandView
-from dubito.handlers import Entrant, Table, deal_table, play_game, step
-from dubito.player import PlayerAI, Seating, make_player
-from dubito.rules import Rules
+from dubito.game import Seating, make_player
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
+from dubito.games.dubito.hand import HandView
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, Table, play_game, step
 from dubito.streams import DealStreams
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
@@ -96,7 +100,7 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     at = dealt(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
     streams = DealStreams(seed, 0).seat(seat)
     streams.bot = streams.framework = streams.fallback
-    at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, HandView(at.game.hands[seat], streams)), {})
+    at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, partial(HandView, at.game.hands[seat])), {})
     return watch(at)
 
 

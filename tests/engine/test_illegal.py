@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Game
 from dubito.errors import IllegalOutput
-from dubito.game_data import TurnOutput
-from dubito.rules import why_illegal
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.rules import why_illegal
 from tests.engine.helpers import position, run, snapshot
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from dubito.core_game import Game
-from dubito.rules import WinRule
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.rules import WinRule
 from tests.engine import reference
 from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position, twin
 from tests.engine.reference import World

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.core_game import Game, Result
 from dubito.errors import IllegalOutput
-from dubito.game_data import (
+from dubito.games.dubito.core_game import Game, Result
+from dubito.games.dubito.game_data import (
     COPIES,
     JOKER,
     NUMBERS,
@@ -22,7 +22,7 @@ from dubito.game_data import (
     PlayerWonEvent,
     TurnOutput,
 )
-from dubito.rules import Rules
+from dubito.games.dubito.rules import Rules
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
 SETUPS = st.builds(

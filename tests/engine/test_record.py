@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Game
 from dubito.errors import UsageError
-from dubito.game_data import (
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -17,8 +17,7 @@ from dubito.game_data import (
     PlayerWonEvent,
     TurnOutput,
 )
-from dubito.handlers import step
-from dubito.record import (
+from dubito.games.dubito.record import (
     GameRecord,
     RecordedOutput,
     Recorder,
@@ -33,7 +32,8 @@ from dubito.record import (
     seat_label,
     sentence,
 )
-from dubito.rules import Rules
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import step
 from tests.engine.helpers import cards, output, position, run, scripted, table
 
 SENTENCES: list[tuple[Event, str]] = [

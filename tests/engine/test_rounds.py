@@ -3,8 +3,15 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.game_data import JOKER, NUMBERS, CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
-from dubito.rules import WinRule, is_honest
+from dubito.games.dubito.game_data import (
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    PlayerWonEvent,
+)
+from dubito.games.dubito.rules import WinRule, is_honest
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)

@@ -2,17 +2,20 @@
 
 import copy
 import random
+from functools import partial
 from itertools import pairwise
 from random import Random
 
 import pytest
 
 from bots.manual.just_put_cards import JustPutCards
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.hand import Hand, HandView
-from dubito.handlers import Entrant, deal_table, step
-from dubito.player import PlayerAI, Seating, make_player
-from dubito.rules import Rules, deal_hands
+from dubito.game import Seating, make_player
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import Rules, deal_hands
+from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams, SeatStreams
 
 STREAMS = ("bot", "framework", "fallback")
@@ -185,7 +188,7 @@ class Nosy(PlayerAI):
 def test_r27_stream_seat_and_cards_are_there_already_in_init() -> None:
     """R27, R28: `self.rng`, `self.id`, `self.cards`."""
     streams, held = DealStreams(1, 2).seat(3), Hand([5, 1])
-    player = make_player(Nosy, Seating(3, 0, 2, streams, HandView(held, streams)), {})
+    player = make_player(Nosy, Seating(3, 0, 2, streams, partial(HandView, held)), {})
     assert isinstance(player, Nosy)
     assert (player.seat, player.held) == (3, [1, 5])
     assert player.early == DealStreams(1, 2).seat(3).bot.random()

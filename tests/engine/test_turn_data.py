@@ -1,12 +1,15 @@
 """R20-R23: what a player sees, and the three questions that are answered from it."""
 
+from functools import partial
+
 import pytest
 
-from dubito.core_game import Game
-from dubito.game_data import NUMBERS, PlayerData, TurnData, TurnOutput
-from dubito.hand import HandView
-from dubito.player import PlayerAI, Seating, make_player
-from dubito.rules import WinRule
+from dubito.game import Seating, make_player
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import NUMBERS, PlayerData, TurnData, TurnOutput
+from dubito.games.dubito.hand import HandView
+from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.rules import WinRule
 from dubito.streams import DealStreams
 from tests.engine.helpers import WIN_RULES, position, run
 
@@ -16,7 +19,7 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 def player(game: Game) -> PlayerAI:
     """Some player in the seat that is to move."""
     streams = DealStreams(0, 0).seat(game.seat)
-    return make_player(PlayerAI, Seating(game.seat, 0, 0, streams, HandView(game.hands[game.seat], streams)), {})
+    return make_player(PlayerAI, Seating(game.seat, 0, 0, streams, partial(HandView, game.hands[game.seat])), {})
 
 
 def test_r20_the_whole_turn_data_of_a_turn() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dubito.core_game import Game, Result
 from dubito.errors import IllegalOutput
-from dubito.game_data import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
-from dubito.rules import Rules, WinRule
+from dubito.games.dubito.core_game import Game, Result
+from dubito.games.dubito.game_data import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
+from dubito.games.dubito.rules import Rules, WinRule
 from tests.engine.helpers import WIN_RULES, hand, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)

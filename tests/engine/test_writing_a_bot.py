@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from bots.base import BotBase
 from dubito.errors import BotError, IllegalOutput
-from dubito.game_data import NUMBERS, TurnData, TurnOutput
-from dubito.hand import Hand, HandView
+from dubito.game import Seating, make_player
+from dubito.games.dubito.game_data import NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.player import FiveNodes, PlayerAI
 from dubito.handlers import Entrant, step
-from dubito.player import FiveNodes, PlayerAI, Seating, make_player
 from dubito.streams import DealStreams
 from tests.engine.helpers import cards, hand, position, run, table
 from tests.engine.test_hostile import Quiet
@@ -29,7 +31,7 @@ def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
     game = position("/".join(hands))
     run(game, *moves)
     streams = DealStreams(0, 0).seat(game.seat)
-    seating = Seating(game.seat, 0, 0, streams, HandView(game.hands[game.seat], streams))
+    seating = Seating(game.seat, 0, 0, streams, partial(HandView, game.hands[game.seat]))
     return make_player(PlayerAI, seating, {}), game.turn_data()
 
 

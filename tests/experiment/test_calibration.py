@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from dubito.cli.summary import print_summary
-from dubito.core_game import Game
 from dubito.experiment.calibration import Calibration, Statement, add_stated, calibrations
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check, resolve
@@ -18,11 +17,12 @@ from dubito.experiment.models import Models
 from dubito.experiment.outcome import unpack
 from dubito.experiment.schedule import lineups
 from dubito.experiment.tally import Tally
-from dubito.game_data import JOKER, TurnOutput
-from dubito.hand import Hand
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import JOKER, TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.rules import Rules
 from dubito.llm.decider import Journal
 from dubito.registry import find_bots
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small

@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from dubito.core_game import Game
 from dubito.experiment.statistics import (
     Rate,
     Sums,
@@ -17,8 +16,9 @@ from dubito.experiment.statistics import (
     student,
     wilson,
 )
-from dubito.hand import Hand
-from dubito.rules import Rules
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.rules import Rules
 
 
 def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]:

@@ -19,11 +19,11 @@ import yaml
 from dubito.cli.demo import CONFIG as DEMO
 from dubito.cli.main import main
 from dubito.experiment.stored import opened
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
 from dubito.player import NODES
-from dubito.positions import example_position
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.rules import Rules
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal
@@ -15,8 +17,6 @@ from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Options, Pipeline
 from dubito.llm.settings import check_settings
 from dubito.llm.wire import Place, Protocol
-from dubito.positions import example_position
-from dubito.rules import Rules
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Clock

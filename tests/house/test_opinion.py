@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.house.policy import opinion, read_facts
-from dubito.player import NODES
-from dubito.positions import example_position
 from tests.prompts.kit import PLAIN, RULES, turns
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.experiment.opponents import Opponents
-from dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
-from dubito.handlers import Entrant, deal_table, play_game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
+from dubito.games.dubito.record import ending
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, play_game
 from dubito.human import GUEST, Guest, as_sentence, in_words_to, labels, set_up, to_me
-from dubito.record import ending
 from dubito.registry import Registry, find_bots
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 from tests.web.kit import guests_of
 

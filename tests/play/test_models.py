@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.record import load
+from dubito.games.dubito.record import load
 from tests.llm.kit import KEY, Heard, Said, Server, asker, contender, error_body, rows, says
 from tests.play.conftest import Play
 

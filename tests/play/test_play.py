@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from dubito.cli.play import read_move
-from dubito.core_game import Result
 from dubito.errors import UsageError
-from dubito.game_data import TurnOutput
+from dubito.games.dubito.core_game import Result
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.record import load, replay
+from dubito.games.dubito.rules import Rules
 from dubito.human import Sitting, set_up
-from dubito.record import load, replay
 from dubito.registry import find_bots
-from dubito.rules import Rules
 from dubito.web.frames import dealt
 from tests.cli.kit import REPO, Shell
 from tests.play.conftest import Play

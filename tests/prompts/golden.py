@@ -6,9 +6,9 @@ the templates, the facts or the example that was meant; review the difference be
 
 from pathlib import Path
 
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt, prompt_names
-from dubito.player import NODES
-from dubito.positions import example_position
 
 NAMES = prompt_names(OWN_PROMPTS.parent)
 

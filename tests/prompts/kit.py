@@ -5,14 +5,15 @@ from pathlib import Path
 from random import Random
 
 import dubito
-from dubito.core_game import Game
-from dubito.facts import OwnPlay, Position
-from dubito.game_data import Event, TurnData, TurnOutput
-from dubito.handlers import Entrant, deal_table, step
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.facts import OwnPlay, Position
+from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
+from dubito.games.dubito.player import FiveNodes
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
+from dubito.handlers import Entrant, step
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.player import FiveNodes
 from dubito.registry import find_bots
-from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
 from dubito.streams import DealStreams
 
 REPO = Path(dubito.__file__).resolve().parent.parent

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dubito.games.dubito.positions import example_position, to_json
 from dubito.llm.prompts import load_prompt
-from dubito.positions import example_position, to_json
 from tests.cli.kit import Shell
 from tests.prompts.golden import NAMES, renderings
 from tests.prompts.kit import PLAIN, REPO

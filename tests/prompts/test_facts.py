@@ -9,13 +9,20 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Game, Result
-from dubito.facts import OwnPlay, Position, facts
-from dubito.game_data import COPIES, JOKER, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent, TurnOutput
-from dubito.positions import example_position
-from dubito.record import card_name, kept_plural
-from dubito.rules import Rules, is_honest
-from dubito.witness import Witness
+from dubito.games.dubito.core_game import Game, Result
+from dubito.games.dubito.facts import OwnPlay, Position, facts
+from dubito.games.dubito.game_data import (
+    COPIES,
+    JOKER,
+    CardsPlayedEvent,
+    DoubtResolvedEvent,
+    GameStartEvent,
+    TurnOutput,
+)
+from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.record import card_name, kept_plural
+from dubito.games.dubito.rules import Rules, is_honest
+from dubito.games.dubito.witness import Witness
 from tests.engine.helpers import cards, position
 from tests.prompts.kit import RULES, SIZES, by_temper, turns
 

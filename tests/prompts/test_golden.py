@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dubito.facts import facts
+from dubito.games.dubito.facts import facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.explain import common
 from dubito.llm.prompts import Rendered, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
-from dubito.player import NODES
-from dubito.positions import example_position
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
 from tests.prompts.kit import PLAIN, REPO, RULES, SIZES, turns

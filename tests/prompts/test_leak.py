@@ -4,9 +4,10 @@ from random import Random
 
 import pytest
 
-from dubito.facts import facts
-from dubito.handlers import Entrant, deal_table, step
-from dubito.rules import Rules, deal_hands
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.facts import facts
+from dubito.games.dubito.rules import Rules, deal_hands
+from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams
 from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper
 from tests.prompts.worlds import Move, World, questions, twin

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Result
-from dubito.facts import Position, facts
-from dubito.handlers import Entrant, deal_table, play_game
+from dubito.games.dubito.core_game import Result
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.facts import Position, facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.rules import Rules
+from dubito.handlers import Entrant, play_game
 from dubito.house.opinion import Opinion
 from dubito.house.policy import MODELS, opinion, read_facts, sharp, stated_chance
 from dubito.llm.prompts import plain
-from dubito.player import NODES
-from dubito.positions import example_position
-from dubito.rules import Rules
 from dubito.streams import DealStreams
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.facts import facts
-from dubito.player import NODES
-from dubito.positions import example_position, from_json, to_json
+from dubito.games.dubito.facts import facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position, from_json, to_json
 from tests.prompts.kit import RULES, SIZES, turns
 
 Damage = Callable[[dict[str, Any]], object]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.facts import facts
+from dubito.games.dubito.facts import facts
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, plain, prompt_names
-from dubito.player import NODES
-from dubito.positions import example_position
 from tests.prompts.kit import PLAIN, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.core_game import Result
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import opened
 from dubito.experiment.variation import variation
+from dubito.games.dubito.core_game import Result
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, shown
 from dubito.report.scan import STYLE, Scan, scan

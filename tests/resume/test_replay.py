@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.rules import is_honest
+from dubito.games.dubito.rules import is_honest
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import config_file, contender, rows
 
@@ -151,7 +151,7 @@ def test_published_counts_that_do_not_follow_are_a_difference(run: Shell) -> Non
 
 def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the liar were right."""
-    monkeypatch.setattr("dubito.core_game.is_honest", lambda cards, number: not is_honest(cards, number))
+    monkeypatch.setattr("dubito.games.dubito.core_game.is_honest", lambda cards, number: not is_honest(cards, number))
     said = run("replay", "r")
     assert said.code == 1
     assert said.out.startswith("differs: ")

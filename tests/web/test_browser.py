@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dubito.record import load, replay
+from dubito.games.dubito.record import load, replay
 from dubito.registry import find_bots
 from tests.chromium import Chrome
 from tests.web.kit import Served, served

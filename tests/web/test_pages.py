@@ -3,10 +3,10 @@
 import html
 from pathlib import Path
 
-from dubito.record import load
+from dubito.games.dubito.record import load
+from dubito.games.dubito.rule_text import rule_sentences
+from dubito.games.dubito.rules import Rules
 from dubito.registry import find_bots
-from dubito.rule_text import rule_sentences
-from dubito.rules import Rules
 from tests.web.kit import Browser, Served, served
 
 SCRIPT = "<script>alert(1)</script>"

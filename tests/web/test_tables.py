@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dubito.core_game import Game
-from dubito.game_data import TurnOutput
-from dubito.hand import Hand
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.record import load, replay
+from dubito.games.dubito.rules import Rules
 from dubito.human import set_up
-from dubito.record import load, replay
 from dubito.registry import find_bots
-from dubito.rules import Rules
 from dubito.web.frames import after, dealt
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served

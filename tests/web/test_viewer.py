@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dubito.record import GameRecord, RecordedOutput, dump, load
+from dubito.games.dubito.record import GameRecord, RecordedOutput, dump, load
 from tests.chromium import Chrome
 from tests.engine.golden import FOLDER
 from tests.llm.kit import KEY, YES, Heard, Said, Server, rows, says

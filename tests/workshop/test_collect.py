@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.core_game import Game
 from dubito.errors import UsageError
 from dubito.experiment.replay import RunToReplay, opened
-from dubito.game_data import TurnData, TurnOutput
-from dubito.handlers import Entrant, deal_table
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.game_data import TurnData, TurnOutput
+from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI
+from dubito.games.dubito.rules import Rules, deal_hands, is_honest
+from dubito.handlers import Entrant
 from dubito.llm.budget import Caps
 from dubito.llm.decider import Decider, Journal
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
-from dubito.player import NODES, FiveNodes, PlayerAI
-from dubito.rules import Rules, deal_hands, is_honest
 from dubito.streams import DealStreams
 from dubito.workshop.collect import from_config, from_run, spaced, spread
 from dubito.workshop.recorded import Hidden, Recorded, Source, read_recorded
@@ -259,7 +260,7 @@ def test_bad_input_to_record_is_one_sentence(shell: Shell, words: tuple[str, ...
 
 
 _SILENT = """
-from dubito.player import PlayerAI
+from dubito.games.dubito.player import PlayerAI
 
 class Silent(PlayerAI):
     def play(self, p):

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from dubito.facts import Position, facts
-from dubito.game_data import GameStartEvent
+from dubito.games.dubito.facts import Position, facts
+from dubito.games.dubito.game_data import GameStartEvent
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.record import kept_plural
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
-from dubito.player import NODES
-from dubito.positions import example_position
-from dubito.record import kept_plural
 from dubito.workshop.coverage import another, missing, unused
 from dubito.workshop.lint import lint
 from dubito.workshop.prefix import beginning_fault, requests, system_fault

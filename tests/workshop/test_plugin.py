@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import DubitoError
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.positions import example_position
 from dubito.workshop.checks import checks
 from dubito.workshop.golden import golden_files
 from dubito.workshop.recorded import SHIPPED, read_folder, write_files

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.positions import example_position, from_json, to_json
+from dubito.games.dubito.positions import example_position, from_json, to_json
 from dubito.workshop.recorded import Recorded, digest_of_folder, read_folder, read_recorded, write_files
 from tests.workshop.kit import positions
 

@@ -4,8 +4,8 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from dubito.game_data import GameStartEvent
-from dubito.player import NODES
+from dubito.games.dubito.game_data import GameStartEvent
+from dubito.games.dubito.player import NODES
 from dubito.workshop.recorded import SHIPPED, read_folder
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO

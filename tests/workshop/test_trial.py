@@ -14,12 +14,12 @@ from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.replay import opened
 from dubito.experiment.watch import Watch
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.house.policy import opinion
 from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
-from dubito.player import NODES
-from dubito.positions import example_position
 from dubito.workshop.collect import from_run
 from dubito.workshop.recorded import SHIPPED, Recorded, read_folder
 from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder

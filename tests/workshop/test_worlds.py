@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from dubito.facts import Position
-from dubito.game_data import TurnOutput
-from dubito.rules import Rules
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.rules import Rules
 from dubito.workshop.recorder import Origin, Watcher
 from dubito.workshop.sample import sample_table
 from dubito.workshop.worlds import World, pairs

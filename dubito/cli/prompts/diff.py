@@ -6,9 +6,9 @@ import click
 
 from dubito.cli.output import say
 from dubito.cli.prompts.show import at_position, position_of
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import load_prompt
-from dubito.player import NODES
-from dubito.positions import example_position
 from dubito.workshop.differ import differences
 
 

@@ -10,7 +10,7 @@ from dubito.cli.output import note, say
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config, resolve
 from dubito.experiment.replay import opened
-from dubito.player import NODES
+from dubito.games.dubito.player import NODES
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run

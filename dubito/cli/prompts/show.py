@@ -8,10 +8,10 @@ import click
 
 from dubito.cli.output import say, table
 from dubito.errors import UsageError
-from dubito.facts import Position
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.positions import example_position, from_json
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.player import NODES
-from dubito.positions import example_position, from_json
 from dubito.workshop.recorded import read_text
 
 

@@ -13,8 +13,9 @@ from typing import Any, Final, Literal
 from pydantic import ConfigDict, ValidationError, create_model
 
 from dubito.errors import UsageError, one_line
-from dubito.facts import Position
-from dubito.game_data import (
+from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.facts import Position
+from dubito.games.dubito.game_data import (
     JOKER,
     MOST,
     NUMBERS,
@@ -26,13 +27,13 @@ from dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.handlers import Entrant, deal_table, step
-from dubito.notebook import Notebook
-from dubito.player import NODES, FiveNodes
-from dubito.record import first_fault
-from dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from dubito.games.dubito.notebook import Notebook
+from dubito.games.dubito.player import NODES, FiveNodes
+from dubito.games.dubito.record import first_fault
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from dubito.games.dubito.witness import Witness
+from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams
-from dubito.witness import Witness
 
 FORMAT: Final = "dubito position 1"
 _EXAMPLE_SEED: Final = 0

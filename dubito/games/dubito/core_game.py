@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dubito.errors import IllegalOutput
-from dubito.game_data import (
+from dubito.game import Ending
+from dubito.games.dubito.game_data import (
     JOKER,
     NUMBERS,
     CardsPlayedEvent,
@@ -22,8 +23,9 @@ from dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.hand import Hand
-from dubito.rules import Rules, check_players, is_honest, why_illegal
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.rules import Rules, check_players, is_honest, why_illegal
+from dubito.streams import SeatStreams
 
 
 class Result(StrEnum):
@@ -102,6 +104,16 @@ class Game:
             self.last_player,
         )
 
+    view = turn_data  # the harness's word for it
+
+    def cards(self, seat: int, streams: SeatStreams) -> HandView:
+        """What a seat holds, as its bot sees it."""
+        return HandView(self.hands[seat], streams)
+
+    def copy_of(self, output: TurnOutput) -> TurnOutput:
+        """An output that was applied, with a list of its own."""
+        return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
+
     @property
     def start(self) -> GameStartEvent:
         """The event before the first turn; asked for while no card has moved."""
@@ -123,6 +135,24 @@ class Game:
         if place is not None:
             return Result.HARD_WIN if place == 1 else Result.SOFT_WIN
         return Result.UNFINISHED if self.capped else Result.LOSS
+
+    def ending(self) -> Ending:
+        """What the finished game came to, in the order of `results.RESULTS` (R31)."""
+        counts: list[tuple[int, ...]] = []
+        for public, own in zip(self._public, self.counts, strict=True):
+            counts.append(
+                (
+                    public[_N_CARDS],
+                    own.bluffs,
+                    public[_DISHONEST_TIMES],
+                    public[_DOUBTS],
+                    own.successful_doubts,
+                    own.cards_played,
+                    own.play_turns,
+                    public[_NOT_FIRST_TURNS],
+                )
+            )
+        return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
 
     def apply(self, output: TurnOutput, announce: bool = True) -> list[Event]:
         """Make the move of the seat to move and return what the table observes of it, in order (R26).

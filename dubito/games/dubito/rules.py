@@ -6,8 +6,8 @@ from random import Random
 from typing import ClassVar, Final, Literal, get_args
 
 from dubito.errors import UsageError
-from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
-from dubito.hand import Hand
+from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
+from dubito.games.dubito.hand import Hand
 
 WinRule = Literal["immediate", "contested"]
 

@@ -6,9 +6,9 @@ docs/rules.md is the rulebook; each sentence is one of its rulings in the words 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnData
-from dubito.record import card_name, kept_plural
-from dubito.rules import Rules, WinRule
+from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnData
+from dubito.games.dubito.record import card_name, kept_plural
+from dubito.games.dubito.rules import Rules, WinRule
 
 ANSWER_FORMAT: Final = 'Reply with a JSON object {"answer": true} or {"answer": false}, and nothing else.'
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dubito.game_data import COPIES, JOKER, MOST, NUMBERS
+from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS
 from dubito.streams import SeatStreams
 
 

@@ -7,7 +7,7 @@ each player put down. Whatever is said to be held here is held: a card that may 
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.game_data import (
+from dubito.games.dubito.game_data import (
     COPIES,
     JOKER,
     NUMBERS,

@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Final, Literal, assert_never
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dubito.core_game import Game
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game_data import (
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import (
     COPIES,
     JOKER,
     NUMBERS,
@@ -28,8 +28,8 @@ from dubito.game_data import (
     PlayerWonEvent,
     TurnOutput,
 )
-from dubito.hand import Hand
-from dubito.rules import Rules, check_players
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.rules import Rules, check_players
 
 Label = Callable[[int], str]
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dubito.facts import OwnPlay, Position
-from dubito.game_data import CardsPlayedEvent, Event, TurnData
-from dubito.player import Listener
-from dubito.rules import Rules
+from dubito.games.dubito.facts import OwnPlay, Position
+from dubito.games.dubito.game_data import CardsPlayedEvent, Event, TurnData
+from dubito.games.dubito.player import Listener
+from dubito.games.dubito.rules import Rules
 
 
 class Notebook(Listener):

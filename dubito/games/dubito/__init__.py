@@ -1,0 +1,1 @@
+"""Dubito: the engine, its words, what prompts and people are told of it."""

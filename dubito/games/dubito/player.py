@@ -1,0 +1,185 @@
+"""The base of Dubito's bots: the helpers they may use, and the walk through the nodes A-E."""
+
+from typing import ClassVar, Final
+
+from dubito.errors import IllegalOutput
+from dubito.game import Player
+from dubito.games.dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
+from dubito.games.dubito.hand import HandView
+
+
+class PlayerAI(Player):
+    """The base of every bot of Dubito: answers a turn with a `TurnOutput` (R28)."""
+
+    uncertainty_value: ClassVar[float] = 0.05  # R22
+
+    cards: HandView
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """Decide this turn. Override it, or subclass `bots.base.BotBase` and answer A-E."""
+        raise NotImplementedError(f"{type(self).__name__} has no play()")
+
+    def observe(self, event: Event) -> None:
+        """Called after every action with what the table saw (R26); does nothing by default."""
+
+    @classmethod
+    def observes(cls) -> bool:
+        """Whether it has an `observe` of its own."""
+        return cls.observe is not PlayerAI.observe
+
+    def is_first_turn(self, p: TurnData) -> bool:
+        """Whether the board is empty, so that this turn opens a round."""
+        return p.board_cards == 0
+
+    def can_play_truthfully(self, p: TurnData) -> bool:
+        """Whether the hand holds the current number; jokers do not count (R22)."""
+        return p.board_cards > 0 and self.cards.has(p.current_number)
+
+    def prev_player_started_turn(self, p: TurnData) -> bool:
+        """Whether prev placed the last cards and they are the whole board (R22)."""
+        return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
+
+    def doubt(self, p: TurnData) -> TurnOutput:
+        """The output that doubts the last play."""
+        return TurnOutput(True)
+
+    def bluff(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+        """Random cards: three if `maximize`, else a random 1-3; an opening draws its number (R24)."""
+        n = MOST if maximize else self._draw(MOST)
+        cards = self.cards.pick_random(n)
+        return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
+
+    def play_truthfully(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+        """Honest cards (R24, R25).
+
+        Opening: all of the most common value, or one random card; declares its value. Regular: all
+        matching cards, or a random number of them. Raises IllegalOutput without the number in hand.
+        """
+        if p.board_cards == 0:
+            cards = self.cards.pick_most() if maximize else self.cards.pick_random(1)
+            return TurnOutput(False, self._draw_number(p) if cards[0] == JOKER else cards[0], cards)
+        cards = self.cards.pick_all(p.current_number)
+        if not cards:
+            raise IllegalOutput(f"play_truthfully needs a card {p.current_number} in the hand")
+        return TurnOutput(False, None, cards if maximize else cards[: self._draw(len(cards))])
+
+    def _draw(self, most: int) -> int:
+        """1 to `most`, all alike, from the framework's stream."""
+        return 1 + int(self._seating.streams.framework.random() * most)
+
+    def _draw_number(self, p: TurnData) -> int:
+        return p.playing_cards[self._draw(len(p.playing_cards)) - 1]
+
+
+NODES: Final = {
+    "A": "bluff_first_hand",
+    "B": "maximize_first_hand",
+    "C": "should_doubt",
+    "D": "bluff_regular",
+    "E": "maximize_regular",
+}
+
+
+class Listener:
+    """Whoever is told the questions of a walk and their answers; overrides what it wants to know."""
+
+    def asked(self, node: str) -> None:
+        """This node is about to be asked."""
+
+    def answered(self, node: str, answer: bool) -> None:
+        """It was answered so."""
+
+
+class FiveNodes(PlayerAI):
+    """A player whose turn is the walk through the nodes A-E; `bots.base.BotBase` is its public face."""
+
+    listeners: tuple[Listener, ...] = ()  # set on an instance: then its walk tells each question and answer
+
+    def play(self, p: TurnData) -> TurnOutput:
+        """A then B; or C, D if the number is held, E (R24). An answer that is no bool is refused (R13).
+
+        An override brings its own state up to date and ends in `return super().play(p)`.
+        """
+        if self.listeners:
+            return self._play_told(p)
+        if p.board_cards == 0:
+            if (bluff := self.bluff_first_hand(p)) is not True and bluff is not False:
+                raise _not_a_bool("A", bluff)
+            if (maximize := self.maximize_first_hand(p)) is not True and maximize is not False:
+                raise _not_a_bool("B", maximize)
+        else:
+            if p.can_doubt:
+                if (doubt := self.should_doubt(p)) is True:
+                    return self.doubt(p)
+                if doubt is not False:
+                    raise _not_a_bool("C", doubt)
+            bluff = True  # forced without the number: D is skipped (R25)
+            if self.cards.has(p.current_number) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
+                raise _not_a_bool("D", bluff)
+            if (maximize := self.maximize_regular(p)) is not True and maximize is not False:
+                raise _not_a_bool("E", maximize)
+        if bluff:
+            return self.bluff(p, maximize=maximize)
+        return self.play_truthfully(p, maximize=maximize)
+
+    def _play_told(self, p: TurnData) -> TurnOutput:
+        """The same walk, told; apart, since asking all nodes through one method costs a bot 5 to 12 % of its game."""
+        if p.board_cards == 0:
+            bluff, maximize = self._ask("A", p), self._ask("B", p)
+        elif p.can_doubt and self._ask("C", p):
+            return self.doubt(p)
+        else:
+            bluff, maximize = not self.cards.has(p.current_number) or self._ask("D", p), self._ask("E", p)
+        return self.bluff(p, maximize=maximize) if bluff else self.play_truthfully(p, maximize=maximize)
+
+    def _ask(self, node: str, p: TurnData) -> bool:
+        for listener in self.listeners:
+            listener.asked(node)
+        answer = getattr(self, NODES[node])(p)
+        if answer is not True and answer is not False:
+            raise _not_a_bool(node, answer)
+        for listener in self.listeners:
+            listener.answered(node, answer)
+        return answer
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        """A, opening: True declares a random number over random cards, False is honest."""
+        raise _not_written("A", self)
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        """B, opening: True, the default, plays as many cards as possible."""
+        return True
+
+    def should_doubt(self, p: TurnData) -> bool:
+        """C, regular turn: True doubts the last play, False plays."""
+        raise _not_written("C", self)
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        """D, regular turn with the number in hand: True bluffs all the same."""
+        raise _not_written("D", self)
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        """E, regular turn: True, the default, plays as many cards as possible."""
+        return True
+
+
+def missing_nodes(cls: type[Player]) -> list[str]:
+    """The nodes without a default that this class leaves unanswered, as `C (should_doubt)`.
+
+    A bot that answers none of them and has a `play` of its own decides its turns without them.
+    """
+    if not issubclass(cls, FiveNodes):
+        return []
+    missing = [node for node in "ACD" if getattr(cls, NODES[node]) is getattr(FiveNodes, NODES[node])]
+    if missing == ["A", "C", "D"] and cls.play is not FiveNodes.play:
+        return []
+    return [f"{node} ({NODES[node]})" for node in missing]
+
+
+def _not_a_bool(node: str, answer: object) -> IllegalOutput:
+    kind = "None" if answer is None else f"a value of type {type(answer).__name__}"
+    return IllegalOutput(f"node {node} ({NODES[node]}) answered {kind}, not True or False")
+
+
+def _not_written(node: str, player: PlayerAI) -> IllegalOutput:
+    return IllegalOutput(f"node {node} ({NODES[node]}) of {type(player).__name__} is not written yet")

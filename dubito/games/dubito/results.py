@@ -1,0 +1,69 @@
+"""What a game of Dubito comes to in numbers: buckets, measures, counts (R10, R12, R30, R31)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dubito.game import Habit, Measure, Results
+from dubito.games.dubito.core_game import Result
+
+_BUCKETS: Final = tuple(Result)
+_HARD_WIN, _SOFT_WIN, _LOSS, _UNFINISHED = range(len(_BUCKETS))
+
+
+def _bucket(place: int, seats: int, capped: bool) -> int:
+    if place:
+        return _HARD_WIN if place == 1 else _SOFT_WIN
+    return _UNFINISHED if capped else _LOSS
+
+
+def _position(place: int, seats: int, capped: bool) -> int:
+    """Twice the number of players behind this one, tied losers 1 (R31)."""
+    if place:
+        return 2 * (seats - place)
+    return 0 if capped else 1
+
+
+def equal_share(seats: int) -> Mapping[str, float]:
+    """What every seat of a table gets if all are equal: one hard win, n - 3 soft wins, two losses (R10)."""
+    return {
+        "score": (seats - 1) / (2 * seats),
+        "hard_wins": 1 / seats,
+        "soft_wins": (seats - 3) / seats,
+        "losses": 2 / seats,
+        "unfinished": 0.0,
+    }
+
+
+RESULTS: Final = Results(
+    buckets=_BUCKETS,
+    bucket=_bucket,
+    measures=(
+        Measure("score", "Score", (2, 1, 0, 0), scale=2),  # counted in halves
+        Measure("hard_wins", "hard", (1, 0, 0, 0)),
+        Measure("soft_wins", "soft", (0, 1, 0, 0)),
+        Measure("losses", "loss", (0, 0, 1, 0)),
+        Measure("unfinished", "unfinished", (0, 0, 0, 1)),
+    ),
+    equal_share=equal_share,
+    game_counts=("turns", "free_turns"),  # free ones are not among the turns (R32)
+    seat_counts=(
+        "cards",  # held at the end
+        "bluffs",
+        "bluff_caught",
+        "doubts",
+        "successful_doubts",
+        "cards_played",
+        "play_turns",
+        "not_first_turns",
+    ),
+    standing=_position,
+    standing_name="position",
+    habits=(
+        Habit("bluff", "bluffs, % of plays", "bluffs", "play_turns"),
+        Habit("caught", "caught, % of bluffs", "bluff_caught", "bluffs"),
+        Habit("doubt", "doubts, % of turns with cards on the board", "doubts", "not_first_turns"),
+        Habit("accuracy", "right, % of doubts", "successful_doubts", "doubts"),
+        Habit("cards", "cards per play", "cards_played", "play_turns", most=3),
+    ),
+    score="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
+)

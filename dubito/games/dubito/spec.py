@@ -1,0 +1,56 @@
+"""Dubito, as the harness has it."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dubito.game import Bool, Node, Spec
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.dealing import deal_game
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.player import NODES, PlayerAI, missing_nodes
+from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+
+_RULES: Final = Rules()
+
+
+class RulesConfig(BaseModel):
+    """`rules` of a config; its defaults are those of `Rules`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
+    win_rule: WinRule = _RULES.win_rule
+    max_turns: int = Field(default=_RULES.max_turns, ge=1)
+
+
+def _hands(game: Game) -> dict[str, Any]:
+    return {"hands": [list(hand.cards) for hand in game.hands]}
+
+
+def _to_json(output: TurnOutput) -> list[Any]:
+    return [output.doubt, output.number, output.cards]
+
+
+def _from_json(plain: list[Any]) -> TurnOutput:
+    return TurnOutput(*plain)
+
+
+SPEC: Final = Spec(
+    name="dubito",
+    summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
+    rules=RulesConfig,
+    seats=(MIN_PLAYERS, MAX_PLAYERS),
+    lineup="uniform",
+    base=PlayerAI,
+    fallback="RandomBoi",
+    nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
+    results=RESULTS,
+    deal=lambda rules, seats, deck: deal_game(Rules(**rules.model_dump()), seats, deck),
+    deal_to_json=_hands,
+    output_to_json=_to_json,
+    output_from_json=_from_json,
+    package=__package__,
+    missing=missing_nodes,
+)
