@@ -251,6 +251,7 @@ class Spec:
     seats: tuple[int, int]  # at least and at most
     lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or each against each
     base: type[Player]
+    base_path: str  # what a bot writer imports: bots.base.BotBase
     fallback: str  # the bot that plays for one that failed, deliberately the weakest
     nodes: tuple[Node, ...]
     results: Results

@@ -15,8 +15,8 @@ from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, narrated
 from dubito.games.dubito.rules import Rules, check_players, why_illegal
+from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, step
-from dubito.registry import FALLBACK
 from dubito.streams import DealStreams
 
 GUEST: Final = "Guest"  # what a record calls the person
@@ -157,7 +157,7 @@ class Sitting:
         self.recorder.add(game.turns_played, played, events)
         words = [in_words_to(event, self.label) for event in events]
         if sum(table.fallback_turns) > stood_in:
-            words.insert(0, f"{self.label(seat)} has failed: {FALLBACK}'s rules play its turn.")
+            words.insert(0, f"{self.label(seat)} has failed: {SPEC.fallback}'s rules play its turn.")
         if game.over:
             words.append(to_me(ending(game, self.label)))
         return played, events, words

@@ -1,5 +1,6 @@
-"""Bots by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
+"""Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
 
+Bots of other games than Dubito lie in a folder there that has the game's name, as `bots/manual/bs`.
 The class of a file is the one whose name equals the file's, case and underscores ignored, a trailing
 `Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project and
 those of the working directory. A file that cannot be used is kept as broken, with what to do, and
@@ -7,22 +8,22 @@ stops no other bot.
 """
 
 import ast
-import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.games.dubito.player import PlayerAI, missing_nodes
+from dubito.game import Player, Spec
+from dubito.game_registry import DUBITO, find_game
+from dubito.loading import import_as, import_file, private_name
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
-FALLBACK: Final = "RandomBoi"  # whose rules play a failed turn: deliberately the weakest (R13)
 _UNSEEDED: Final = {"random", "secrets", "numpy"}  # modules whose draws no seed of ours reaches
 
 
@@ -31,11 +32,12 @@ class Bot:
     """A bot that can be played."""
 
     name: str
-    cls: type[PlayerAI]
+    cls: type[Any]  # a Player: what else its game says
     file: Path
     kind: BotKind
     digest: str  # sha256 of the file
     repeatable: bool  # False: it draws from randomness that no seed reaches
+    missing: Sequence[str] = ()  # the nodes at which its games would stop, since nobody has written them
 
     @property
     def summary(self) -> str:
@@ -43,17 +45,13 @@ class Bot:
         doc = (self.cls.__dict__.get("__doc__") or "").strip()
         return one_line(doc.splitlines()[0]) if doc else "(no docstring)"
 
-    @property
-    def missing(self) -> list[str]:
-        """The nodes at which its games would stop, since nobody has written them."""
-        return missing_nodes(self.cls)
-
 
 @dataclass(frozen=True, slots=True)
 class BrokenBot:
     """A bot file that cannot be used, and why."""
 
     file: Path
+    kind: BotKind
     reason: str
     name: str | None = None  # of a clash
 
@@ -67,8 +65,9 @@ class BrokenBot:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All bots found, by name, and the files that could not be used."""
+    """All bots of a game found, by name, and the files that could not be used."""
 
+    game: Spec
     bots: dict[str, Bot]
     broken: list[BrokenBot]
     working_directory: Path
@@ -82,24 +81,29 @@ class Registry:
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}")
 
+    @property
+    def fallback(self) -> type[Any]:
+        """Whose rules play a failed turn: the game's weakest bot (R13)."""
+        return self.find(self.game.fallback).cls
+
     def hand_written(self) -> list[Bot]:
-        """All bots of `bots/manual`, by name; raises UsageError if a file there is broken."""
+        """All hand-written bots, by name; raises UsageError if a file of one is broken."""
         for broken in self.broken:
-            if broken.file.parent.name == "manual":
+            if broken.kind == "manual":
                 raise UsageError(f"{broken}; or name the bots to play with --bots")
         return [bot for _, bot in sorted(self.bots.items()) if bot.kind == "manual"]
 
 
-def find_bots(working_directory: Path) -> Registry:
-    """Load every bot file of the project and of the working directory."""
-    own = _pin_own_package()
+def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
+    """Load every bot file of a game, the project's and the working directory's; raises UsageError for no such game."""
+    spec, own = find_game(game, working_directory), _pin_own_package()
     found: dict[str, list[Bot]] = {}
     broken = []
-    for kind, file in _files([own, working_directory / "bots"]):
+    for kind, file in _files([own, working_directory / "bots"], spec.name):
         try:
-            bot = _load(kind, file, own)
+            bot = _load(kind, file, own, spec)
         except _UnusableError as error:
-            broken.append(BrokenBot(file, str(error)))
+            broken.append(BrokenBot(file, kind, str(error)))
             continue
         twins = found.setdefault(bot.name, [])
         if all(bot.digest != twin.digest for twin in twins):  # the same bytes are one bot
@@ -108,31 +112,32 @@ def find_bots(working_directory: Path) -> Registry:
         if len(twins) > 1:
             files = " and ".join(_short(bot.file) for bot in twins)
             reason = f"the name {name} is used by {files}: rename one class and its file"
-            broken += [BrokenBot(bot.file, reason, name) for bot in twins]
+            broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
-    return Registry(bots, broken, working_directory)
+    return Registry(spec, bots, broken, working_directory)
 
 
 class _UnusableError(Exception):
     """Why a file gives no bot."""
 
 
-def _files(roots: list[Path]) -> Iterator[tuple[BotKind, Path]]:
+def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
     seen = set()
     for root in roots:
         for kind in KINDS:
-            for file in sorted((root / kind).glob("*.py")):
+            folder = root / kind if game == DUBITO else root / kind / game
+            for file in sorted(folder.glob("*.py")):
                 if not file.name.startswith("_") and file.resolve() not in seen:
                     seen.add(file.resolve())
                     yield kind, file
 
 
-def _load(kind: BotKind, file: Path, own: Path) -> Bot:
+def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         imported = _imports(source)
-        module = _import(kind, file, own, source, digest)
+        module = import_file(_module_name(file, own), file, source)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
@@ -141,36 +146,16 @@ def _load(kind: BotKind, file: Path, own: Path) -> Bot:
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
         text = one_line(f"{type(error).__name__}: {error}")
         raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
-    cls = _bot_class(module, file)
-    return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED))
+    cls = _bot_class(module, file, game)
+    return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED), game.missing(cls))
 
 
-def _import(kind: BotKind, file: Path, own: Path, source: bytes, digest: str) -> ModuleType:
-    """Import by path, so that no foreign package of the same name stands in the way; an edited file anew."""
-    if file.parent.parent == own:
-        name = f"bots.{kind}.{file.stem}"
-    else:
-        name = f"bots_{sha256(str(file.resolve()).encode()).hexdigest()[:12]}.{file.stem}"
-    loaded = sys.modules.get(name)
-    if loaded is None or getattr(loaded, "_dubito_digest", digest) != digest:
-        loaded = _import_as(name, file, source)
-    loaded._dubito_digest = digest  # type: ignore[attr-defined]  # a mark of ours
-    return loaded
-
-
-def _import_as(name: str, file: Path, source: bytes, package: Path | None = None) -> ModuleType:
-    """A module of these very bytes: a cache of bytecode could be of others, and the digest would lie."""
-    folders = None if package is None else [str(package)]
-    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
-    assert spec is not None  # a .py file always has one
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        exec(compile(source, str(file), "exec"), module.__dict__)  # noqa: S102, a bot is trusted code (R28)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+def _module_name(file: Path, own: Path) -> str:
+    """What a bot's module is called: `bots.manual.bs.player1`, or a name of its own for a file of the user's."""
+    inside = file.relative_to(own) if file.is_relative_to(own) else None
+    if inside is not None:
+        return ".".join(["bots", *inside.with_suffix("").parts])
+    return f"{private_name(file.parent, 'bots')}.{file.stem}"
 
 
 def _pin_own_package() -> Path:
@@ -181,20 +166,20 @@ def _pin_own_package() -> Path:
         for name in [name for name in sys.modules if name == "bots" or name.startswith("bots.")]:
             del sys.modules[name]
         init = own / "__init__.py"
-        _import_as("bots", init, init.read_bytes(), own)
+        import_as("bots", init, init.read_bytes(), own)
     return own
 
 
-def _bot_class(module: ModuleType, file: Path) -> type[PlayerAI]:
+def _bot_class(module: ModuleType, file: Path, game: Spec) -> type[Player]:
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
     named = [cls for cls in classes if _same_name(cls.__name__, file.stem)]
     exact = [cls for cls in named if _folded(cls.__name__) == _folded(file.stem)]
     for cls in exact or named:
-        if issubclass(cls, PlayerAI):
+        if issubclass(cls, game.base) or (issubclass(cls, Player) and cls.is_model):
             return cls
-        raise _UnusableError(f"class {cls.__name__} is no bot: make it a subclass of bots.base.BotBase")
+        raise _UnusableError(f"class {cls.__name__} is no bot: make it a subclass of {game.base_path}")
     others = ", ".join(cls.__name__ for cls in classes) or "none"
     raise _UnusableError(f"no class has the name of the file (classes found: {others}): rename the class or the file")
 

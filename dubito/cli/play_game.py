@@ -15,7 +15,7 @@ from dubito.games.dubito.rules import Rules, WinRule
 from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant
 from dubito.human import labels
-from dubito.registry import FALLBACK, find_bots
+from dubito.registry import find_bots
 from dubito.streams import DealStreams
 
 
@@ -52,7 +52,7 @@ def play_game(
             raise UsageError(f"{entrant.name} asks a model, which needs a run's settings: play it with `dubito run`")
     if bot_deadline is not None:
         entrants = [replace(entrant, bot=in_time(entrant.bot, bot_deadline, SPEC.nodes)) for entrant in entrants]
-    fallback = registry.find(FALLBACK).cls if on_bot_error == "fallback" else None
+    fallback = registry.fallback if on_bot_error == "fallback" else None
     table = deal_table(entrants, rules, DealStreams(seed, deal), deal=deal, fallback=fallback)
     recorder = Recorder(table.game)
     tell(table, labels(names, None), recorder, show_hands)

@@ -10,8 +10,8 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import Event, TurnOutput
 from dubito.games.dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, narrated
 from dubito.games.dubito.rules import is_honest
+from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Table, step
-from dubito.registry import FALLBACK
 from dubito.store.folder import write_whole
 
 
@@ -29,7 +29,7 @@ def tell(
         output, events = step(table, announce=True)
         recorder.add(turn, output, events)
         for error in table.errors:
-            note(f"{error}; {FALLBACK}'s rules played the turn")
+            note(f"{error}; {SPEC.fallback}'s rules played the turn")
         table.errors.clear()
         if show_hands:
             say(f"{turn:4}. [{label(seat)} holds {hand}]")

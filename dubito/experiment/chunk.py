@@ -12,12 +12,12 @@ from dubito.experiment.config import Experiment
 from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
+from dubito.game import Player
 from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import last_play_is_dishonest
 from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, Table, play_game, step
-from dubito.registry import FALLBACK, Registry
+from dubito.registry import Registry
 from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
@@ -65,9 +65,9 @@ class ChunkPlayer:
             self._entrants = [
                 replace(entrant, bot=in_time(entrant.bot, seconds, SPEC.nodes)) for entrant in self._entrants
             ]
-        self._fallback: type[PlayerAI] | None = None
+        self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
-            self._fallback = registry.find(FALLBACK).cls
+            self._fallback = registry.fallback
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
         """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""

@@ -10,7 +10,7 @@ from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import GameServices
 from dubito.llm.failures import Quoting, Suspended
-from dubito.registry import FALLBACK, Registry
+from dubito.registry import Registry
 
 
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
@@ -90,7 +90,7 @@ class Opponents:
         """
         specs = [self._find(name) for name in setup.bots]
         bots = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
-        return Sitting(setup, bots, self._registry.find(FALLBACK).cls, self._services(setup), number)
+        return Sitting(setup, bots, self._registry.fallback, self._services(setup), number)
 
     def _find(self, name: str) -> PlayerSpec:
         if name not in self._specs:

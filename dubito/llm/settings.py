@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.wire import Protocol
-from dubito.registry import FALLBACK
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
@@ -44,7 +43,7 @@ class ModelSettings(BaseModel):
     model: str = Field(min_length=1)
     api: Protocol
     prompt: str = "plain"
-    fallback: str = FALLBACK  # the weakest, so that failing never pays
+    fallback: str = "RandomBoi"  # the weakest, so that failing never pays
     reasks: int = Field(default=1, ge=0, le=10)
     tries: int = Field(default=5, ge=1, le=100)
     deadline: float = Field(default=300, gt=0, le=_DAY)  # seconds, of one try

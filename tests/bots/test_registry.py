@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant
-from dubito.registry import FALLBACK, KINDS, BotKind, find_bots
+from dubito.registry import KINDS, BotKind, find_bots
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
 
 SOURCE = '''
@@ -66,7 +66,7 @@ def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: BotK
 def test_the_projects_bots_are_found_in_any_folder(tmp_path: Path) -> None:
     assert only_the_projects(tmp_path)
     assert only_the_projects(tmp_path / "not" / "there")
-    assert FALLBACK in REGISTRY.bots
+    assert REGISTRY.game.fallback in REGISTRY.bots
 
 
 def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
@@ -306,6 +306,7 @@ from pathlib import Path
 from dubito.registry import find_bots
 registry = find_bots(Path.cwd())
 assert not registry.broken, registry.broken
+from dubito.games.dubito.dealing import deal_table
 from dubito.handlers import Entrant, play_game
 from dubito.games.dubito.rules import Rules
 from dubito.streams import DealStreams

@@ -44,6 +44,7 @@ SPEC: Final = Spec(
     seats=(MIN_PLAYERS, MAX_PLAYERS),
     lineup="uniform",
     base=PlayerAI,
+    base_path="bots.base.BotBase",
     fallback="RandomBoi",
     nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,

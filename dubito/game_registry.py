@@ -1,0 +1,100 @@
+"""Games by name: a package with a `spec.py` in `dubito/games`, or in `games` of the working directory, is found."""
+
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.game import Spec
+
+DUBITO: Final = "dubito"  # the game where none is named
+_OWN: Final = Path(__file__).resolve().parent / "games"
+_SPEC: Final = "spec.py"
+_LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
+
+
+def find_game(name: str, working_directory: Path) -> Spec:
+    """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package."""
+    folders = {folder.name: folder for folder in _folders(working_directory)}
+    if name not in folders:
+        raise UsageError(f"there is no game {one_line(repr(name), 60)}: {suggestion(name, sorted(folders))}")
+    return _load(folders[name])
+
+
+def find_games(working_directory: Path) -> list[Spec]:
+    """All games, by name; raises UsageError for a package that cannot be used."""
+    return sorted(map(_load, _folders(working_directory)), key=lambda game: game.name)
+
+
+def digest_of_game(spec: Spec, working_directory: Path) -> str:
+    """A hash over the sources of a game's package."""
+    return _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.name))
+
+
+def _digest(folder: Path) -> str:
+    files = sorted(folder.rglob("*.py"))
+    parts = [f"{file.relative_to(folder).as_posix()}\0{sha256(file.read_bytes()).hexdigest()}\n" for file in files]
+    return sha256("".join(parts).encode()).hexdigest()
+
+
+def _folders(working_directory: Path) -> Iterator[Path]:
+    """The packages of games, those of the house first; a folder of the user's cannot take the name of one of these."""
+    seen = set[str]()
+    for root in (_OWN, working_directory / "games"):
+        for file in sorted(root.glob(f"*/{_SPEC}")):
+            folder = file.parent
+            if folder.name in seen and folder.resolve().parent != _OWN:
+                raise UsageError(f"{one_line(str(folder))}: {folder.name} is a game of the house: rename the folder")
+            if folder.name not in seen:
+                seen.add(folder.name)
+                yield folder
+
+
+def _load(folder: Path) -> Spec:
+    if folder.parent == _OWN:
+        module = import_module(f"dubito.games.{folder.name}.spec")
+    else:
+        module = _import_from(folder.parent.resolve(), folder.name)
+    spec = getattr(module, "SPEC", None)
+    if not isinstance(spec, Spec):
+        raise UsageError(f"{one_line(str(folder / _SPEC))} defines no game: it needs `SPEC = Spec(...)` of dubito.game")
+    if spec.name != folder.name:
+        raise UsageError(f"{one_line(str(folder / _SPEC))}: the game is named {spec.name!r}: name it as its folder")
+    return spec
+
+
+def _import_from(games: Path, name: str) -> ModuleType:
+    """The `spec` of a package of the user's, as `games.NAME.spec`: so its bots import from it, wherever it lies."""
+    _pin(games)
+    digest, mark = _digest(games / name), f"games.{name}"
+    if _LOADED.get(mark) != digest:  # edited since
+        for module in [module for module in sys.modules if f"{module}.".startswith(f"{mark}.")]:
+            del sys.modules[module]
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a cache of bytecode could be of other bytes
+    try:
+        spec = import_module(f"{mark}.spec")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # foreign code: its import may raise anything
+        text = one_line(f"{type(error).__name__}: {error}")
+        raise UsageError(f"the game in {one_line(str(games / name))}: importing it raises {text}: correct it") from None
+    finally:
+        sys.dont_write_bytecode = written
+    _LOADED[mark] = digest
+    return spec
+
+
+def _pin(games: Path) -> None:
+    """Make `import games` mean this folder."""
+    loaded = sys.modules.get("games")
+    if loaded is None or [*loaded.__path__] != [str(games)]:
+        for module in [module for module in sys.modules if f"{module}.".startswith("games.")]:
+            del sys.modules[module]
+        _LOADED.clear()
+        package = ModuleType("games")
+        package.__path__ = [str(games)]
+        sys.modules["games"] = package
