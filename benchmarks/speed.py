@@ -17,11 +17,13 @@ from pathlib import Path
 
 from dubito.experiment import runner
 from dubito.experiment.chunk import DEALS, ChunkPlayer
-from dubito.experiment.config import Config, Experiment, resolve
+from dubito.experiment.config import Config, Experiment
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.outcome import unpack
+from dubito.experiment.resolve import resolve
 from dubito.experiment.tally import tally_of
 from dubito.experiment.workers import new_stop
+from dubito.games.dubito.results import RESULTS
 from dubito.registry import Registry, find_bots
 from dubito.store.run_db import Chunk, RunDb
 
@@ -85,9 +87,9 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     start = time.process_time()
     played = player.play(0, lambda: False)
     play = time.process_time() - start
-    deals = [[unpack(row)] for row in played.outcomes]
+    deals = [[unpack(row, RESULTS)] for row in played.outcomes]
     start = time.process_time()
-    tally = tally_of(deals)
+    tally = tally_of(deals, RESULTS)
     tallied = time.process_time() - start
     with RunDb.create(folder / "parts.db") as db:
         start = time.process_time()

@@ -9,6 +9,7 @@ from dubito.experiment.course import Course
 from dubito.experiment.embedded import EmbeddedHouses
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.watch import Watch
+from dubito.games.dubito.rules import Rules
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Decisions, GameServices, Journal
@@ -125,7 +126,7 @@ def decider_of(
         ask=ask,
         log=log,
         seed=experiment.seed,
-        rules=experiment.rules,
+        rules=Rules(**experiment.rules),
         counted=counted,
     )
 

@@ -8,8 +8,9 @@ import click
 
 from dubito.cli.output import note, say
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config, resolve
+from dubito.experiment.config import check, read_config
 from dubito.experiment.replay import opened
+from dubito.experiment.resolve import resolve
 from dubito.games.dubito.player import NODES
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked

@@ -10,8 +10,9 @@ from dubito.cli.output import note
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.experiment.config import PROVIDERS, check
+from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
+from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
