@@ -5,22 +5,21 @@ from dubito.games.bs.table import Table
 
 SEED = 20
 ACCUSES = 0.2
+FACTOR = 0x5DEECE66D
+MASK = 2**48 - 1
 
 
 class JavaRandom:
-    """The generator of java.util.Random: a state of 48 bits, that each draw moves on."""
+    """The generator of java.util.Random: a state of 48 bits, that every draw moves on twice."""
 
     def __init__(self, seed: int) -> None:
-        self.state = (seed ^ 0x5DEECE66D) % 2**48
-
-    def bits(self, n: int) -> int:
-        """The top n bits of the next state."""
-        self.state = (self.state * 0x5DEECE66D + 0xB) % 2**48
-        return self.state >> 48 - n
+        self.state = (seed ^ FACTOR) & MASK
 
     def random(self) -> float:
-        """The next number from 0 to 1, of 53 bits."""
-        return ((self.bits(26) << 27) + self.bits(27)) / 2**53
+        """The next number from 0 to 1: the top 26 bits of a state, then the top 27 of the following one."""
+        first = (self.state * FACTOR + 0xB) & MASK
+        second = self.state = (first * FACTOR + 0xB) & MASK
+        return ((first >> 22 << 27) + (second >> 21)) / 2**53
 
 
 class Player2(Player1):

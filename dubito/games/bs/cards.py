@@ -1,6 +1,6 @@
 """Cards and hands of BS: the engine's truth of a hand, and the read-only view that a bot holds as `self.cards`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dubito.errors import IllegalOutput
@@ -17,54 +17,32 @@ class Card(NamedTuple):
 
 
 DECK: Final = tuple(Card(number, copy) for number in range(NUMBERS) for copy in range(COPIES))
+_BITS: Final = {id(card): 1 << place for place, card in enumerate(DECK)}  # asked by identity: runs no code of a bot's
 
 
-def place_in_deck(card: object) -> int | None:
-    """Where in `DECK` this card is, 0-51; None if it is no card. Runs no code of whatever it is instead."""
-    if type(card) is not Card or len(card) != 2:  # a tuple of another length can be made to look like one
-        return None
-    number, copy = card
-    if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
-        return COPIES * number + copy
-    return None
+def deck_card(card: object) -> Card:
+    """The deck's own card that this is, or equals; raises IllegalOutput if it is no card, whose code never runs."""
+    if type(card) is Card and len(card) == 2:  # a tuple of another length can be made to look like one
+        number, copy = card
+        if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
+            return DECK[COPIES * number + copy]
+        raise IllegalOutput(
+            f"there is no such card in the deck; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}"
+        )
+    raise IllegalOutput(f"a play is a list of cards of the hand, and {_kind(card)} in it is no card")
 
 
 class Hand:
-    """Cards in the order drawn, and the same as bits: a card is the bit of its place in the deck."""
+    """Cards of the deck in the order drawn, and the same as bits: each card is the bit of its place in the deck."""
 
     __slots__ = ("bits", "cards")
 
-    def __init__(self, cards: Sequence[Card] = ()) -> None:
+    def __init__(self, cards: Iterable[Card] = ()) -> None:
         self.cards = list(cards)
-        self.bits = 0
-        for number, copy in cards:
-            self.bits |= 1 << COPIES * number + copy
+        self.bits = sum([_BITS[id(card)] for card in self.cards])
 
-    def count(self, number: int) -> int:
-        """How many cards of that number it holds."""
-        return (self.bits >> COPIES * number & 15).bit_count()
-
-    def of(self, number: int) -> list[Card]:
-        """The cards of that number, in the order drawn."""
-        if not self.bits >> COPIES * number & 15:
-            return []
-        return [card for card in self.cards if card[0] == number]
-
-    def take(self, other: "Hand") -> None:
-        """Append all cards of another hand, which is empty then."""
-        self.cards += other.cards
-        self.bits |= other.bits
-        other.cards.clear()
-        other.bits = 0
-
-    def pop(self, place: int) -> "Hand":
-        """Take out the card at this place."""
-        card = Hand([self.cards.pop(place)])
-        self.bits ^= card.bits
-        return card
-
-    def part(self, output: object) -> "Hand":
-        """The cards that a play puts down, each once, in its order; still in this hand as well.
+    def chosen(self, output: object) -> tuple[list[Card], int]:
+        """The cards that a play puts down, each once, in its order, and the same as bits.
 
         Raises IllegalOutput if it is no list of cards of this hand, or empty.
         """
@@ -72,27 +50,42 @@ class Hand:
             raise IllegalOutput(f"a play is a list of cards, not {_kind(output)}")
         if not output:
             raise IllegalOutput("nothing was played; play at least one card")
-        part = Hand()
+        cards, bits = [], 0
         for card in output:
-            place = place_in_deck(card)
-            if place is None:
-                raise IllegalOutput(f"a play is a list of cards of the hand, and {_kind(card)} in it is no card")
-            bit = 1 << place
+            bit = _BITS.get(id(card))
+            if bit is None:
+                card = deck_card(card)
+                bit = _BITS[id(card)]
             if not self.bits & bit:
-                number, copy = divmod(place, COPIES)
-                raise IllegalOutput(
-                    f"the card of number {number}, copy {copy}, is not in the hand; play cards that are"
-                )
-            if not part.bits & bit:
-                part.bits |= bit
-                part.cards.append(DECK[place])
-        return part
+                raise IllegalOutput(f"number {card.number}, copy {card.copy}, is not in the hand; play cards that are")
+            if not bits & bit:
+                cards.append(card)
+                bits |= bit
+        return cards, bits
 
-    def drop(self, part: "Hand") -> None:
+    def add(self, cards: Sequence[Card], bits: int) -> None:
+        """Take cards up, behind those that are there."""
+        self.cards += cards
+        self.bits |= bits
+
+    def drop(self, cards: Sequence[Card], bits: int) -> None:
         """Put down cards that are held."""
-        for card in part.cards:
+        for card in cards:
             self.cards.remove(card)
-        self.bits ^= part.bits
+        self.bits ^= bits
+
+    def take(self, pile: "Hand") -> None:
+        """Take all cards of a pile up, which is empty then."""
+        self.add(pile.cards, pile.bits)
+        pile.cards.clear()
+        pile.bits = 0
+
+    def pop(self, place: int) -> tuple[list[Card], int]:
+        """Put down the card at this place; returns it, alone in a list, and the same as bits."""
+        card = self.cards.pop(place)
+        bit = _BITS[id(card)]
+        self.bits ^= bit
+        return [card], bit
 
 
 class HandView:
@@ -117,11 +110,13 @@ class HandView:
 
     def count(self, number: int) -> int:
         """How many cards of that number are held."""
-        return self._hand.count(number)
+        return (self._hand.bits >> COPIES * number & 15).bit_count()
 
     def of(self, number: int) -> list[Card]:
         """The cards of that number, in the order drawn."""
-        return self._hand.of(number)
+        if not self._hand.bits >> COPIES * number & 15:
+            return []
+        return [card for card in self._hand.cards if card[0] == number]
 
     def first(self, n: int) -> list[Card]:
         """The first cards of the hand: n, or all if there are fewer."""

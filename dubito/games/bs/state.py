@@ -102,11 +102,11 @@ class Game:
     def _play(self, output: object, announce: bool) -> Sequence[GameEvent]:
         seat, public = self.seat, self.public
         hand = self.hands[seat]
-        part = hand.part(output)
-        n = len(part.cards)
-        self._lie = part.bits & ~(15 << COPIES * public.number) != 0
-        hand.drop(part)
-        self.pile.take(part)
+        cards, bits = hand.chosen(output)
+        n = len(cards)
+        self._lie = bits & ~(15 << COPIES * public.number) != 0
+        hand.drop(cards, bits)
+        self.pile.add(cards, bits)
         public.node = "bs"
         public.n_cards = n
         public.pile += n
@@ -149,7 +149,7 @@ class Game:
             self.counts[mover].lies_accused += 1
             self.counts[accuser].accusations_right += 1
             hand = self.hands[accuser]
-            self.pile.take(hand.pop(int(self._rng.random() * len(hand.cards))))
+            self.pile.add(*hand.pop(int(self._rng.random() * len(hand.cards))))
             public.hands[accuser] -= 1
             public.pile = 1
 

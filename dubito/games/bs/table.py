@@ -97,4 +97,4 @@ def check(node: NodeName, output: object, hand: Hand | None) -> None:
     elif hand is None:
         raise IllegalOutput("this table is only looked at: nobody is asked")
     else:
-        hand.part(output)
+        hand.chosen(output)
