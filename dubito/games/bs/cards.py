@@ -17,7 +17,8 @@ class Card(NamedTuple):
 
 
 DECK: Final = tuple(Card(number, copy) for number in range(NUMBERS) for copy in range(COPIES))
-_BITS: Final = {id(card): 1 << place for place, card in enumerate(DECK)}  # asked by identity: runs no code of a bot's
+_BITS: Final = {card: 1 << place for place, card in enumerate(DECK)}
+_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # for what a bot gives back: none of its code runs
 
 
 def deck_card(card: object) -> Card:
@@ -39,7 +40,7 @@ class Hand:
 
     def __init__(self, cards: Iterable[Card] = ()) -> None:
         self.cards = list(cards)
-        self.bits = sum([_BITS[id(card)] for card in self.cards])
+        self.bits = sum([_BITS[card] for card in self.cards])
 
     def chosen(self, output: object) -> tuple[list[Card], int]:
         """The cards that a play puts down, each once, in its order, and the same as bits.
@@ -52,10 +53,10 @@ class Hand:
             raise IllegalOutput("nothing was played; play at least one card")
         cards, bits = [], 0
         for card in output:
-            bit = _BITS.get(id(card))
+            bit = _BITS_BY_ID.get(id(card))
             if bit is None:
                 card = deck_card(card)
-                bit = _BITS[id(card)]
+                bit = _BITS[card]
             if not self.bits & bit:
                 raise IllegalOutput(f"number {card.number}, copy {card.copy}, is not in the hand; play cards that are")
             if not bits & bit:
@@ -83,7 +84,7 @@ class Hand:
     def pop(self, place: int) -> tuple[list[Card], int]:
         """Put down the card at this place; returns it, alone in a list, and the same as bits."""
         card = self.cards.pop(place)
-        bit = _BITS[id(card)]
+        bit = _BITS[card]
         self.bits ^= bit
         return [card], bit
 

@@ -22,7 +22,7 @@ class BSRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    max_rounds: int = Field(1000, ge=1)  # after so many nobody wins (B2)
+    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
 
 
 def _deal(rules: BSRules, seats: int, rng: Random) -> State:
@@ -57,11 +57,15 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
     for number, wanted in Counter(answer).items():
         held = cards.of(number)
         if wanted > len(held):
-            raise IllegalOutput(
-                f"the hand holds {len(held) or 'no'} cards of number {number}, and {wanted} were played"
-            )
+            raise IllegalOutput(_short_of(number, len(held), wanted))
         output += held[:wanted]
     return output
+
+
+def _short_of(number: int, held: int, wanted: int) -> str:
+    if not held:
+        return f"the hand holds no card of number {number}; play cards that it holds"
+    return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
 def _bucket(mark: int, seats: int, capped: bool) -> int:

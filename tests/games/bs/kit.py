@@ -1,13 +1,16 @@
 """Seats BS bots at a dealt game and plays it: what a table does, without errors, clocks and stores."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from random import Random
+from typing import Any
 
 from dubito.game import GameEvent, Player, Seating, make_player
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.state import Game, deal
+from dubito.games.bs.table import Public
 from dubito.streams import DealStreams
 
 Bot = type[BSBot]
@@ -53,6 +56,30 @@ def dealt(seed: int = 0, max_rounds: int = 1000) -> Game:
     return deal(max_rounds, Random(seed))
 
 
-def cards(*numbers: int) -> list[Card]:
-    """The first copies of these numbers: `cards(3, 3)` are two cards of 3."""
-    return [Card(number, numbers[:place].count(number)) for place, number in enumerate(numbers)]
+def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> Game:
+    """A game of these hands, by numbers: the first of a number is its copy 0, the next one copy 1, and so on."""
+    left = {number: iter(range(4)) for number in range(13)}
+    hands = [[Card(number, next(left[number])) for number in hand] for hand in numbers]
+    return Game(hands, max_rounds, Random(seed))
+
+
+def turn(game: Game, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
+    """Play a turn in which these seats accuse; returns what is observed of it."""
+    events = [*game.apply(play)]
+    while game.view().node == "bs" and not game.over:
+        events += game.apply(game.seat in accusers)
+    return events
+
+
+def held(game: Game, seat: int) -> list[int]:
+    """The numbers of a seat's hand, in order."""
+    return [card.number for card in game.hands[seat].cards]
+
+
+def snapshot(game: Game) -> Any:
+    """All that a move may change."""
+    public = {name: deepcopy(getattr(game.public, name)) for name in Public.__slots__}
+    piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
+    names = ("seat", "over", "turns_played", "winner", "_lie")
+    rest = [getattr(game, name) for name in names]
+    return public, piles, rest, deepcopy(game.counts), list(game._accusers), game._rng.getstate()
