@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec, State
+from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
@@ -25,16 +25,15 @@ class BSRules(BaseModel):
     max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
 
 
-def _deal(rules: BSRules, seats: int, rng: Random) -> State:
+def _deal(rules: BSRules, seats: int, rng: Random) -> Game:
     if seats != len(SEATS):
         raise UsageError(f"BS is played by {len(SEATS)}, not {seats}: seat {len(SEATS)} players")
     return deal(rules.max_rounds, rng)
 
 
-def _deal_to_json(state: State) -> dict[str, Any]:
+def _deal_to_json(game: Game) -> dict[str, Any]:
     """The hands by seat, each card as its place in the deck, 4 * number + copy."""
-    assert isinstance(state, Game)
-    return {"hands": [_places(hand.cards) for hand in state.hands]}
+    return {"hands": [_places(hand.cards) for hand in game.hands]}
 
 
 def _places(cards: Sequence[Card]) -> list[int]:
@@ -82,10 +81,10 @@ RESULTS = Results(
     standing=lambda mark, seats, capped: mark,
     standing_name="wins",
     habits=(
-        Habit("lies", "lies", "lies", "plays"),
-        Habit("right", "right", "accusations_right", "accusations_drawn"),
-        Habit("accuses", "accuses", "accusations", "asked"),
-        Habit("cards_a_play", "cards a play", "cards_played", "plays", most=len(DECK)),
+        Habit("lies", "lies, % of plays", "lies", "plays"),
+        Habit("accuses", "accuses, % of others' plays", "accusations", "asked"),
+        Habit("accuracy", "right, % of accusations that counted", "accusations_right", "accusations_drawn"),
+        Habit("cards", "cards per play", "cards_played", "plays", most=len(DECK)),
     ),
     score="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
@@ -97,6 +96,7 @@ SPEC = Spec(
     seats=(len(SEATS), len(SEATS)),
     lineup="distinct",
     base=BSBot,
+    base_path="dubito.games.bs.bot.BSBot",
     fallback="Hoarder",
     nodes=(Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool())),
     results=RESULTS,

@@ -82,11 +82,15 @@ class Game:
             return self._play(output, announce)
         return self._answer(output, announce)
 
-    def forfeit(self) -> None:
-        """The seat to move has made a mistake: the game is over, nobody wins, and it counts for all (B3)."""
+    def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
+        """A copy of an output that was applied."""
+        return output if isinstance(output, bool) else list(output)
+
+    def forfeit(self, seat: int) -> None:
+        """This seat has made a mistake: the game is over, nobody wins, and it counts for all (B3)."""
         if self.over:
             raise IllegalOutput("the game is over")
-        self.counts[self.seat].forfeits += 1
+        self.counts[seat].forfeits += 1
         self.over = True
 
     def ending(self) -> Ending:

@@ -1,54 +1,42 @@
-"""Seats BS bots at a dealt game and plays it: what a table does, without errors, clocks and stores."""
+"""What the tests of BS share: bots in their seats, whole games, games of chosen hands."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial
 from random import Random
 from typing import Any
 
-from dubito.game import GameEvent, Player, Seating, make_player
+from dubito.game import GameEvent
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.state import Game, deal
 from dubito.games.bs.table import Public
+from dubito.handlers import Entrant, Table, step
 from dubito.streams import DealStreams
 
 Bot = type[BSBot]
-Told = Callable[[Game, Sequence[GameEvent]], None]
 
 
-def seat_bots(game: Game, bots: Sequence[Bot], streams: DealStreams) -> list[Player]:
+def seat_bots(game: Game, bots: Sequence[Bot], streams: DealStreams) -> Table:
     """New instances of these, in their seats."""
-    players = []
-    for seat, bot in enumerate(bots):
-        seating = Seating(seat, 0, 0, streams.seat(seat), partial(game.cards, seat))
-        players.append(make_player(bot, seating, {}))
-    return players
-
-
-def play(game: Game, players: Sequence[Player], told: Told | None = None) -> Game:
-    """Play a game to its end; `told` is called with what is observed of the start and of every move."""
-    watchers = [player for player in players if type(player).observes()]
-    announce = told is not None or bool(watchers)
-    events: Sequence[GameEvent] = [game.start]
-    while True:
-        for event in events:
-            for watcher in watchers:
-                watcher.observe(event)
-        if told is not None:
-            told(game, events)
-        if game.over:
-            return game
-        events = game.apply(players[game.seat].play(game.view()), announce)
+    return Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams)
 
 
 def play_deal(
-    bots: Sequence[Bot], seed: int, number: int = 0, told: Told | None = None, max_rounds: int = 1000
+    bots: Sequence[Bot],
+    seed: int,
+    number: int = 0,
+    told: Callable[[Sequence[GameEvent]], None] | None = None,
+    max_rounds: int = 1000,
 ) -> Game:
-    """Deal and play one game."""
+    """Deal and play one game; `told` is called with what is observed of every move."""
     streams = DealStreams(seed, number)
     game = deal(max_rounds, streams.deck())
-    return play(game, seat_bots(game, bots, streams), told)
+    table = seat_bots(game, bots, streams)
+    while not game.over:
+        _, events = step(table, announce=told is not None)
+        if told is not None:
+            told(events)
+    return game
 
 
 def dealt(seed: int = 0, max_rounds: int = 1000) -> Game:

@@ -28,7 +28,7 @@ JAVA_YES += [91, 92, 94, 96, 97, 104, 107, 109, 115, 118]
 
 def seated(bot: type[BSBot], hand: list[int], deal: int = 0) -> Any:
     """An instance at seat 0 that holds this."""
-    return seat_bots(with_hands(hand, [], [], []), [bot] * 4, DealStreams(1, deal))[0]
+    return seat_bots(with_hands(hand, [], [], []), [bot] * 4, DealStreams(1, deal)).players[0]
 
 
 def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **public: int) -> Table:
@@ -67,7 +67,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
 )
 def test_what_is_played(bot: type[BSBot], hand: list[int], number: int, played: list[int]) -> None:
     game = with_hands(hand, [], [], [])
-    player: Any = seat_bots(game, [bot] * 4, DealStreams(1, 0))[0]
+    player: Any = seat_bots(game, [bot] * 4, DealStreams(1, 0)).players[0]
     view = table(mine=len(hand), mover=0)
     assert [card.number for card in player.request_cards(number, view)] == played
 

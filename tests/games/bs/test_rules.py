@@ -61,12 +61,12 @@ def test_b3_a_forfeit_ends_the_game_without_a_winner() -> None:
     game = small()
     game.apply(game.hands[0].cards[:1])
     game.apply(False)
-    game.forfeit()
+    game.forfeit(2)
     ending = game.ending()
     assert (game.over, game.winner, ending.capped, ending.marks) == (True, None, True, [0, 0, 0, 0])
-    assert [counts[-1] for counts in ending.counts] == [0, 0, 1, 0], "seat 2 was asked"
+    assert [counts[-1] for counts in ending.counts] == [0, 0, 1, 0]
     with pytest.raises(IllegalOutput, match="over"):
-        game.forfeit()
+        game.forfeit(2)
 
 
 def test_b3_a_card_named_twice_counts_once() -> None:

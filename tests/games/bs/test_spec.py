@@ -71,7 +71,7 @@ def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
     won = with_hands([5], [1], [2], [3])
     turn(won, won.hands[0].cards[:])
     forfeited = dealt()
-    forfeited.forfeit()
+    forfeited.forfeit(3)
     assert [buckets(game) for game in (won, forfeited)] == [["wins"] + ["losses"] * 3, ["unfinished"] * 4]
     assert SPEC.results.measures[0].values == (1, 0, 0)
     assert SPEC.results.equal_share(4) == {"wins": 0.25}

@@ -8,13 +8,15 @@ import pytest
 
 from bots.manual.bs.calculating_liar import CalculatingLiar
 from bots.manual.bs.player1 import Player1
-from dubito.errors import IllegalOutput
+from bots.manual.bs.player3 import Player3
+from dubito.errors import BotError
 from dubito.game import GameEvent
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import Card, Hand, HandView
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import Table
+from dubito.handlers import play_game
 from dubito.streams import DealStreams
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
 
@@ -74,8 +76,8 @@ def reachable(root: object) -> list[object]:
 
 def test_events_tell_sizes_only() -> None:
     told = {DealEvent, PlayEvent, TurnEvent, RoundEvent, WinEvent}
-    seen: list[GameEvent] = []
-    play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, told=lambda game, events: seen.extend(events))
+    seen: list[GameEvent] = [dealt().start]
+    play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, told=seen.extend)
     assert {type(event) for event in seen} == told
     assert all(type(one) in (int, tuple) for event in seen for one in reachable(event)[1:])
 
@@ -115,15 +117,10 @@ class Diary(BSBot):
 
 def test_b7_a_bot_is_called_as_the_source_calls_it() -> None:
     game = with_hands([0, 4], [1, 6], [2, 7], [3, 8])
-    bot = seat_bots(game, [Diary] * 4, DealStreams(0, 0))[1]
+    table = seat_bots(game, [Player3, Diary, Player3, Player3], DealStreams(0, 0))
+    play_game(table)
+    bot = table.players[1]
     assert isinstance(bot, Diary)
-    bot.observe(game.start)
-    while not game.over:
-        view = game.view()
-        asked: Any = bot.play(view) if game.seat == 1 else view.node == "bs" and game.turns_played == 4
-        output = game.hands[game.seat].cards[:1] if view.node == "cards" else False
-        for event in game.apply(asked if game.seat == 1 else output):
-            bot.observe(event)
     order = (0, 1, 2, 3)
     assert bot.entries == [
         ("initialize", ("cards", 0, 0, 0, 0, (2, 2, 2, 2), order, 1)),
@@ -173,7 +170,7 @@ def test_a_bot_says_which_nodes_it_leaves_unanswered() -> None:
 
     assert missing_nodes(BSBot) == ["cards (request_cards)", "bs (bs)"]
     assert (missing_nodes(Half), missing_nodes(Own), missing_nodes(Player1)) == (["cards (request_cards)"], [], [])
-    with pytest.raises(IllegalOutput, match="request_cards of Half is not written yet"):
+    with pytest.raises(BotError, match="request_cards of Half is not written yet"):
         play_deal([Half] * 4, 0)
 
 
