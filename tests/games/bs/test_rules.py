@@ -1,14 +1,22 @@
 """The rules of BS one by one (B1-B7)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
-from dubito.errors import IllegalOutput, UsageError
+from bots.manual.bs.hoarder import Hoarder
+from bots.manual.bs.player1 import Player1
+from dubito.errors import BotError, IllegalOutput, UsageError
 from dubito.games.bs.cards import DECK, Card
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.state import SEAT_COUNTS, Game
+from dubito.games.bs.table import Table
+from dubito.handlers import Entrant, play_game
+from dubito.handlers import Table as SeatedTable
+from dubito.streams import DealStreams
 from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
 
 
@@ -226,3 +234,34 @@ def test_what_is_counted_of_each_seat() -> None:
         "asked": (1, 1, 2, 2),
         "forfeits": (0, 0, 0, 0),
     }
+
+
+class Mistaken(Player1):
+    """Returns nothing at its second turn."""
+
+    def request_cards(self, number: int, table: Table) -> Sequence[Card]:
+        return [] if table.round == 2 else super().request_cards(number, table)
+
+
+def seated(**on_error: Any) -> SeatedTable:
+    """A mistaken bot at seat 1, and what the table does about it."""
+    entrants = [Entrant(bot.__name__, bot) for bot in (Player1, Mistaken, Player1, Player1)]
+    return SeatedTable(dealt(), entrants, DealStreams(0, 0), **on_error)
+
+
+def test_b3_a_mistake_stops_the_run_and_is_named() -> None:
+    with pytest.raises(BotError, match=r"Mistaken \(seat 1\).* turn 6: nothing was played; play at least one card"):
+        play_game(seated())
+
+
+def test_b3_or_the_weakest_bot_plays_for_the_mistaken() -> None:
+    table = seated(fallback=Hoarder)
+    game = play_game(table)
+    assert game.winner is not None
+    assert (table.fallback_turns, len(table.errors)) == ([0, 1, 0, 0], 1)
+
+
+def test_b3_or_the_game_is_forfeit_and_nobody_wins() -> None:
+    game = play_game(seated(forfeits=True))
+    assert (game.turns_played, game.winner, game.ending().capped) == (5, None, True)
+    assert [counts.forfeits for counts in game.counts] == [0, 1, 0, 0]
