@@ -122,28 +122,33 @@ class ConMan(BSBot):
 
     def probability(self, seat: int, number: int, n_cards: int, hand: int) -> float:
         """That this play is honest; not a number if that is impossible."""
-        free = float(hand)  # places in the mover's hand for cards nobody knows
-        unknown = held = elsewhere = 0.0
-        for record in self.records():
-            if record.place == UNKNOWN:
-                unknown += 1
-                continue
-            confidence = record.confidence
-            unknown += 1 - confidence
+        held = elsewhere = 0.0
+        for record in self.deck[number]:
             if record.place == seat:
-                free -= confidence
-                if record.number == number:
-                    held += confidence
-            elif record.number == number:
-                elsewhere += confidence
+                held += record.confidence
+            elif record.place != UNKNOWN:
+                elsewhere += record.confidence
         possible, needed = math.floor(COPIES - elsewhere + 0.5), math.floor(n_cards - held + 0.5)
         if needed > possible:
             return math.nan
         if needed <= 0:
             return 1.0
-        ways = sum(choose(possible, i) * choose(unknown - possible, free - i) for i in range(needed, possible + 1))
-        of = choose(unknown, free)
+        cards, room = self.unaccounted(seat, hand)
+        ways = sum(choose(possible, i) * choose(cards - possible, room - i) for i in range(needed, possible + 1))
+        of = choose(cards, room)
         return ways / of if of else math.nan
+
+    def unaccounted(self, seat: int, hand: int) -> tuple[float, float]:
+        """How many cards it does not know the place of, and how many of the mover's hand it does not know."""
+        cards, room = 0.0, float(hand)
+        for record in self.records():
+            if record.place == UNKNOWN:
+                cards += 1
+            else:
+                cards += 1 - record.confidence
+                if record.place == seat:
+                    room -= record.confidence
+        return cards, room
 
     def follow(self, seat: int, number: int, n_cards: int, hand: int, p: float) -> bool:
         """Believe the play as far as it can be honest, doubt the rest; whether it wins by cards never seen."""

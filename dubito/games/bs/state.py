@@ -5,6 +5,7 @@ A turn is four moves: the mover's cards, then yes or no of the three others, in 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from random import Random
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ class SeatCounts:
 
 
 SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
+_values: Final = attrgetter(*SEAT_COUNTS)
 GAME_COUNTS: Final = ("turns", "rounds")
 
 
@@ -78,9 +80,24 @@ class Game:
         """Play cards, or answer whether it is BS, for the seat to move; see `game.State.apply`."""
         if self.over:
             raise IllegalOutput("the game is over")
-        if self.public.node == "cards":
+        public = self.public
+        if public.node == "cards":
             return self._play(output, announce)
-        return self._answer(output, announce)
+        if output is not False and output is not True:
+            check("bs", output, None)
+        seat = self.seat
+        counts = self.counts[seat]
+        counts.asked += 1
+        if output:
+            counts.accusations += 1
+            self._accusers.append(seat)
+        following = _ASKED_NEXT[public.mover][seat]
+        if following is not None:
+            self.seat = following
+            return _NOTHING
+        if self._accusers:
+            self._accuse()
+        return self._end_turn(announce)
 
     def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
         """A copy of an output that was applied."""
@@ -98,7 +115,7 @@ class Game:
         counts = []
         for count, hand in zip(self.counts, self.hands, strict=True):
             count.cards = len(hand.cards)
-            counts.append(tuple(getattr(count, name) for name in SEAT_COUNTS))
+            counts.append(_values(count))
         rounds = -(-self.turns_played // len(SEATS))
         marks = [int(seat == self.winner) for seat in SEATS]
         return Ending(self.winner is None, (self.turns_played, rounds), marks, counts)
@@ -121,23 +138,6 @@ class Game:
         counts.lies += self._lie
         self.seat = 0 if seat else 1
         return [PlayEvent(seat, public.number, n)] if announce else _NOTHING
-
-    def _answer(self, output: object, announce: bool) -> Sequence[GameEvent]:
-        if output is not False and output is not True:
-            check("bs", output, None)
-        seat = self.seat
-        counts = self.counts[seat]
-        counts.asked += 1
-        if output:
-            counts.accusations += 1
-            self._accusers.append(seat)
-        following = _ASKED_NEXT[self.public.mover][seat]
-        if following is not None:
-            self.seat = following
-            return _NOTHING
-        if self._accusers:
-            self._accuse()
-        return self._end_turn(announce)
 
     def _accuse(self) -> None:
         """Resolve the accusation of one of those who said yes (B5)."""
