@@ -67,26 +67,28 @@ def _short_of(number: int, held: int, wanted: int) -> str:
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
-def _bucket(mark: int, seats: int, capped: bool) -> int:
+def _bucket(mark: int, capped: bool) -> int:
     return UNFINISHED if capped else WINS if mark else LOSSES
 
 
 RESULTS = Results(
     buckets=("wins", "losses", "unfinished"),
+    endings=("won", "lost", "unfinished"),
     bucket=_bucket,
-    measures=(Measure("wins", "won", (1, 0, 0)),),
+    measures=(Measure("wins", "won", "Wins", (1, 0, 0)),),
+    headline=("wins",),
     equal_share=lambda seats: {"wins": 1 / seats},
     game_counts=GAME_COUNTS,
     seat_counts=SEAT_COUNTS,
-    standing=lambda mark, seats, capped: mark,
-    standing_name="wins",
+    averaged=("cards",),
     habits=(
-        Habit("lies", "lies, % of plays", "lies", "plays"),
-        Habit("accuses", "accuses, % of others' plays", "accusations", "asked"),
-        Habit("accuracy", "right, % of accusations that counted", "accusations_right", "accusations_drawn"),
-        Habit("cards", "cards per play", "cards_played", "plays", most=len(DECK)),
+        Habit("lies", "lies, % of plays", "lies", "lies", "plays"),
+        Habit("accuses", "accuses, % of others' plays", "accuses", "accusations", "asked"),
+        Habit("accuracy", "right, % of accusations that counted", "right", "accusations_right", "accusations_drawn"),
+        Habit("cards", "cards per play", "cards", "cards_played", "plays", most=len(DECK)),
     ),
-    score="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
+    charted=("lies", "accuses", "accuracy"),
+    meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
 
 SPEC = Spec(

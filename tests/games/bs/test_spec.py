@@ -79,7 +79,7 @@ def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
 
 def buckets(game: Game) -> list[str]:
     ending = game.ending()
-    return [SPEC.results.buckets[SPEC.results.bucket(mark, 4, ending.capped)] for mark in ending.marks]
+    return [SPEC.results.buckets[SPEC.results.bucket(mark, ending.capped)] for mark in ending.marks]
 
 
 def test_habits_are_ratios_of_counts_that_there_are() -> None:
