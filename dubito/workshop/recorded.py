@@ -16,9 +16,10 @@ from dubito.errors import UsageError, one_line
 from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.positions import from_json, to_json
-from dubito.games.dubito.record import Card, first_fault
+from dubito.games.dubito.record import Card
 from dubito.games.dubito.rules import last_play_is_dishonest
 from dubito.llm.prompts import OWN_PROMPTS
+from dubito.record import first_fault
 
 SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}

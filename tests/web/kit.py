@@ -76,15 +76,17 @@ class Browser:
     def post(self, path: str, content: Any, headers: Mapping[str, str] | None = None) -> Answer:
         return self("POST", path, json.dumps(content).encode(), headers)
 
-    def sit(self, bots: list[str] | None = None, seed: int = 1, **more: Any) -> Any:
-        """A new game."""
-        answer = self.post("/api/table", {"bots": bots or BOTS, "seed": seed, **more})
+    def sit(self, bots: list[str] | None = None, seed: int = 1, seat: int | None = None, **more: Any) -> Any:
+        """A new game; `more` is of its rules, but for `game`."""
+        game = {"game": more.pop("game")} if "game" in more else {}
+        asked = {"bots": bots or BOTS, "seed": seed, "seat": seat, "rules": more}
+        answer = self.post("/api/table", asked | game)
         assert answer.status == 201, answer
         return self._seen(answer)
 
-    def play(self, move: Mapping[str, Any]) -> Any:
+    def play(self, move: Any) -> Any:
         """A legal move."""
-        answer = self.post("/api/moves", {"turn": self.turn, **move})
+        answer = self.post("/api/moves", {"turn": self.turn, "answer": move})
         assert answer.status == 200, answer
         return self._seen(answer)
 
@@ -158,7 +160,8 @@ def served(
 ) -> Iterator[Served]:
     """The web table on a free port, with these opponents or a registry's hand-written bots."""
     clock = clock or Clock()
-    tables = Tables(folder, opponents or guests_of(registry or find_bots(folder)), clock, most)
+    those = opponents or guests_of(registry or find_bots(folder))
+    tables = Tables(folder, {those.game.name: those}, clock, most)
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(tables, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -157,7 +157,7 @@ async function send(move) {
   busy = true;
   controls();
   try {
-    await follow(await ask("/api/moves", { table: game.table, turn, ...move }));
+    await follow(await ask("/api/moves", { table: game.table, turn, answer: move }));
     if (myTurn()) $("hand").querySelector("button")?.focus({ preventScroll: true });
   } catch (error) {
     busy = false;
@@ -227,7 +227,7 @@ async function start(complaint = "") {
     return;
   }
   table = new Table(game);
-  $("rules-link").href = `/rules?players=${game.names.length}&jokers=${game.rules.jokers}&win_rule=${game.rules.win_rule}`;
+  $("rules-link").href = `/rules?${new URLSearchParams({ game: game.game, players: game.names.length, ...game.rules })}`;
   $("rules-link").target = "_blank";
   $("number").replaceChildren(...game.words.many.slice(1).map((word, index) => new Option(word, index + 1)));
   $("log").replaceChildren();
