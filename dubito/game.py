@@ -170,6 +170,7 @@ class Results:
     equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
     game_counts: tuple[str, ...]  # the first one is the turns
     seat_counts: tuple[str, ...]
+    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
     averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
     habits: tuple[Habit, ...] = ()
     standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
