@@ -8,7 +8,7 @@ from dubito.game import Bool, Node, Spec
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.player import NODES, PlayerAI, missing_nodes
+from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 
@@ -54,4 +54,5 @@ SPEC: Final = Spec(
     output_from_json=_from_json,
     package=__package__,
     missing=missing_nodes,
+    answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )
