@@ -10,7 +10,7 @@ stops no other bot.
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -108,6 +108,8 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
         twins = found.setdefault(bot.name, [])
         if all(bot.digest != twin.digest for twin in twins):  # the same bytes are one bot
             twins.append(bot)
+    if game != DUBITO:
+        found = {bot.name: [bot] for bot in _model_players(own)} | found
     for name, twins in found.items():
         if len(twins) > 1:
             files = " and ".join(_short(bot.file) for bot in twins)
@@ -130,6 +132,16 @@ def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
                 if not file.name.startswith("_") and file.resolve() not in seen:
                     seen.add(file.resolve())
                     yield kind, file
+
+
+def _model_players(own: Path) -> list[Bot]:
+    """The project's model players, as those of another game than Dubito."""
+    from dubito.llm.model_player import model_players  # late: only those who ask models need it
+
+    files, dubito = [file for kind, file in _files([own], DUBITO) if kind == "llms"], find_game(DUBITO, own)
+    bots = [_load("llms", file, own, dubito) for file in files]
+    classes = model_players({bot.name: bot.cls for bot in bots})
+    return [replace(bot, cls=classes[bot.name]) for bot in bots]
 
 
 def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:

@@ -69,12 +69,13 @@ class LLMBot(BotBase):
     def decide(self, node: str, p: TurnData) -> bool:
         """Ask the model at a node; the fallback answers where it could not."""
         seating = self._seating
-        position = self._notebook.position(node, self.cards, p)
+        position = self._notebook.position(node, p, self.cards)
         rendered = self._decider.render(self.facts(position))
         place = Place(self._decider.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)
-        return self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        answer: bool = self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        return answer
 
     def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
         bot = self._fallback

@@ -2,8 +2,8 @@
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, perhaps `history.jinja`, and what
 these include: files of its own, of the folders beside it, and of the project's prompts (`shared/facts.jinja`). A
-template gets exactly the keys of `facts()`. All of it is read and tried once, when it is loaded; a template can
-reach nothing else.
+template gets exactly the keys of the game's `facts()`, and `answer_format`. All of it is read and tried once, when it
+is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`, another game's in `prompts/GAME`.
 
 `history.jinja` is filled once for each chapter of the history, which ends where the seat had to move, and knows
 nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
@@ -31,9 +31,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.games.dubito.facts import Position, facts, steady_facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
+from dubito.game import Position, Spec
+from dubito.game_registry import DUBITO, find_game
 from dubito.llm import answers
 from dubito.yaml_file import from_yaml
 
@@ -41,6 +40,7 @@ OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 DESCRIPTION: Final = "prompt.yaml"
 _TEMPLATES: Final = ("system.jinja", "user.jinja")
 _HISTORY: Final = "history.jinja"
+_ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
 _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
 _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}, and what these include"
 
@@ -81,34 +81,48 @@ class Description(BaseModel):
 class Prompt:
     """A loaded prompt: nothing on disk is read again, and rendering may happen in many threads at once."""
 
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None) -> None:
-        """Load the folder, or instead of it these `sources`, as `Prompt.sources` gave them.
+    def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Spec | None = None) -> None:
+        """Load the folder, or instead of it these `sources`, as `Prompt.sources` gave them; the game is Dubito if none.
 
         Raises UsageError that names the file and what is wrong in it.
         """
         self.name = folder.name
         self.folder = folder
+        self.game = game or find_game(DUBITO, Path())
+        self._facts = self.game.facts
         described = sources[DESCRIPTION] if sources else _read(folder / DESCRIPTION)
         self.description = _description(folder / DESCRIPTION, described)
-        files = _Files(folder, sources)
+        self._check_stated()
+        files = _Files(folder, sources, _shared(self.game))
         environment = _environment(files)
         trees = {name: tree for template in _TEMPLATES for name, tree in files.reachable(environment, template).items()}
         history = files.reachable(environment, _HISTORY) if files.has(_HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
-        _check_names(files, trees, set(facts(example_position("A"))) | set(environment.globals))
-        _check_names(files, history, steady_facts() | {"history", "first"} | set(environment.globals))
+        examples = [self._facts.example_position(node.name) for node in self.game.nodes]
+        self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
+        steady = self._steady() | {"history", "first"}
+        _check_names(files, trees, {*self.variables, *environment.globals})
+        _check_names(files, history, {*steady, *environment.globals})
         self._files = files
         self._history = environment.get_template(_HISTORY) if history else None
-        self._answer_format = answers.answer_format(self.fields)
+        self._answer_format = answers.answer_format(self.fields, self.game.nodes)
         self._system, self._user = map(environment.get_template, _TEMPLATES)
-        for node in NODES:
-            self.render(example_position(node))
+        for example in examples:
+            self.render(example)
+
+    def _check_stated(self) -> None:
+        """Refuse a field that no node of the game states."""
+        if answers.STATED in self.fields and all(node.states != answers.STATED for node in self.game.nodes):
+            raise UsageError(
+                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: take "
+                "it away"
+            )
 
     @property
     def is_current(self) -> bool:
         """Whether its folder would load to the same prompt today."""
-        files = _Files(self.folder, None)
+        files = _Files(self.folder, None, _shared(self.game))
         try:
             return files.has(_HISTORY) == (_HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
@@ -126,13 +140,23 @@ class Prompt:
         """The fields of the reply, in their order."""
         return tuple(self.description.answer)
 
+    def form(self, node: str) -> answers.Form:
+        """What a reply has to look like at this node."""
+        return answers.form_of(self.fields, self.game.node(node))
+
+    @property
+    def longest_form(self) -> answers.Form:
+        """That of the node of which most is asked: who takes it takes all."""
+        forms = (self.form(node.name) for node in self.game.nodes)
+        return max(forms, key=lambda form: len(str(form.schema)))
+
     def render(self, position: Position) -> Rendered:
         """The texts for this position; raises UsageError if a template fails on it."""
-        return self.fill(facts(position))
+        return self.fill(self._facts.facts(position))
 
     def fill(self, values: Mapping[str, Any]) -> Rendered:
         """The texts for these facts, which have the keys of `facts()`."""
-        values = {**values, "answer_format": self._answer_format}
+        values = {**values, _ANSWER_FORMAT: self._answer_format}
         try:
             history = tuple(filter(str.strip, self._chapters(values)))  # providers take no blank text
             return Rendered(self._system.render(values), self._user.render(values), history)
@@ -140,9 +164,12 @@ class Prompt:
             where = self._files.place(error)
             raise UsageError(f"{where}: {_said(error)}; correct the template") from None
 
+    def _steady(self) -> Set[str]:
+        return self._facts.steady_facts() | {_ANSWER_FORMAT}
+
     def _chapters(self, values: Mapping[str, Any]) -> Iterator[str]:
         if self._history is not None:
-            steady = {name: values[name] for name in steady_facts()}
+            steady = {name: values[name] for name in self._steady()}
             for number, lines in enumerate(_chapters(values["history"], values["own_moves"])):
                 yield self._history.render(steady, history=lines, first=number == 0)
 
@@ -153,38 +180,58 @@ def _chapters(history: Sequence[str], own_moves: Sequence[int]) -> Iterator[Sequ
         yield history[start:end]
 
 
-def load_prompt(name: str, working_directory: Path) -> Prompt:
-    """The prompt of that name in the project or in `prompts` of the working directory, or in the folder at that path.
+def load_prompt(name: str, working_directory: Path, game: Spec | None = None) -> Prompt:
+    """The prompt of a game (Dubito if none is given) in the project or in `prompts` of the working directory, by name,
+    or in the folder at that path.
 
     Raises UsageError if there is none, or two that differ, or if it does not work for every node.
     """
+    game = game or find_game(DUBITO, working_directory)
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
             raise UsageError(f"there is no folder {one_line(str(folder))}: give the path of a prompt's folder")
-        return _loaded(folder.resolve())
-    folders = [root / name for root in _roots(working_directory) if name and (root / name).is_dir()]
+        return _loaded(folder.resolve(), game)
+    folders = [root / name for root in _roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
-        known = prompt_names(working_directory)
-        raise UsageError(f"no prompt is named {one_line(name)!r}: {suggestion(name, known)}")
-    prompts = [_loaded(folder) for folder in folders]
+        raise UsageError(_unknown(name, working_directory, game))
+    prompts = [_loaded(folder, game) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
         raise UsageError(f"prompt {name} stands in {both}, and they differ: rename one, or give its path")
     return prompts[0]
 
 
-def _loaded(folder: Path) -> Prompt:
+def _loaded(folder: Path, game: Spec) -> Prompt:
     """The folder's prompt; anew only if its files have changed, since to try a prompt takes longer than to read it."""
     prompt = _LOADED.get(folder)
-    if prompt is None or not prompt.is_current:
-        _LOADED[folder] = prompt = Prompt(folder)
+    if prompt is None or prompt.game is not game or not prompt.is_current:
+        _LOADED[folder] = prompt = Prompt(folder, game=game)
     return prompt
 
 
-def prompt_names(working_directory: Path) -> list[str]:
-    """The names of all prompts in the project and in `prompts` of the working directory, sorted."""
-    files = (file for root in _roots(working_directory) for file in root.glob(f"*/{DESCRIPTION}"))
+def _is_prompt(folder: Path) -> bool:
+    """Whether a folder is meant as a prompt, and is not that of a game's prompts."""
+    return folder.is_dir() and not any(folder.glob(f"*/{DESCRIPTION}"))
+
+
+def _unknown(name: str, working_directory: Path, game: Spec) -> str:
+    """That a game has no such prompt, and which one has."""
+    others = set()
+    for root in _roots(working_directory, None):
+        others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}
+        others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
+    of = "" if game.name == DUBITO else f" of {game.name}"
+    elsewhere = f" (there is one of {' and of '.join(sorted(others))})" if others else ""
+    known = prompt_names(working_directory, game)
+    hint = suggestion(name, known) if known else f"there is none yet: write one in prompts/{game.name}"
+    return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
+
+
+def prompt_names(working_directory: Path, game: Spec | None = None) -> list[str]:
+    """The names of all prompts of a game (Dubito if none is given) in the project and in `prompts` of the working
+    directory, sorted."""
+    files = (file for root in _roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
     return sorted({file.parent.name for file in files})
 
 
@@ -207,16 +254,22 @@ def plain(value: object) -> object:
     return value
 
 
-def _roots(working_directory: Path) -> list[Path]:
-    roots = [OWN_PROMPTS, (working_directory / "prompts").resolve()]
-    return roots[: 1 + (roots[0] != roots[1])]
+def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
+    """Where a game's prompts lie: each in a folder of its own."""
+    roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
+    return [root if game is None or game.name == DUBITO else root / game.name for root in roots]
+
+
+def _shared(game: Spec) -> list[Path]:
+    """Where includes are looked for that do not lie beside the prompt."""
+    return list(dict.fromkeys([*_roots(Path(), game)[:1], OWN_PROMPTS]))
 
 
 class _Files:
     """The templates of one prompt, each read once from the first folder that has it."""
 
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None) -> None:
-        self._roots = [] if sources else [folder, folder.parent, OWN_PROMPTS]
+    def __init__(self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path]) -> None:
+        self._roots = [] if sources else [folder, folder.parent, *shared]
         self.sources: dict[str, str] = dict(sources or {})
         self.paths = {name: folder / name for name in self.sources}
         self._folder = folder

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Final
 
-from dubito.games.dubito.facts import facts
 from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
@@ -57,7 +55,7 @@ def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
 
 
 def _unused(prompt: Prompt) -> list[str]:
-    names = unused(prompt, facts(example_position("C")))
+    names = unused(prompt, prompt.variables)
     return [f"facts that no template uses: {', '.join(names)}"] if names else []
 
 

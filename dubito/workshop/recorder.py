@@ -63,7 +63,7 @@ class Watcher:
         """Record the question that a seat is asked now, its `number`th of the game."""
         game, origin = self._table.game, self._origin
         hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
-        position = notebook.position(node, hands[seat], game.turn_data())
+        position = notebook.position(node, game.turn_data(), hands[seat])
         board = tuple(game.board)
         dishonest = last_play_is_dishonest(board, game.n_cards_played, game.number)
         source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)

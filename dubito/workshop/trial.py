@@ -158,13 +158,15 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, Recorded], folder: Pa
         run_folder.check(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()
-        pipeline = stack.enter_context(asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False))
+        pipeline = stack.enter_context(
+            asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False, game=entries[0].prompt.game)
+        )
         questions = []
         for number, entry in enumerate(entries):
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
             way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
-                preflight(entry.name, number, entry.settings, entry.prompt.fields, way)
+                preflight(entry.name, number, entry.settings, entry.prompt.longest_form, way)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
         taken = _all(questions, means, stop)

@@ -47,7 +47,7 @@ class World:
                 return None
             for event in events:
                 book.observe(event, hand, move.cards)
-        seen = book.position(position.node, hand, game.turn_data())
+        seen = book.position(position.node, game.turn_data(), hand)
         here = replace(position, turn=seen.turn)
         return here if seen == replace(here, answers={}) else None
 

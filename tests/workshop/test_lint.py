@@ -7,7 +7,6 @@ import pytest
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.record import kept_plural
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.coverage import another, missing, unused
@@ -19,7 +18,7 @@ from tests.workshop.kit import PLAIN, prompt
 
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
 ASKS = "{{ question }} {{ if_true }} {{ if_false }} {{ hand }}"
-KEYS = list(facts(example_position("C")))
+KEYS = PLAIN.variables
 
 
 def of_node(node: str) -> list[Position]:

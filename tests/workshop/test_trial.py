@@ -16,7 +16,6 @@ from dubito.experiment.replay import opened
 from dubito.experiment.watch import Watch
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
-from dubito.house.policy import opinion
 from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
@@ -24,6 +23,7 @@ from dubito.workshop.collect import from_run
 from dubito.workshop.recorded import SHIPPED, Recorded, read_folder
 from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
 from tests.experiment.kit import REPO, registry
+from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 

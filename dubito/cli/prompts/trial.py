@@ -14,6 +14,7 @@ from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
 from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
+from dubito.game import Spec
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
 from dubito.registry import find_bots
@@ -59,7 +60,7 @@ def test(
     settings = _settings(model, given)
     entries = _entries([name] if against is None else [name, against], settings)
     found = read_folder(SHIPPED if positions is None else positions)
-    _check(model, settings, calls)
+    _check(model, settings, calls, entries[0].prompt.game)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
     kept = f"what was answered is kept in {folder}, and the same command goes on"
@@ -121,9 +122,9 @@ def _entries(names: Sequence[str], settings: ModelSettings) -> list[TrialEntry]:
     return entries
 
 
-def _check(model: str, settings: ModelSettings, calls: CallOptions) -> None:
+def _check(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
     """Refuse what would stop the trial at its first call."""
-    check_house("--model", settings)
+    check_house("--model", settings, game)
     if not calls.offline:
         key_of(account_of(settings), model)
     if calls.caps.usd is not None and price_of_model(settings, calls) is None:
