@@ -30,6 +30,11 @@ def find_games(working_directory: Path) -> list[Spec]:
     return sorted(map(_load, _folders(working_directory)), key=lambda game: game.name)
 
 
+def game_names(working_directory: Path) -> list[str]:
+    """The names of all games, sorted, whether they can be used or not."""
+    return sorted(folder.name for folder in _folders(working_directory))
+
+
 def digest_of_game(spec: Spec, working_directory: Path) -> str:
     """A hash over the sources of a game's package."""
     return _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.name))
