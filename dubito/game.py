@@ -330,7 +330,7 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spec:
     """A game as the harness has it."""
 

@@ -85,7 +85,7 @@ def _import_from(games: Path, name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
-        text = one_line(f"{type(error).__name__}: {error}")
+        text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise UsageError(f"the game in {one_line(str(games / name))}: importing it raises {text}: correct it") from None
     finally:
         sys.dont_write_bytecode = written

@@ -164,14 +164,14 @@ def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         imported = _imports(source)
-        module = import_file(_module_name(file, own), file, source)
+        module = import_file(_module_name(file, own), file, source, game)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
-        text = one_line(f"{type(error).__name__}: {error}")
+        text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
     cls = _bot_class(module, file, game)
     return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED), game.missing(cls))
