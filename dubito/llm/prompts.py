@@ -10,6 +10,7 @@ nothing that changes in a game. So a chapter, once told, is told in the same byt
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -257,12 +258,26 @@ def plain(value: object) -> object:
 def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
     """Where a game's prompts lie: each in a folder of its own."""
     roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
-    return [root if game is None or game.name == DUBITO else root / game.name for root in roots]
+    return [prompt_root(root, game) if game else root for root in roots]
+
+
+def prompt_root(prompts: Path, game: Spec) -> Path:
+    """Where the prompts of a game lie within a folder of prompts."""
+    return prompts if game.name == DUBITO else prompts / game.name
+
+
+def game_of_folder(folder: Path, working_directory: Path) -> Spec:
+    """The game whose prompt lies in this folder, if it lies in `prompts/GAME`; else Dubito."""
+    of = folder.resolve().parent
+    if of.parent.name == "prompts":
+        with suppress(UsageError):
+            return find_game(of.name, working_directory)
+    return find_game(DUBITO, working_directory)
 
 
 def _shared(game: Spec) -> list[Path]:
     """Where includes are looked for that do not lie beside the prompt."""
-    return list(dict.fromkeys([*_roots(Path(), game)[:1], OWN_PROMPTS]))
+    return list(dict.fromkeys([prompt_root(OWN_PROMPTS, game), OWN_PROMPTS]))
 
 
 class _Files:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import percent, say, table
+from dubito.cli.prompts.options import game_of, of_game
 from dubito.errors import one_line
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.lint import lint as advice_on
@@ -14,10 +15,11 @@ from dubito.workshop.sample import sample_games
 
 @click.command()
 @click.argument("name")
-def lint(name: str) -> None:
+@of_game
+def lint(name: str, game: str) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    prompt = load_prompt(name, Path.cwd())
-    games = sample_games()
+    prompt = load_prompt(name, Path.cwd(), game_of(game))
+    games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
         [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", percent(size.shared)]
