@@ -26,7 +26,8 @@ class ModelPlayer(Player):
         self._decider, self._journal = services.decider, services.journal
         self._game: Spec = services.decider.prompt.game
         self._fallback = fallback_for(services.decider.fallback, self._seating)
-        self._notebook = self._game.facts.Notebook(id, services.decider.rules)
+        self._facts = self._game.facts
+        self._notebook = self._facts.Notebook(id, services.decider.rules)
         self._decisions = 0
 
     def observe(self, event: Any) -> None:
@@ -36,7 +37,7 @@ class ModelPlayer(Player):
 
     def facts(self, position: Position) -> dict[str, Any]:
         """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
-        return self._game.facts.facts(position)
+        return self._facts.facts(position)
 
     def play(self, view: View) -> Any:
         """Ask the model at the view's node."""

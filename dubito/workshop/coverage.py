@@ -22,7 +22,7 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     for name, source in prompt.sources.items():
         if name != DESCRIPTION:
             named |= meta.find_undeclared_variables(environment.parse(source))
-    instead: Mapping[str, Sequence[str]] = part(prompt.game, "INSTEAD", {})
+    instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **part(prompt.game, "INSTEAD", {})}
     return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
 

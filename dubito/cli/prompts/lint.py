@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.output import percent, say, table
+from dubito.cli.output import note, percent, say, table
 from dubito.cli.prompts.options import game_of, of_game
 from dubito.errors import one_line
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.lint import lint as advice_on
+from dubito.workshop.parts import part
 from dubito.workshop.prefix import FIRST
 from dubito.workshop.sample import sample_games
 
@@ -32,3 +33,5 @@ def lint(name: str, game: str) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
+    if part(prompt.game, "world_pairs", None) is None:
+        note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")

@@ -62,7 +62,7 @@ def test(
     spec = game_of(game)
     settings = _settings(model, given, spec)
     entries = _entries([name] if against is None else [name, against], settings, spec)
-    found = read_folder(shipped(spec) if positions is None else positions, spec)
+    found = read_folder(_folder(spec) if positions is None else positions, spec)
     _check(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
@@ -76,6 +76,17 @@ def test(
         return 130
     print_trial(entries, list(found), done, price_of_model(settings, calls))
     return 0
+
+
+def _folder(game: Spec) -> Path:
+    """The project's own positions of a game."""
+    folder = shipped(game)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "
+            "their folder with --positions"
+        )
+    return folder
 
 
 def _calls(given: dict[str, Any]) -> CallOptions:

@@ -12,7 +12,6 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "answers": ("question",),
     "can_doubt": ("node", "question"),
     "own_plays": ("history",),
-    "own_moves": ("history",),
     "seats_in_game": ("players",),
     "places": ("history",),
     "numbers_in_play": ("sets_gone",),
