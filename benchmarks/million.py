@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from dubito.experiment import runner
-from dubito.experiment.config import Config, resolve
+from dubito.experiment.config import Config
 from dubito.experiment.model_checks import CallOptions
+from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
 from dubito.registry import find_bots
 

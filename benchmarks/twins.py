@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 
 from dubito.experiment import runner
-from dubito.experiment.config import Experiment, check, resolve
+from dubito.experiment.config import Experiment, check
 from dubito.experiment.contenders import Contender, PairRow, contender_pairs
 from dubito.experiment.model_checks import CallOptions, checked_models
+from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
+from dubito.games.dubito.results import RESULTS
 from dubito.registry import Registry, find_bots
 
 HERE = Path(__file__).resolve().parent.parent
@@ -42,7 +44,7 @@ def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
     run = runner.play(checked_models(experiment, registry, calls), folder / "run", means)
     if run.failure is not None:
         raise run.failure
-    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders])
+    (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders], RESULTS)
     return pair
 
 
@@ -58,7 +60,7 @@ def main() -> None:
     start = time.perf_counter()
     for seed in range(arguments.runs):
         with tempfile.TemporaryDirectory() as name:
-            rate = played(twins(seed, arguments, registry), registry, Path(name)).score.rate
+            rate = played(twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
         contain += rate.low <= 0 <= rate.high
         differ += rate.value != 0
         shown = f"{rate.value:+.3f} [{rate.low:+.3f}, {rate.high:+.3f}]"

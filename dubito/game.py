@@ -8,7 +8,7 @@ Beside its `spec.py`, a game's package may hold modules that are found by name: 
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -194,6 +194,7 @@ class Measure:
 
     key: str
     title: str  # of its column
+    name: str  # in headings: Hard wins
     values: tuple[int, ...]  # by bucket
     scale: int = 1  # how many are a whole one
 
@@ -203,26 +204,61 @@ class Habit:
     """A way to play, as a ratio of two of a seat's counts."""
 
     key: str
-    title: str
+    title: str  # of its column
+    name: str  # in charts: bluffs
     count: str
     of: str
     most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Results:
     """What a game counts, and what of it is rated."""
 
     buckets: tuple[str, ...]  # what a game can be for a seat, in the plural: hard_wins, losses
-    bucket: Callable[[int, int, bool], int]  # of a mark, at so many seats, capped or not: its place in `buckets`
+    endings: tuple[str, ...]  # the same in words for one seat: hard win, loss
+    bucket: Callable[[int, bool], int]  # of a mark, in a game that was capped or not: its place in `buckets`
     measures: tuple[Measure, ...]  # the first one ranks
+    headline: tuple[str, ...]  # of the measures: what pairs, seats and bounds are told of; neighbours, of the last
     equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
     game_counts: tuple[str, ...]  # the first one is the turns
     seat_counts: tuple[str, ...]
-    standing: Callable[[int, int, bool], int]  # a whole number that is summed beside the counts, of the same three
-    standing_name: str
+    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
+    averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
     habits: tuple[Habit, ...] = ()
-    score: str = ""  # what the first measure means, in a sentence for people
+    standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
+    unfinished: str | None = None  # the bucket of games that have no standing
+    ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
+    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
+    charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
+    rate: str = "win rate"  # what the last headline measure is called where neighbours are
+    meaning: str = ""  # of the first measure, in a sentence for people
+    neighbours: str = ""  # what sits behind the variation with neighbours, in words
+    habits_in_words: str = ""  # what a reader must know of the habits
+    stated: str = ""  # of what models state the probability, in words
+
+    def ended_in_words(self, mark: int, capped: bool) -> str:
+        """How the game ended for a seat."""
+        return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
+
+    @cached_property
+    def counts(self) -> tuple[str, ...]:
+        """What is kept of every seat: the game's counts, and the turns that were played for a bot that failed."""
+        return (*self.seat_counts, FALLBACK_TURNS)
+
+    @cached_property
+    def seat_sums(self) -> tuple[str, ...]:
+        """What a run sums over a player's seats."""
+        return ("games", *self.counts, *(("position",) if self.standing else ()))
+
+    @cached_property
+    def measured(self) -> tuple[tuple[int, ...], ...]:
+        """By bucket: every measure."""
+        return tuple(zip(*(measure.values for measure in self.measures), strict=True))
+
+    def place(self, key: str) -> int:
+        """Where a measure stands among all."""
+        return [measure.key for measure in self.measures].index(key)
 
 
 @dataclass(slots=True)
@@ -294,7 +330,7 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
 class Spec:
     """A game as the harness has it."""
 
@@ -317,10 +353,18 @@ class Spec:
     # The inverse: the answer that makes this output, or one like it.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
     package: str = ""  # where its modules are
+    truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
+    deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
+    demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house
     # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether it matters who sits beside whom: with two seats everybody is beside everybody."""
+        return self.seats[1] > 2
 
     def node(self, name: str) -> Node:
         """The node of that name."""

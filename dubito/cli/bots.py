@@ -4,16 +4,18 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import say, table
 from dubito.errors import one_line
 from dubito.registry import find_bots
 
 
 @click.command()
-def bots() -> None:
-    """List the bots: name, strategy, origin, file. Unfinished bots and files that cannot be used are named below."""
+@game_option
+def bots(game: str) -> None:
+    """List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be used."""
     here = Path.cwd()
-    registry = find_bots(here)
+    registry = find_bots(here, game)
     rows = []
     for _, bot in sorted(registry.bots.items()):
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"

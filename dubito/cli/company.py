@@ -41,7 +41,7 @@ def opponents(
     here = Path.cwd()
     flags = {key: value for key, value in server.items() if value is not None}
     said = check({} if config is None else read_config(config), str(config or "the command"), flags)
-    registry, calls = find_bots(here), call_options(said, here)
+    registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE))
     together = checked_models(company(said, registry, names), registry, calls)
     if not model_specs(together, registry):

@@ -25,4 +25,4 @@ def compare(runs: tuple[Path, ...]) -> None:
         for sentence in caveats(stored):
             note(f"note: {sentence}")
         comparison = compared(stored)
-    show(*contender_tables(comparison.tally, comparison.contenders))
+    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results))

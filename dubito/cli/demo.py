@@ -3,32 +3,26 @@
 from collections import Counter
 from pathlib import Path
 from shlex import quote
+from textwrap import fill
 from typing import Any
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import note, percent_with_interval, say, table
 from dubito.cli.run import call_options, play, say_report, verdict
 from dubito.cli.summary import print_summary
 from dubito.errors import one_line
 from dubito.experiment import runner
-from dubito.experiment.config import check, resolve
+from dubito.experiment.config import check
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.ranking import ranking
+from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run
+from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
-
-CONFIG: dict[str, Any] = {
-    "games": 80,
-    "table_sizes": [4],
-    "bots": ["StefaBot", "UsualBot", "RandomBoi"],
-    "contenders": [
-        {"bot": "OpenAIBot", "name": "sharp by OpenAI's protocol", "model": "house-sharp", "base_url": "house"},
-        {"bot": "AnthropicBot", "name": "honest by Anthropic's", "model": "house-honest", "base_url": "house"},
-    ],
-}
 
 _NEXT = """
 With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
@@ -42,13 +36,16 @@ or change a line of examples/models.yaml and `dubito run examples/models.yaml`."
     type=click.Path(path_type=Path),
     help="Folder for both runs; goes on where a demo was stopped. [default: runs/demo-N]",
 )
+@game_option
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
-def demo(output: Path | None, tables: bool) -> int:
-    """Two model players against three hand-written bots, asked over HTTP of the embedded house server, which is
+def demo(output: Path | None, game: str, tables: bool) -> int:
+    """Two model players against hand-written bots, asked over HTTP of the embedded house server, which is
     no language model but a stand-in; then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
-    registry, again = find_bots(here), f"dubito demo --output {quote(str(folder))}"
+    registry = find_bots(here, game)
+    of_game = "" if game == DUBITO else f" --game {quote(game)}"
+    again = f"dubito demo{of_game} --output {quote(str(folder))}"
     say("First over HTTP: the house server answers, nothing leaves this machine.")
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
     if code := verdict(first, f"`{again}`"):
@@ -83,9 +80,21 @@ def _free(runs: Path) -> Path:
     return (runs / f"demo-{number}").relative_to(Path.cwd())
 
 
+def _config(registry: Registry) -> dict[str, Any]:
+    """The game's own demo; of a game without one, all its bots, and two faces that answer by chance."""
+    if registry.game.demo:
+        return {"game": registry.game.name, **registry.game.demo}
+    faces = {"by OpenAI's protocol": "OpenAIBot", "by Anthropic's": "AnthropicBot"}
+    contenders = [
+        {"bot": face, "name": f"chance {name}", "model": "house-random", "base_url": "house"}
+        for name, face in faces.items()
+    ]
+    return {"game": registry.game.name, "games": 40, "contenders": contenders}
+
+
 def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: bool) -> tuple[Run, bool]:
     """The run in this folder, and whether it was played just now."""
-    config = check(CONFIG | {"cache": str(cache), "offline": offline}, "the demo")
+    config = check({**_config(registry), "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
     kept = runner.finished(experiment, registry, folder)
@@ -97,15 +106,17 @@ def _tell(run: Run, tables: bool) -> None:
     if tables:
         print_summary(run, sizes=False)
         return
-    rows = ranking(run.tally, run.names)
-    cells = [[row.name, f"{row.games}", percent_with_interval(row.rates["score"])] for row in rows]
-    title = f"{run.tally.games} games; Score is 1 for a hard win, 1/2 for a soft win, 0 for a loss"
-    table(title, ["player", "games", "Score % [95 % interval]"], cells)
-    (pair,) = contender_pairs(run.tally, run.compared)
-    apart = "" if pair.score.more_games == 0 else ": too few games to tell them apart"
+    results = run.game.results
+    rows, first = ranking(run.tally, run.names, results), results.measures[0]
+    cells = [[row.name, f"{row.games}", percent_with_interval(row.rates[first.key])] for row in rows]
+    table(f"{run.tally.games} games", ["player", "games", f"{first.name} % [95 % interval]"], cells)
+    (pair,) = contender_pairs(run.tally, run.compared, results)
+    difference = pair.differences[first.key]
+    apart = "" if difference.more_games == 0 else ": too few games to tell them apart"
+    say(fill(results.meaning, 79))
     say(f"won: {one_line(rows[0].name)}")
     say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")
-    say(f"  by {percent_with_interval(pair.score.rate)} points of Score{apart}")
+    say(f"  by {percent_with_interval(difference.rate)} points of {first.name}{apart}")
     say(_fallbacks(run))
 
 

@@ -10,9 +10,10 @@ from dubito.cli.options import server_options
 from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config, resolve
+from dubito.experiment.config import check, read_config
 from dubito.experiment.estimate import Range, duration, estimate
 from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
+from dubito.experiment.resolve import resolve
 from dubito.llm.prices import dollars
 from dubito.registry import find_bots
 
@@ -36,7 +37,7 @@ def estimate_command(
     given: dict[str, Any] = {"games": games, **server}
     flags = {key: value for key, value in given.items() if value is not None}
     checked = check(read_config(config), str(config), flags)
-    registry = find_bots(here)
+    registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here)
     experiment = checked_models(resolve(checked, registry), registry, options)
     if not model_specs(experiment, registry):

@@ -17,6 +17,7 @@ from dubito.cli.compare import compare
 from dubito.cli.demo import demo
 from dubito.cli.estimate import estimate_command
 from dubito.cli.export import export
+from dubito.cli.games import games
 from dubito.cli.house import house
 from dubito.cli.listing import Listing
 from dubito.cli.output import note
@@ -34,12 +35,12 @@ from dubito.errors import BotError, RunStopped, UsageError, one_line
 @click.group(cls=Listing, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dubito")
 def cli() -> None:
-    """Pit players against each other at Dubito, a bluffing card game."""
+    """Pit language models, hand-written bots and people against each other at games of hidden information."""
 
 
 _COMMANDS: Final = (
     *(demo, run, compare, report, status, replay, export, estimate_command),
-    *(play, web, bots, play_game, prompts, cache, house),
+    *(play, web, games, bots, play_game, prompts, cache, house),
 )
 for command in _COMMANDS:
     cli.add_command(command)

@@ -5,6 +5,12 @@ from typing import Any
 
 import click
 
+from dubito.game_registry import DUBITO
+
+game_option = click.option(
+    "--game", default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
+)
+
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--base-url` and `--api-key-env`, the config's keys `base_url` and `api_key_env`."""

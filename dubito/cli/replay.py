@@ -11,6 +11,7 @@ from dubito.cli.run import cores
 from dubito.cli.telling import tell
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
+from dubito.experiment.stored import game_of
 from dubito.games.dubito.record import Recorder, load
 from dubito.games.dubito.record import replay as told_again
 from dubito.human import labels
@@ -44,7 +45,7 @@ def replay(what: Path, game: int | None, show_hands: bool, workers: int | None, 
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     here = Path.cwd()
-    kept = run_replay.opened(folder, find_bots(here), here)
+    kept = run_replay.opened(folder, find_bots(here, game_of(folder)), here)
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import say
+from dubito.experiment.stored import game_of
 from dubito.registry import find_bots
 from dubito.report.site import write_report
 
@@ -16,4 +17,4 @@ from dubito.report.site import write_report
 def report(run: Path, output: Path | None, games: str | None) -> None:
     """Write the run in folder RUN as pages to be opened in a browser, with no network."""
     here = Path.cwd()
-    say(f"report: {write_report(run, find_bots(here), here, output=output, games=games)}")
+    say(f"report: {write_report(run, find_bots(here, game_of(run)), here, output=output, games=games)}")

@@ -18,7 +18,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.config import Config, Experiment, check, read_config, resolve
+from dubito.experiment.config import Config, Experiment, check, read_config
 from dubito.experiment.model_checks import (
     CallOptions,
     check_cache,
@@ -27,6 +27,7 @@ from dubito.experiment.model_checks import (
     outdated_prices,
     settings_of,
 )
+from dubito.experiment.resolve import resolve
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import new_stop
 from dubito.llm.budget import Caps
@@ -48,15 +49,16 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 
 @click.command()
 @click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
 @click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
-@click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: 3,4,5,6,7,8]")
+@click.option("--table-sizes", metavar="N,N,...", help="Table sizes, drawn uniformly. [default: all]")
 @click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
 @click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
 @click.option("--contenders", metavar="A,B,...", help="Players compared with each other on the same deals.")
-@click.option("--jokers", metavar="N", help="Jokers in the deck, 0 to 2. [default: 2]")
-@click.option("--win-rule", metavar="RULE", help="immediate, or contested. [default: immediate]")
-@click.option("--max-turns", metavar="N", help="Turns after which a game stops. [default: 1000]")
-@click.option("--on-bot-error", metavar="POLICY", help="stop, or fallback. [default: stop]")
+@click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]")
+@click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]")
+@click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]")
+@click.option("--on-bot-error", metavar="POLICY", help="stop, fallback, or forfeit. [default: stop]")
 @click.option("--bot-deadline", metavar="SECONDS", help="Longest a bot may take at once. [default: none]")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
@@ -79,7 +81,7 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
     here = Path.cwd()
     content = {} if config is None else read_config(config)
     checked = check(content, str(config or "the config"), _values(flags))
-    registry = find_bots(here)
+    registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
     experiment = checked_models(resolve(checked, registry), registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)

@@ -25,29 +25,32 @@ def print_summary(run: Run, sizes: bool) -> None:
     if run.tally.games == 0:
         note("no game was finished")
         return
-    rows = ranking(run.tally, run.names)
+    results = run.game.results
+    rows = ranking(run.tally, run.names, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
-    show(replace(ranking_table(rows), title=title), notes=False)
-    show(*contender_tables(run.tally, run.compared))
-    _print_neighbours(rows)
+    show(replace(ranking_table(rows, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
+    show(*contender_tables(run.tally, run.compared, results))
+    if run.game.has_neighbours:
+        _print_neighbours(rows, results.rate)
     if run.models:
         show(models_table(run.models, run.names))
     deals = run.tally.games // run.experiment.games_per_deal
-    show(bounds_table(rows, [player.name for player in run.experiment.contenders], deals))
+    show(bounds_table(rows, [player.name for player in run.experiment.contenders], deals, results))
     if stated := calibrations(run.tally, run.names):
-        show(calibration_table(stated), calibration_bins(stated, "calibration-bins"))
-    if sizes:
-        show(sizes_table(by_table_size(run.tally, run.names), lambda row, measure: row.rates[measure]))
+        show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
+    if sizes and len(run.experiment.table_sizes) > 1:
+        rows_by_size = by_table_size(run.tally, run.names, results)
+        show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
     show(*bot_errors(rows))
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
-    say(f"turns a game: {turns_a_game(run.tally)}")
+    say(f"turns a game: {turns_a_game(run.tally, results)}")
     say(f"results digest: {run.results_digest}")
 
 
-def _print_neighbours(rows: Sequence[RankingRow]) -> None:
+def _print_neighbours(rows: Sequence[RankingRow], rate: str) -> None:
     cells = [[row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows]
-    title = "Who sits beside: deviation of the hard-win rate over the identities of the next and the previous player"
+    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
     table(title, ["bot", "by next", "by prev"], cells)
 
 

@@ -13,9 +13,6 @@ from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.rules import last_play_is_dishonest
-from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, Table, play_game, step
 from dubito.registry import Registry
 from dubito.streams import DealStreams
@@ -60,14 +57,17 @@ class ChunkPlayer:
 
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
+        self.results = registry.game.results
+        self._game, self._rules = registry.game, registry.game.rules(**experiment.rules)
         self._entrants = [Entrant(p.name, registry.find(p.bot).cls, p.settings) for p in experiment.players]
         if (seconds := experiment.bot_deadline) is not None:
             self._entrants = [
-                replace(entrant, bot=in_time(entrant.bot, seconds, SPEC.nodes)) for entrant in self._entrants
+                replace(entrant, bot=in_time(entrant.bot, seconds, self._game.nodes)) for entrant in self._entrants
             ]
         self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.fallback
+        self._forfeits = experiment.on_bot_error == "forfeit"
 
     def play(self, number: int, stop: Callable[[], bool]) -> Played:
         """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""
@@ -84,7 +84,7 @@ class ChunkPlayer:
                 break
         played.deals = len(finished)
         played.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
-        played.tally = tally_of(finished)
+        played.tally = tally_of(finished, self.results)
         return played
 
     def _deal(self, deal: int, played: Played) -> list[Outcome]:
@@ -102,18 +102,16 @@ class ChunkPlayer:
         """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
         journal = models.journal()
         table = self.table(deal, lineup, streams, models, journal)
-        hands = [list(hand.cards) for hand in table.game.hands]
-        outputs = []
+        deal_as_json, outputs = self._game.deal_to_json(table.game), []
         statements: list[Statement] = []
         while not table.game.over:
-            game = table.game
-            truth = last_play_is_dishonest(game.board, game.n_cards_played, game.number)  # no player can reach it
+            truth = self._game.truth(table.game)  # no player can reach it
             output, _ = step(table)
-            outputs.append([output.doubt, output.number, output.cards])
+            outputs.append(self._game.output_to_json(output))
             new = journal.stated[len(statements) :]
             statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
-        record = json.dumps({"hands": hands, "outputs": outputs}, separators=(",", ":"))
+        record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
             lineup.game,
             outcome,
@@ -132,12 +130,13 @@ class ChunkPlayer:
         return self._table(deal, lineup, streams, models.services(names, journal) if models else ())
 
     def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
-        return deal_table(
+        return Table(
+            self._game.deal(self._rules, len(lineup.seats), streams.deck()),
             [self._entrants[player] for player in lineup.seats],
-            self.experiment.rules,
             streams,
             deal=deal,
             number=lineup.game,
             fallback=self._fallback,
+            forfeits=self._forfeits,
             services=services,
         )

@@ -11,6 +11,7 @@ from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.outcome import unpack
 from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
 from dubito.experiment.tally import Tally, add_contended
+from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.store.folder import DATABASE, MANIFEST
 
@@ -23,6 +24,7 @@ class Comparison:
 
     contenders: list[Contender]
     tally: Tally
+    results: Results
 
 
 def check_comparable(runs: Sequence[StoredRun]) -> None:
@@ -37,21 +39,23 @@ def check_comparable(runs: Sequence[StoredRun]) -> None:
             raise UsageError(f"{run} is given twice")
         if not run.deals:
             raise UsageError(f"{run} keeps no finished deal: there is nothing to compare")
-        for key, here in _dealt(run.identity).items():
-            if here != (there := _dealt(first.identity)[key]):
+        for key, here in _dealt(run).items():
+            if here != (there := _dealt(first)[key]):
                 raise UsageError(
                     f"{first} and {run} are not dealt the same cards, so their contenders cannot be paired: "
                     f"{key} is {_brief(there)} in {first} and {_brief(here)} in {run}"
                 )
 
 
-def _dealt(identity: Identity) -> dict[str, Any]:
-    """What decides how the cards are dealt and who draws a seat (R1, R33)."""
+def _dealt(run: StoredRun) -> dict[str, Any]:
+    """What decides how the cards are dealt and who draws a seat (R1, R33); the game first."""
+    identity = run.identity
     return {
+        "the game": identity.game,
         "seed": identity.seed,
         "table_sizes": identity.table_sizes,
         "the number of bots in the field": len(identity.bots),
-        "rules.jokers": identity.rules.get("jokers"),
+        **{f"rules.{rule}": identity.rules.get(rule) for rule in run.game.deal_rules},
     }
 
 
@@ -108,45 +112,48 @@ def compared(runs: Sequence[StoredRun]) -> Comparison:
     contenders = [(contender, run) for number, run in enumerate(runs) for contender in run.compared(number)]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
-    add_contended(tally, _results(tally, runs))
+    results = runs[0].game.results
+    add_contended(tally, _buckets(tally, runs, results), results)
     return Comparison(
         [
             replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
             for contender, run in contenders
         ],
         tally,
+        results,
     )
 
 
-def _results(tally: Tally, runs: Sequence[StoredRun]) -> Iterator[list[int]]:
-    """The results of all contenders deal by deal; games that a fallback touched are added to the tally."""
+def _buckets(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[int]]:
+    """The buckets of all contenders deal by deal; games that a fallback touched are added to the tally."""
     deals = _common(runs)
     for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
-        for contender, (result, touched) in enumerate(games):
+        for contender, (bucket, touched) in enumerate(games):
             if touched:
-                add_touched_contender(tally, contender, result)
-        yield [result for result, _ in games]
+                add_touched_contender(tally, contender, bucket, results)
+        yield [bucket for bucket, _ in games]
 
 
 def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[int, bool]]]:
-    """Of each of the first deals, for each contender: its result, a place in RESULTS, and whether a fallback answered
-    for it. Raises UsageError or RunStopped where games cannot be read."""
+    """Of each of the first deals, for each contender: its bucket, and whether a fallback answered for it.
+    Raises UsageError or RunStopped where games cannot be read."""
     rows, m = run.db.outcomes(), run.games_per_deal
     for first in range(0, deals * m, _AT_ONCE * m):
         last = min(first + _AT_ONCE * m, deals * m)
         touched = _touched(run, first, last)
         for deal in range(first, last, m):
             games = [(game, *_contender(run, next(rows))) for game in range(deal, deal + m)]
-            yield [(result, (game, seat) in touched) for game, seat, result in games]
+            yield [(bucket, (game, seat) in touched) for game, seat, bucket in games]
 
 
 def _contender(run: StoredRun, row: bytes) -> tuple[int, int]:
-    """The contenders' seat and its result in a packed game."""
-    outcome = unpack(row)
+    """The contenders' seat and its bucket in a packed game."""
+    results = run.game.results
+    outcome = unpack(row, results)
     if outcome.contender_seat is None:
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} do not belong together")
-    return outcome.contender_seat, outcome.result(outcome.contender_seat)
+    return outcome.contender_seat, outcome.buckets(results)[outcome.contender_seat]
 
 
 def _touched(run: StoredRun, first: int, last: int) -> set[tuple[int, ...]]:

@@ -7,7 +7,8 @@ from typing import Final
 
 from dubito.experiment.fallbacks import Bounds, contender_bounds, fallback_share
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
-from dubito.experiment.tally import MEASURES, SCALES, Tally
+from dubito.experiment.tally import Tally
+from dubito.game import Results
 from dubito.store.records import PlayerLog
 
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
@@ -28,7 +29,7 @@ class ContenderRow:
 
     contender: Contender
     deals: int
-    rates: dict[str, Rate]  # by the names of MEASURES, as played
+    rates: dict[str, Rate]  # by the keys of the game's measures, as played
     bounds: Bounds
 
 
@@ -42,12 +43,11 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """Two contenders on their common deals, the one with the higher Score first."""
+    """Two contenders on their common deals, the better one by the first measure first."""
 
     one: Contender
     other: Contender
-    score: PairedDifference
-    hard_wins: PairedDifference
+    differences: dict[str, PairedDifference]  # by the keys of the game's headline
 
 
 def contenders_of(names: Sequence[str], models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
@@ -58,14 +58,14 @@ def contenders_of(names: Sequence[str], models: Mapping[str, PlayerLog], run: in
     return [Contender(name, run, fallback_share(models[name].outcomes) if name in models else 0.0) for name in names]
 
 
-def contender_ranking(tally: Tally, contenders: Sequence[Contender]) -> list[ContenderRow]:
-    """The contenders in their own seat, the best Score first, then by name."""
-    return [_row(tally, place, contenders[place]) for place in _order(tally, contenders)]
+def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
+    """The contenders in their own seat, the best by the first measure first, then by name."""
+    return [_row(tally, place, contenders[place], results) for place in _order(tally, contenders)]
 
 
-def contender_pairs(tally: Tally, contenders: Sequence[Contender]) -> list[PairRow]:
+def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
     """Every pair, those of the best contender first."""
-    return [_pair(tally, one, other, contenders) for one, other in combinations(_order(tally, contenders), 2)]
+    return [_pair(tally, one, other, contenders, results) for one, other in combinations(_order(tally, contenders), 2)]
 
 
 def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
@@ -82,28 +82,28 @@ def _order(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
     return sorted(scores, key=lambda place: (-scores[place], contenders[place].name))
 
 
-def _row(tally: Tally, place: int, contender: Contender) -> ContenderRow:
+def _row(tally: Tally, place: int, contender: Contender, results: Results) -> ContenderRow:
     deals, *sums = tally.tables["contended"][place,]
     rates = {}
-    for at, (measure, scale) in enumerate(zip(MEASURES, SCALES, strict=True)):
-        y, y2 = sums[at], sums[len(MEASURES) + at]
-        rates[str(measure)] = clustered_rate(deals, deals, deals, y, y2, y, scale)
-    return ContenderRow(contender, deals, rates, contender_bounds(tally, place))
+    for at, measure in enumerate(results.measures):
+        y, y2 = sums[at], sums[len(results.measures) + at]
+        rates[measure.key] = clustered_rate(deals, deals, deals, y, y2, y, measure.scale)
+    return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place))
 
 
-def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender]) -> PairRow:
+def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
     n, *sums = tally.tables["pairs"][min(one, other), max(one, other)]
     sign = 1 if one < other else -1
     runs = {contenders[one].run, contenders[other].run}
     games = sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
 
     def difference(measure: str) -> PairedDifference:
-        at = MEASURES.index(measure)
-        d, d2 = sign * sums[at], sums[len(MEASURES) + at]
-        rate = paired_difference(n, d, d2, SCALES[at])
+        at = results.place(measure)
+        d, d2 = sign * sums[at], sums[len(results.measures) + at]
+        rate = paired_difference(n, d, d2, results.measures[at].scale)
         if not rate.low <= 0 <= rate.high:
             return PairedDifference(rate, 0)
         deals = deals_to_separate(n, d, d2)
         return PairedDifference(rate, None if deals is None else max(1, deals - n) * games)
 
-    return PairRow(contenders[one], contenders[other], difference("score"), difference("hard_wins"))
+    return PairRow(contenders[one], contenders[other], {key: difference(key) for key in results.headline})

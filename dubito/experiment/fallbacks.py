@@ -1,25 +1,25 @@
 """What fallbacks could have changed: which seats they touched, and the bounds of a rate if that had gone otherwise.
 
 A game with a fallback counts as it was played and is never dropped; beside it stand the worst case, every
-touched seat lost, and the best, every touched seat a hard win.
+touched seat with nothing of the measure, and the best, every touched seat with all of it.
 """
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dubito.experiment.outcome import Outcome
-from dubito.experiment.tally import Tally, measures_of
+from dubito.experiment.tally import Tally
+from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Score and hard wins per seat, from worst to best."""
+    """The headline measures per seat, from worst to best."""
 
     touched: int  # seats for which a fallback answered at least once
     seats: int
-    score: tuple[float, float]
-    hard_wins: tuple[float, float]
+    rates: dict[str, tuple[float, float]]  # by the keys of the headline
 
 
 def fallback_share(outcomes: Mapping[str, int]) -> float:
@@ -28,44 +28,43 @@ def fallback_share(outcomes: Mapping[str, int]) -> float:
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
 
 
-def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]]) -> None:
+def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
     """Add one deal: its games with the seats that a fallback touched."""
     for contender, (outcome, touched) in enumerate(games):
+        buckets = outcome.buckets(results)
         for seat in touched:
-            tally.add("touched", (outcome.seats[seat],), _touched(outcome.result(seat)))
+            tally.add("touched", (outcome.seats[seat],), _touched(buckets[seat], results))
             if seat == outcome.contender_seat:
-                add_touched_contender(tally, contender, outcome.result(seat))
+                add_touched_contender(tally, contender, buckets[seat], results)
 
 
-def add_touched_contender(tally: Tally, contender: int, result: int) -> None:
-    """Add a game that a fallback touched in the contenders' seat, with its result, a place in RESULTS."""
-    tally.add("touched_contenders", (contender,), _touched(result))
+def add_touched_contender(tally: Tally, contender: int, bucket: int, results: Results) -> None:
+    """Add a game that a fallback touched in the contenders' seat, with the bucket it fell into."""
+    tally.add("touched_contenders", (contender,), _touched(bucket, results))
 
 
-def _touched(result: int) -> list[int]:
-    score, hard, *_ = measures_of(result)
-    return [1, score, hard]
+def _touched(bucket: int, results: Results) -> list[int]:
+    return [1, *(results.measured[bucket][results.place(key)] for key in results.headline)]
 
 
-def player_bounds(tally: Tally, player: int, seats: int, score: int, hard: int) -> Bounds:
-    """The bounds of a player's rates over all its seats; `score` in halves and `hard` as played."""
-    return _bounds(tally.tables["touched"].get((player,)), seats, score, hard)
+def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> Bounds:
+    """The bounds of a player's rates over all its seats; `measured` are its sums of all measures as played."""
+    return _bounds(tally.tables["touched"].get((player,)), results, seats, measured)
 
 
-def contender_bounds(tally: Tally, contender: int) -> Bounds:
+def contender_bounds(tally: Tally, results: Results, contender: int) -> Bounds:
     """The bounds of a contender's rates in the contenders' seat."""
-    seats, score, hard, *_ = tally.tables["contended"][contender,]
-    return _bounds(tally.tables["touched_contenders"].get((contender,)), seats, score, hard)
+    seats, *measured = tally.tables["contended"][contender,]
+    return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats, measured)
 
 
-def _bounds(sums: Sequence[int] | None, seats: int, score: int, hard: int) -> Bounds:
+def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> Bounds:
     if not seats:
-        return Bounds(0, 0, (0.0, 1.0), (0.0, 1.0))
-    touched, their_score, their_hard = sums or (0, 0, 0)
-    least, least_hard = score - their_score, hard - their_hard
-    return Bounds(
-        touched,
-        seats,
-        (least / (2 * seats), (least + 2 * touched) / (2 * seats)),
-        (least_hard / seats, (least_hard + touched) / seats),
-    )
+        return Bounds(0, 0, dict.fromkeys(results.headline, (0.0, 1.0)))
+    touched, *theirs = sums or (0, *(0 for _ in results.headline))
+    rates = {}
+    for key, their in zip(results.headline, theirs, strict=True):
+        place = results.place(key)
+        least, scale = measured[place] - their, results.measures[place].scale
+        rates[key] = (least / (scale * seats), (least + scale * touched) / (scale * seats))
+    return Bounds(touched, seats, rates)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from pydantic import BaseModel
 
@@ -117,7 +117,7 @@ def _player(
 
 def rules_of(experiment: Experiment, registry: Registry) -> BaseModel:
     """The rules of an experiment, as the game's notebooks take them."""
-    return registry.game.rules(**asdict(experiment.rules))
+    return registry.game.rules(**experiment.rules)
 
 
 def decider_of(

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerSpec, player, resolve, unsettled
+from dubito.experiment.config import Config, Experiment, PlayerSpec
 from dubito.experiment.models import Models
+from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import GameServices

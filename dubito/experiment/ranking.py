@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.experiment.fallbacks import Bounds, player_bounds
-from dubito.experiment.outcome import RESULTS
 from dubito.experiment.results import beside, seat_sums, table_sizes
-from dubito.experiment.statistics import Rate, clustered_rate, deviation, equal_share
-from dubito.experiment.tally import MEASURES, SCALES, Tally
-from dubito.games.dubito.core_game import Result
+from dubito.experiment.statistics import Rate, clustered_rate, deviation
+from dubito.experiment.tally import Tally
+from dubito.game import FALLBACK_TURNS, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +16,10 @@ class RankingRow:
 
     name: str
     games: int  # seats it played, one bot seated twice counting twice
-    rates: dict[str, Rate]  # by the names of MEASURES
+    buckets: dict[str, int]  # how many of these fell into each of the game's buckets
+    rates: dict[str, Rate]  # by the keys of the game's measures
     equal_share: dict[str, float]  # what all alike would get at the tables it sat at
-    deviation_by_next: float | None  # of its hard-win rate over the identities of the next player
+    deviation_by_next: float | None  # of its last headline rate over the identities of the next player
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
     bounds: Bounds  # of a model player: had every game with a fallback gone otherwise
@@ -36,47 +36,68 @@ class SizeRow:
     equal_share: dict[str, float]
 
 
-def ranking(tally: Tally, names: Sequence[str]) -> list[RankingRow]:
-    """All players, the best Score first, then by name."""
-    rows = [_row(tally, player, names) for player in range(len(names))]
-    return sorted(rows, key=lambda row: (-(row.rates["score"].value or 0.0), row.name))
+def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[RankingRow]:
+    """All players, the best by the first measure first, then by name."""
+    first = results.measures[0].key
+    rows = [_row(tally, player, names, results) for player in range(len(names))]
+    return sorted(rows, key=lambda row: (-(row.rates[first].value or 0.0), row.name))
 
 
-def _row(tally: Tally, player: int, names: Sequence[str]) -> RankingRow:
-    sums = seat_sums(tally, player)
+def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:
+    sums = seat_sums(tally, results, player)
     games = sums["games"]
-    deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(MEASURES)))
+    deals, m2, *measured = tally.tables["clusters"].get((player,), [0] * (2 + 3 * len(results.measures)))
     rates = {}
-    for place, (measure, scale) in enumerate(zip(MEASURES, SCALES, strict=True)):
+    for place, measure in enumerate(results.measures):
         y, y2, ym = measured[3 * place : 3 * place + 3]
-        rates[str(measure)] = clustered_rate(deals, games, m2, y, y2, ym, scale)
-    share = {str(measure): 0.0 for measure in MEASURES}
+        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale)
+    buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
+    share = {measure.key: 0.0 for measure in results.measures}
     for size in table_sizes(tally):
-        seats = seat_sums(tally, player, size)["games"]
-        for measure, value in equal_share(size).items():
-            share[measure] += value * seats / games if games else 0.0
-    by_next, by_prev = (_neighbours(tally, player, side, len(names)) for side in (1, 0))
-    bounds = player_bounds(tally, player, games, measured[0], measured[3])
-    return RankingRow(names[player], games, rates, share, by_next, by_prev, sums["fallback_turns"], bounds)
+        seats = seat_sums(tally, results, player, size)["games"]
+        for key, value in results.equal_share(size).items():
+            share[key] += value * seats / games if games else 0.0
+    by_next, by_prev = (_neighbours(tally, results, player, side, len(names)) for side in (1, 0))
+    bounds = player_bounds(tally, results, player, games, measured[::3])
+    return RankingRow(
+        name=names[player],
+        games=games,
+        buckets=buckets,
+        rates=rates,
+        equal_share=share,
+        deviation_by_next=by_next,
+        deviation_by_prev=by_prev,
+        fallback_turns=sums[FALLBACK_TURNS],
+        bounds=bounds,
+    )
 
 
-def _neighbours(tally: Tally, player: int, side: int, players: int) -> float | None:
-    """How much the hard-win rate depends on who sits at that side: its deviation over that neighbour's identities."""
-    seats = beside(tally, player, side, players)
-    wins = beside(tally, player, side, players, Result.HARD_WIN)
-    return deviation([won / sat for won, sat in zip(wins, seats, strict=True) if sat])
+def _neighbours(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
+    """How the last headline rate depends on who sits at that side: its deviation over that neighbour's identities."""
+    seats = beside(tally, results, player, side, players)
+    measure = results.measures[results.place(results.headline[-1])]
+    won = [0] * players
+    for bucket, value in zip(results.buckets, measure.values, strict=True):
+        for other, count in enumerate(beside(tally, results, player, side, players, bucket) if value else ()):
+            won[other] += value * count
+    return deviation([y / (measure.scale * sat) for y, sat in zip(won, seats, strict=True) if sat])
 
 
-def by_table_size(tally: Tally, names: Sequence[str]) -> list[SizeRow]:
+def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[SizeRow]:
     """All players at each size that was played."""
-    rows = []
+    first, rows = results.measures[0].key, []
     for size in table_sizes(tally):
         at_size = []
         for player, name in enumerate(names):
-            games = seat_sums(tally, player, size)["games"]
-            counts = {str(result): seat_sums(tally, player, size, result)["games"] for result in RESULTS}
-            score = counts["hard_wins"] + counts["soft_wins"] / 2
-            rates = {measure: count / games if games else None for measure, count in {"score": score, **counts}.items()}
-            at_size.append(SizeRow(name, size, games, rates, equal_share(size)))
-        rows += sorted(at_size, key=lambda row: (-(row.rates["score"] or 0.0), row.name))
+            games = seat_sums(tally, results, player, size)["games"]
+            counts = [seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets]
+            rates = {
+                measure.key: sum(value * count for value, count in zip(measure.values, counts, strict=True))
+                / (measure.scale * games)
+                if games
+                else None
+                for measure in results.measures
+            }
+            at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
+        rows += sorted(at_size, key=lambda row: (-(row.rates[first] or 0.0), row.name))
     return rows

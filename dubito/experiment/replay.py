@@ -18,6 +18,7 @@ from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import new_stop, play_chunks
+from dubito.game import Results
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt, load_prompt
@@ -82,7 +83,7 @@ class RunToReplay:
 
 def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
-    stored = read_run(folder)
+    stored = read_run(folder, home)
     stored.db.check()
     kept = RunToReplay(folder, stored.db, stored.experiment(), registry, home)
     made_with = stored.manifest.versions.get("dubito")
@@ -107,7 +108,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
         for played in _chunks(kept, models, workers, progress):
             if played.error is not None:
                 raise played.error
-            _compare(db, experiment, played)
+            _compare(db, experiment, played, kept.registry.game.results)
             tally, games = tally + played.tally, games + len(played.outcomes)
             progress(games)
         _compare_results(kept, tally)
@@ -150,7 +151,7 @@ def _chunks(
         before = (number + 1) * DEALS * experiment.games_per_deal
 
 
-def _compare(db: RunDb, experiment: Experiment, played: Played) -> None:
+def _compare(db: RunDb, experiment: Experiment, played: Played, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
     first = played.number * DEALS * experiment.games_per_deal
     rows = db.read(
@@ -160,7 +161,10 @@ def _compare(db: RunDb, experiment: Experiment, played: Played) -> None:
     for place, (outcome, record) in enumerate(rows):
         again = played.records[place] if played.records else None
         if (outcome, record) != (played.outcomes[place], again):
-            said = [f"recorded: {_in_words(outcome)}", f"replayed: {_in_words(played.outcomes[place])}"]
+            said = [
+                f"recorded: {_in_words(outcome, results)}",
+                f"replayed: {_in_words(played.outcomes[place], results)}",
+            ]
             raise Differs(f"game {first + place}", "it is played another way", said)
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decisions)
     ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
@@ -173,14 +177,14 @@ def _compare_results(kept: RunToReplay, tally: Tally) -> None:
     """Raise Differs unless the published counts are what the games add up to."""
     names = [player.name for player in kept.experiment.players]
     file = kept.folder / run_folder.RESULTS
-    counted = run_folder.to_yaml(all_games(tally, names)).encode()
+    counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()
     if not file.exists() or file.read_bytes() != counted:
         raise Differs(str(file), "the published counts are not what the games add up to", [])
 
 
-def _in_words(row: bytes) -> str:
+def _in_words(row: bytes, results: Results) -> str:
     try:
-        outcome: Outcome = unpack(row)
+        outcome: Outcome = unpack(row, results)
     except ValueError:
         return f"nothing that can be read ({row.hex()})"
-    return f"seats {outcome.seats}, places {outcome.places}, {outcome.turns} turns, counts {outcome.counts}"
+    return f"seats {outcome.seats}, marks {outcome.marks}, {outcome.game_counts[0]} turns, counts {outcome.counts}"

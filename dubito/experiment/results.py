@@ -1,37 +1,28 @@
 """`all_games.yaml`: what a run counts, bot by bot (R30, R31)."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from dubito.experiment.outcome import RESULTS
-from dubito.experiment.tally import SEAT_SUMS, Tally
-from dubito.games.dubito.core_game import Result
-
-_SUMMED: Final = (
-    "bluffs",
-    "bluff_caught",
-    "doubts",
-    "successful_doubts",
-    "cards_played",
-    "play_turns",
-    "not_first_turns",
-)
+from dubito.experiment.tally import Tally
+from dubito.game import FALLBACK_TURNS, Results, Spec
 
 
-def all_games(tally: Tally, names: Sequence[str]) -> dict[str, Any]:
+def all_games(tally: Tally, names: Sequence[str], game: Spec) -> dict[str, Any]:
     """Bot name -> bucket -> fields, and -> `by_table_size` -> size -> fields; players in their given order."""
-    return {name: _player(tally, player, names) for player, name in enumerate(names)}
+    return {name: _player(tally, player, names, game) for player, name in enumerate(names)}
 
 
-def seat_sums(tally: Tally, player: int, size: int | None = None, result: Result | None = None) -> dict[str, int]:
-    """SEAT_SUMS by name, over the seats of a player at one or all table sizes, with one or any result."""
-    sums = [0] * len(SEAT_SUMS)
+def seat_sums(
+    tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
+) -> dict[str, int]:
+    """The game's `seat_sums` by name, over the seats of a player at one or all table sizes, in one or any bucket."""
+    sums = [0] * len(results.seat_sums)
     for n in table_sizes(tally) if size is None else [size]:
-        for place, other in enumerate(RESULTS):
+        for place, other in enumerate(results.buckets):
             values = tally.tables["seats"].get((player, n, place))
-            if values is not None and result in (None, other):
+            if values is not None and bucket in (None, other):
                 sums = [a + b for a, b in zip(sums, values, strict=True)]
-    return dict(zip(SEAT_SUMS, sums, strict=True))
+    return dict(zip(results.seat_sums, sums, strict=True))
 
 
 def table_sizes(tally: Tally) -> list[int]:
@@ -39,50 +30,61 @@ def table_sizes(tally: Tally) -> list[int]:
     return [size for (size,), _ in tally.rows("sizes")]
 
 
-def relative_position(tally: Tally, player: int, size: int | None = None, result: Result | None = None) -> float | None:
+def relative_position(
+    tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
+) -> float | None:
     """The mean of (n - place) / (n - 1) over finished seats; None over nothing (R31)."""
     total, seats = 0.0, 0
     for n in table_sizes(tally):
         if size in (None, n):
-            for other in RESULTS:
-                if other is not Result.UNFINISHED and result in (None, other):
-                    sums = seat_sums(tally, player, n, other)
+            for other in results.buckets:
+                if other != results.unfinished and bucket in (None, other):
+                    sums = seat_sums(tally, results, player, n, other)
                     total += sums["position"] / (2 * (n - 1))
                     seats += sums["games"]
     return total / seats if seats else None
 
 
-def _player(tally: Tally, player: int, names: Sequence[str]) -> dict[str, Any]:
-    buckets: dict[str, Any] = {"total": _bucket(tally, player, None, names)}
-    for result in RESULTS:
-        buckets[result.value] = _bucket(tally, player, result, names)
-    buckets["by_table_size"] = {size: _by_size(tally, player, size) for size in table_sizes(tally)}
+def _player(tally: Tally, player: int, names: Sequence[str], game: Spec) -> dict[str, Any]:
+    results = game.results
+    buckets: dict[str, Any] = {"total": _bucket(tally, player, None, names, game)}
+    for bucket in results.buckets:
+        buckets[str(bucket)] = _bucket(tally, player, bucket, names, game)
+    buckets["by_table_size"] = {size: _by_size(tally, results, player, size) for size in table_sizes(tally)}
     return buckets
 
 
-def _bucket(tally: Tally, player: int, result: Result | None, names: Sequence[str]) -> dict[str, Any]:
-    sums = seat_sums(tally, player, result=result)
+def _bucket(tally: Tally, player: int, bucket: str | None, names: Sequence[str], game: Spec) -> dict[str, Any]:
+    results = game.results
+    sums = seat_sums(tally, results, player, bucket=bucket)
     games = sums["games"]
-    return {
-        "games": games,
-        "avg_cards": sums["cards"] / games if games else None,
-        **{name: sums[name] for name in _SUMMED},
-        "relative_position": relative_position(tally, player, result=result),
-        "prev": dict(zip(names, beside(tally, player, 0, len(names), result), strict=True)),
-        "next": dict(zip(names, beside(tally, player, 1, len(names), result), strict=True)),
+    whole: dict[str, Any] = {"games": games}
+    whole |= {f"avg_{count}": sums[count] / games if games else None for count in results.averaged}
+    whole |= {
+        count: sums[count] for count in results.counts if count not in results.averaged and count != FALLBACK_TURNS
     }
+    if results.standing:
+        whole["relative_position"] = relative_position(tally, results, player, bucket=bucket)
+    if game.has_neighbours:
+        for side, name in enumerate(("prev", "next")):
+            whole[name] = dict(zip(names, beside(tally, results, player, side, len(names), bucket), strict=True))
+    return whole
 
 
-def beside(tally: Tally, player: int, side: int, players: int, result: Result | None = None) -> list[int]:
+def beside(
+    tally: Tally, results: Results, player: int, side: int, players: int, bucket: str | None = None
+) -> list[int]:
     """How often each of the players sat before (side 0) or after (side 1) this one at the deal."""
     table = tally.tables["beside"]
-    places = [place for place, other in enumerate(RESULTS) if result in (None, other)]
+    places = [place for place, other in enumerate(results.buckets) if bucket in (None, other)]
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
 
 
-def _by_size(tally: Tally, player: int, size: int) -> dict[str, Any]:
-    return {
-        "games": seat_sums(tally, player, size)["games"],
-        **{result.value: seat_sums(tally, player, size, result)["games"] for result in RESULTS},
-        "relative_position": relative_position(tally, player, size),
+def _by_size(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        "games": seat_sums(tally, results, player, size)["games"],
+        **{str(bucket): seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets},
     }
+    if results.standing:
+        whole["relative_position"] = relative_position(tally, results, player, size)
+    return whole

@@ -22,6 +22,7 @@ from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import play_chunks, until_cut
+from dubito.game import Spec
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
@@ -52,6 +53,7 @@ class Run:
 
     folder: Path
     experiment: Experiment
+    game: Spec
     tally: Tally
     results_digest: str
     models: Mapping[str, PlayerLog]  # by player
@@ -89,7 +91,7 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
         return None
     with opened(folder) as stored:
         logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
-        run = Run(folder, experiment, stored.tally, stored.results_digest, logs, standing=so_far)
+        run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
@@ -134,7 +136,8 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     kept = db.deals()
     begun = kept[-1] if kept and kept[-1] < DEALS else 0  # deals of a chunk that is to be played again, and further
     first = len(kept) - bool(begun)
-    tally, everything = kept_tally(db, "complete"), kept_tally(db)
+    results = means.registry.game.results
+    tally, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
@@ -154,7 +157,10 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     except RunStopped as error:
         failure = error
     logs, so_far = _model_logs(db, experiment, means.registry), _standing(db, experiment, means.registry)
-    return Run(folder, experiment, everything, db.results_digest(), logs, first_fallback, interrupted, failure, so_far)
+    digest = db.results_digest()
+    return Run(
+        folder, experiment, means.registry.game, everything, digest, logs, first_fallback, interrupted, failure, so_far
+    )
 
 
 def _stored(played: Played, first_game: int) -> Chunk:
@@ -187,4 +193,6 @@ def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[s
 
 def _publish(run: Run) -> None:
     """Write `all_games.yaml`; raises RunStopped."""
-    run_folder.write_whole(run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.names)))
+    run_folder.write_whole(
+        run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.names, run.game))
+    )

@@ -1,5 +1,6 @@
 """Who plays whom: every deal a function of (seed, deal number) alone (R33)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dubito.experiment.config import Experiment
@@ -18,18 +19,39 @@ class Lineup:
 def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
     """The games of a deal: one, or one a contender, who takes the same seat among the same neighbours.
 
-    Draws the table size, then the bots seat by seat with replacement, then the contenders' seat.
+    Draws the table size, then the bots seat by seat as the game has it, then the contenders' seat.
     """
     draw = streams.seating().random
-    sizes, n_field = experiment.table_sizes, len(experiment.field)
+    sizes = experiment.table_sizes
     size = sizes[int(draw() * len(sizes))]
-    seats = [int(draw() * n_field) for _ in range(size)]
+    seats = _drawn(experiment, deal, size, draw)
     if not experiment.contenders:
         return [Lineup(deal, seats, None)]
     seat = int(draw() * size)
     first = deal * len(experiment.contenders)
     players = experiment.players
     return [
-        Lineup(first + k, [*seats[:seat], players.index(contender), *seats[seat + 1 :]], seat)
+        Lineup(first + k, _with(players.index(contender), seat, seats, experiment), seat)
         for k, contender in enumerate(experiment.contenders)
     ]
+
+
+def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
+    """The bots of the field at the seats of a deal."""
+    n_field = len(experiment.field)
+    if experiment.lineup == "uniform":
+        return [int(draw() * n_field) for _ in range(size)]
+    if experiment.lineup == "ordered_pairs":  # each against each, in either seat, turn by turn
+        first, second = divmod(deal % (n_field * (n_field - 1)), n_field - 1)
+        return [first, second + (second >= first)]
+    left = list(range(n_field))
+    return [left.pop(int(draw() * len(left))) for _ in range(size)]
+
+
+def _with(contender: int, seat: int, seats: list[int], experiment: Experiment) -> list[int]:
+    """The contender in this seat. Where nobody sits twice and it was drawn for another seat, the two change places."""
+    whole = [*seats]
+    if experiment.lineup != "uniform" and contender in whole:
+        whole[whole.index(contender)] = whole[seat]
+    whole[seat] = contender
+    return whole

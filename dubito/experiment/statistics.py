@@ -137,14 +137,3 @@ def deviation(values: Sequence[float]) -> float | None:
         return None
     mean = sum(values) / len(values)
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
-
-
-def equal_share(n: int) -> dict[str, float]:
-    """What every seat of a table of n gets if all are equal: one hard win, n - 3 soft wins, two losses (R10)."""
-    return {
-        "score": (n - 1) / (2 * n),
-        "hard_wins": 1 / n,
-        "soft_wins": (n - 3) / n,
-        "losses": 2 / n,
-        "unfinished": 0.0,
-    }

@@ -17,7 +17,8 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.tally import Tally, kept_tally
-from dubito.games.dubito.rules import Rules
+from dubito.game import Spec
+from dubito.game_registry import DUBITO, find_game
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.records import PlayerLog
@@ -44,6 +45,7 @@ class StoredPlayer(_Stated):
 class Identity(_Stated):
     """What can change a run's results."""
 
+    game: str = DUBITO
     seed: int
     table_sizes: list[int]
     bots: list[StoredPlayer]
@@ -67,6 +69,7 @@ class StoredRun:
     folder: Path
     manifest: Manifest
     db: RunDb
+    home: Path  # where a game of the user's own is looked for
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
@@ -75,6 +78,11 @@ class StoredRun:
     def identity(self) -> Identity:
         """What can change its results."""
         return self.manifest.identity
+
+    @cached_property
+    def game(self) -> Spec:
+        """The game that was played; raises UsageError if it is not to be found here."""
+        return find_game(self.identity.game, self.home)
 
     @property
     def seed(self) -> int:
@@ -120,7 +128,7 @@ class StoredRun:
     @cached_property
     def tally(self) -> Tally:
         """The sums over all games; raises UsageError if they are damaged."""
-        return kept_tally(self.db)
+        return kept_tally(self.db, self.game.results)
 
     @cached_property
     def results_digest(self) -> str:
@@ -148,21 +156,27 @@ class StoredRun:
                 identity["seed"],
                 players.validate_python(identity["bots"]),
                 players.validate_python(identity["contenders"]),
-                Rules(**identity["rules"]),
+                self.game.rules(**identity["rules"]).model_dump(),
                 identity["on_bot_error"],
                 identity["provider_errors"],
                 identity.get("bot_deadline"),
+                self.game.name,
+                identity.get("game_source", ""),
+                self.game.lineup,
             )
         except (KeyError, TypeError, ValueError, ValidationError):
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None
 
 
-def read_run(folder: Path) -> StoredRun:
-    """The run in this folder; whoever asks closes its store. Raises UsageError if there is none that can be read."""
+def read_run(folder: Path, home: Path | None = None) -> StoredRun:
+    """The run in this folder; whoever asks closes its store. Raises UsageError if there is none that can be read.
+
+    A game of the user's own is looked for in `home`, or in the working directory.
+    """
     manifest = _manifest(folder)
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
-    return StoredRun(folder, manifest, RunDb.open(folder / DATABASE))
+    return StoredRun(folder, manifest, RunDb.open(folder / DATABASE), Path.cwd() if home is None else home)
 
 
 @contextmanager
@@ -176,6 +190,11 @@ def opened(folder: Path) -> Iterator[StoredRun]:
         raise UsageError(str(error)) from None
     except sqlite3.Error as error:
         raise UsageError(f"{run}: {DATABASE} is damaged: {one_line(str(error))}") from None
+
+
+def game_of(folder: Path) -> str:
+    """The name of the game of the run in this folder; raises UsageError if there is none that can be read."""
+    return _manifest(folder).identity.game
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -1,7 +1,7 @@
 """What a run adds up: integer sums, so that chunks merge exactly and in any grouping.
 
-`Score` is counted in halves: a hard win 2, a soft win 1. Means and intervals are made from these sums
-at the last moment (`statistics.py`, `results.py`).
+Measures are counted in units of 1/scale. Means and intervals are made from these sums at the last moment
+(`statistics.py`, `results.py`).
 """
 
 import json
@@ -10,44 +10,40 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
-from dubito.games.dubito.core_game import Result
+from dubito.experiment.outcome import Outcome
+from dubito.game import Results
 from dubito.store.run_db import RunDb
 
-MEASURES: Final = ("score", *RESULTS)  # what is rated
-SCALES: Final = (2, *(1 for _ in RESULTS))  # how many of a sum are 1: score is counted in halves
-SEAT_SUMS: Final = ("games", *COUNTS, "position")  # position: 2 (n - place), tied losers 1 (R31)
-_WIDTHS: Final = {  # of each table: whole numbers in a key, and in its values
-    "seats": (3, len(SEAT_SUMS)),
-    "beside": (4, 1),
-    "clusters": (1, 2 + 3 * len(MEASURES)),
-    "sizes": (1, 3),
-    "contended": (1, 1 + 2 * len(MEASURES)),
-    "pairs": (2, 1 + 2 * len(MEASURES)),
-    "touched": (1, 3),
-    "touched_contenders": (1, 3),
-    "brier": (1, 8),
-    "stated": (2, 7),
-}
-HALVES: Final = {Result.HARD_WIN: 2, Result.SOFT_WIN: 1, Result.LOSS: 0, Result.UNFINISHED: 0}
+_TABLES: Final = (
+    "seats",
+    "beside",
+    "clusters",
+    "sizes",
+    "contended",
+    "pairs",
+    "touched",
+    "touched_contenders",
+    "brier",
+    "stated",
+)
 
 SumKey = tuple[int, ...]
 
 
 class Tally:
-    """Sums over games, keyed by players as places in `Experiment.players` and results as places in RESULTS.
+    """Sums over games, keyed by players as places in `Experiment.players` and buckets as places in the game's.
 
-    `seats`     (player, table size, result) -> SEAT_SUMS
-    `beside`    (player, result, side, other) -> seats; side 0 is prev, 1 is next, at the deal
+    `seats`     (player, table size, bucket) -> the game's `seat_sums`
+    `beside`    (player, bucket, side, other) -> seats; side 0 is prev, 1 is next, at the deal
     `clusters`  (player,) -> deals, sum m^2, then for each measure y: sum y, sum y^2, sum y*m,
                 where m and y are a player's seats and their measure in one deal
-    `sizes`     (table size,) -> games, turns, free turns
+    `sizes`     (table size,) -> games, then the sum of each of the game's counts
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
 
     Of model players (`fallbacks.py`, `calibration.py`):
 
-    `touched`   (player,) -> seats for which a fallback answered at least once, and their Score and hard wins
+    `touched`   (player,) -> seats for which a fallback answered at least once, and their headline measures
     `touched_contenders` (contender,) -> the same in the contenders' seat
     `brier`     (player,) -> deals, its statements m of a probability, sum m^2, then with y a deal's sum of
                 (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls, impossible ones
@@ -56,7 +52,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[SumKey, list[int]]] = {name: {} for name in _WIDTHS}
+        self.tables: dict[str, dict[SumKey, list[int]]] = {name: {} for name in _TABLES}
 
     def add(self, table: str, key: SumKey, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""
@@ -87,16 +83,33 @@ class Tally:
         return json.dumps(plain, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> "Tally":
+    def from_json(text: str, results: Results) -> "Tally":
         """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
-        tally, plain = Tally(), json.loads(text)
+        tally, plain, widths = Tally(), json.loads(text), _widths(results)
         if not isinstance(plain, dict) or (plain and plain.keys() != tally.tables.keys()):
             raise ValueError("it has not the tables of a tally")
         for table, rows in plain.items():
-            if not isinstance(rows, list) or not all(_is_row(row, *_WIDTHS[table]) for row in rows):
+            if not isinstance(rows, list) or not all(_is_row(row, *widths[table]) for row in rows):
                 raise ValueError(f"{table} is no table of whole numbers")
             tally.tables[table] = {tuple(key): values for *key, values in rows}
         return tally
+
+
+def _widths(results: Results) -> dict[str, tuple[int, int]]:
+    """Of each table: how many whole numbers are in a key, and in its values."""
+    measures, touched = len(results.measures), 1 + len(results.headline)
+    return {
+        "seats": (3, len(results.seat_sums)),
+        "beside": (4, 1),
+        "clusters": (1, 2 + 3 * measures),
+        "sizes": (1, 1 + len(results.game_counts)),
+        "contended": (1, 1 + 2 * measures),
+        "pairs": (2, 1 + 2 * measures),
+        "touched": (1, touched),
+        "touched_contenders": (1, touched),
+        "brier": (1, 8),
+        "stated": (2, 7),
+    }
 
 
 def _is_row(row: Any, keys: int, values: int) -> bool:
@@ -106,10 +119,10 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
     return all(type(number) is int for number in (*row[:-1], *row[-1]))
 
 
-def kept_tally(db: RunDb, chunks: Literal["all", "complete"] = "all") -> Tally:
+def kept_tally(db: RunDb, results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
     """The sums that a run keeps, over all of its games or those of complete chunks; raises UsageError if damaged."""
     try:
-        tally = Tally.from_json(db.sums(chunks))
+        tally = Tally.from_json(db.sums(chunks), results)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{db.path} is damaged: its sums cannot be read ({one_line(str(error), 80)})") from None
     if chunks == "all" and tally.games != db.games():
@@ -117,7 +130,7 @@ def kept_tally(db: RunDb, chunks: Literal["all", "complete"] = "all") -> Tally:
     return tally
 
 
-def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
+def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     """The sums of whole deals, each the outcomes of its games.
 
     Collects first and adds once a key: Python's own loops would cost more than the games' statistics may.
@@ -127,75 +140,61 @@ def tally_of(deals: Iterable[Sequence[Outcome]]) -> Tally:
     clusters: Counter[tuple[int, SumKey]] = Counter()
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     contended: list[list[int]] = []
-    tally = Tally()
+    tally, standing, n_buckets = Tally(), results.standing, len(results.buckets)
     for outcomes in deals:
         in_deal: dict[int, list[int]] = {}
         for outcome in outcomes:
-            seats, n = outcome.seats, len(outcome.seats)
-            sizes[(n,)].append((1, outcome.turns, outcome.free_turns))
+            seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
+            sizes[(n,)].append((1, *outcome.game_counts))
             for seat, player in enumerate(seats):
-                result = outcome.result(seat)
-                seat_rows[player, n, result].append((1, *outcome.counts[seat], _position(outcome, seat)))
-                beside[player, result, seats[seat - 1], seats[seat + 1 - n]] += 1
-                in_deal.setdefault(player, [0] * len(RESULTS))[result] += 1
-        for player, counts in in_deal.items():
-            clusters[player, tuple(counts)] += 1
-        contended.append([game.result(game.contender_seat) for game in outcomes if game.contender_seat is not None])
+                bucket, counts = buckets[seat], outcome.counts[seat]
+                row = (1, *counts, standing(outcome.marks[seat], n, outcome.capped)) if standing else (1, *counts)
+                seat_rows[player, n, bucket].append(row)
+                beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
+                in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
+        for player, own in in_deal.items():
+            clusters[player, tuple(own)] += 1
+        in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
+        contended.append([outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None])
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
-    for (player, result, before, after), count in beside.items():
-        tally.add("beside", (player, result, 0, before), [count])
-        tally.add("beside", (player, result, 1, after), [count])
-    for (player, results), count in clusters.items():
-        tally.add("clusters", (player,), [count * value for value in _cluster(results)])
-    add_contended(tally, contended)
+    for (player, bucket, before, after), count in beside.items():
+        tally.add("beside", (player, bucket, 0, before), [count])
+        tally.add("beside", (player, bucket, 1, after), [count])
+    for (player, buckets_), count in clusters.items():
+        tally.add("clusters", (player,), [count * value for value in _cluster(buckets_, results)])
+    add_contended(tally, contended, results)
     return tally
 
 
-def _position(outcome: Outcome, seat: int) -> int:
-    place = outcome.places[seat]
-    if place:
-        return 2 * (len(outcome.places) - place)
-    return 0 if outcome.capped else 1
-
-
-def _measures(results: Sequence[int]) -> list[int]:
-    """Each measure of seats that had these results."""
-    score = sum(HALVES[result] * count for result, count in zip(RESULTS, results, strict=True))
-    return [score, *results]
-
-
-def _cluster(results: Sequence[int]) -> list[int]:
-    m = sum(results)
+def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
+    """A deal's part of a player's clusters, of whose seats so many fell into each bucket."""
+    m = sum(buckets)
     sums = [1, m * m]
-    for y in _measures(results):
+    for measure in results.measures:
+        y = sum(value * count for value, count in zip(measure.values, buckets, strict=True))
         sums += (y, y * y, y * m)
     return sums
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[int]]) -> None:
-    """Add deals, each the results of all contenders: each one's measures, and every pair's differences.
+def add_contended(tally: Tally, deals: Iterable[Sequence[int]], results: Results) -> None:
+    """Add deals, each the buckets of all contenders: each one's measures, and every pair's differences.
 
-    Counts first, since there are few results; deals may come one by one from a run of any length.
+    Counts first, since there are few buckets; deals may come one by one from a run of any length.
     """
     alone: Counter[tuple[int, int]] = Counter()
     together: Counter[tuple[int, int, int, int]] = Counter()
-    for results in deals:
-        for one, ours in enumerate(results):
+    for buckets in deals:
+        for one, ours in enumerate(buckets):
             alone[one, ours] += 1
-            for other in range(one + 1, len(results)):
-                together[one, other, ours, results[other]] += 1
-    for (contender, result), count in alone.items():
-        tally.add("contended", (contender,), _with_squares(measures_of(result), count))
+            for other in range(one + 1, len(buckets)):
+                together[one, other, ours, buckets[other]] += 1
+    for (contender, bucket), count in alone.items():
+        tally.add("contended", (contender,), _with_squares(results.measured[bucket], count))
     for (one, other, ours, theirs), count in together.items():
-        differences = [a - b for a, b in zip(measures_of(ours), measures_of(theirs), strict=True)]
+        differences = [a - b for a, b in zip(results.measured[ours], results.measured[theirs], strict=True)]
         tally.add("pairs", (one, other), _with_squares(differences, count))
-
-
-def measures_of(result: int) -> list[int]:
-    """Each measure of one seat with this result, a place in RESULTS."""
-    return _measures([int(result == other) for other in range(len(RESULTS))])
 
 
 def _with_squares(values: Sequence[int], count: int) -> list[int]:

@@ -103,12 +103,13 @@ class ThreadedChunks:
         played.deals = len(finished)
         played.stopped = len(finished) < len(deals) and played.error is None
         flat = [game for whole in finished for game in whole]
+        results = self.player.results
         played.outcomes = [game.outcome.pack() for game in flat]
         played.decisions = [game.decisions for game in flat]
         played.records = [game.record for game in flat]
         played.first_fallback = next((game.bot_error for game in flat if game.bot_error is not None), None)
-        played.tally = tally_of([[game.outcome for game in whole] for whole in finished])
+        played.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)
         for whole in finished:
-            add_touched(played.tally, [(game.outcome, game.touched) for game in whole])
+            add_touched(played.tally, [(game.outcome, game.touched) for game in whole], results)
             add_stated(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return played

@@ -93,7 +93,7 @@ def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None
     """Load the bots once in a new worker process."""
     global _play_here
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _play_here = partial(ChunkPlayer(experiment, find_bots(working_directory)).play, stop=stop.is_set)
+    _play_here = partial(ChunkPlayer(experiment, find_bots(working_directory, experiment.game)).play, stop=stop.is_set)
 
 
 def _end_with_parent() -> None:

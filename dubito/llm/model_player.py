@@ -1,6 +1,5 @@
 """A model as a player of any game in which every move is one node's answer."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dubito.errors import IllegalOutput
@@ -70,10 +69,7 @@ class _Move:
         return self._game.answer_of(self._view.node, self.output)
 
 
-def model_players(faces: Mapping[str, type[Any]]) -> dict[str, type[ModelPlayer]]:
-    """The model players of other games by the names of Dubito's, with their words and the settings that they know."""
-    return {name: type(name, (ModelPlayer,), _own(face)) for name, face in faces.items()}
-
-
-def _own(face: type[Any]) -> dict[str, Any]:
-    return {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
+def model_player(face: type[Any]) -> type[ModelPlayer]:
+    """The model player of other games that one of Dubito stands for: with its words, and the settings that it knows."""
+    own = {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
+    return type(face.__name__, (ModelPlayer,), own)

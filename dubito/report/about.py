@@ -25,9 +25,10 @@ def about(source: StoredRun) -> list[Block]:
     facts = [
         ("results digest", source.results_digest),
         ("games", f"{source.tally.games:,} of {source.games:,}"),
+        ("game", identity.game),
         ("seed", f"{source.seed}"),
         ("table sizes", ", ".join(map(str, identity.table_sizes))),
-        ("turns a game", turns_a_game(source.tally)),
+        ("turns a game", turns_a_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in identity.rules.items()),
         ("on_bot_error", identity.on_bot_error),
         *((key, f"{value}") for key, value in (identity.model_extra or {}).items()),

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.results import table_sizes
-from dubito.experiment.statistics import Rate, equal_share
+from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.parts import Block, Chart, Page, Section, marks, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
-from dubito.report.standings import RATES, SHARES
-from dubito.report.strategy import HABITS, calibration_blocks
+from dubito.report.standings import rates_of, shares_of
+from dubito.report.strategy import calibration_blocks, habits_of
 
 
 def bots(source: StoredRun, scanned: Scan, examples: dict[str, ResultTable]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
-    rows = ranking(source.tally, source.names)
+    rows = ranking(source.tally, source.names, source.game.results)
     return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
 
 
@@ -27,10 +27,12 @@ def _bot(source: StoredRun, scanned: Scan, row: RankingRow, examples: ResultTabl
     key = f"bot-{player}"
     sections = [
         Section("Results and habits", _style(source, scanned, row, player)),
-        Section("By table size", _sizes(source, scanned, player, key)),
         Section("By seat", _seats(source, scanned, player, key)),
-        Section("Best and worst neighbours", _neighbours(source, scanned, player, key)),
     ]
+    if len(source.identity.table_sizes) > 1:
+        sections.insert(1, Section("By table size", _sizes(source, scanned, player, key)))
+    if source.game.has_neighbours:
+        sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
     if row.name in source.models:
         sections[1:1] = _model(source, row.name, key, examples)
     return Page(f"bots/{player}.html", row.name, sections)
@@ -38,7 +40,8 @@ def _bot(source: StoredRun, scanned: Scan, row: RankingRow, examples: ResultTabl
 
 def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
     lines: list[list[Value]] = []
-    for column in RATES:
+    results_of_game = source.game.results
+    for column in rates_of(results_of_game):
         share = row.equal_share.get(column.key)
         lines.append([column.title, row.rates[column.key], share if row.games else None])
     columns = [
@@ -49,65 +52,72 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
     results = ResultTable(
         f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines
     )
-    habits: list[Value] = [scanned.style(player, column.key) for column in HABITS]
-    return [results, ResultTable(f"bot-{player}-habits", "Habits", HABITS, [habits], scanned.widths)]
+    columns = habits_of(results_of_game)
+    habits: list[Value] = [scanned.style(player, column.key) for column in columns]
+    own = ResultTable(f"bot-{player}-habits", "Habits", columns, [habits], scanned.widths)
+    return [results, own] if columns else [results]
 
 
 def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
-    columns = [Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
-    rows = [row for row in by_table_size(source.tally, source.names) if row.name == source.names[player] and row.games]
+    results = source.game.results
+    first, rates = results.measures[0], rates_of(results)
+    columns = [Column("size", "size"), Column("games", "games"), *rates, *shares_of(results)]
+    every = by_table_size(source.tally, source.names, results)
+    rows = [row for row in every if row.name == source.names[player] and row.games]
     cells: list[list[Value]] = [
         [
             row.size,
             row.games,
-            *(scanned.sized(player, row.size, c.key) for c in RATES),
-            row.equal_share["score"],
-            row.equal_share["hard_wins"],
+            *(scanned.sized(player, row.size, c.key) for c in rates),
+            *(row.equal_share[key] for key in results.headline),
         ]
         for row in rows
     ]
     chart = Chart(
         "intervals",
-        "Score by table size, beside an equal share",
-        "Score, %",
+        f"{first.name} by table size, beside an equal share",
+        f"{first.name}, %",
         [f"{row.size} players" for row in rows],
         [
-            points("Score", [scanned.sized(player, row.size, "score") for row in rows]),
-            marks("equal share", [row.equal_share["score"] for row in rows]),
+            points(first.name, [scanned.sized(player, row.size, first.key) for row in rows]),
+            marks("equal share", [row.equal_share[first.key] for row in rows]),
         ],
     )
     return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 
 
 def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
+    results = source.game.results
+    rates = [column for column in rates_of(results) if column.key in results.headline]
     columns = [
         Column("size", "table size"),
         Column("seat", "seat (0 opens)"),
         Column("games", "games"),
-        *RATES[:2],
-        Column("equal_share_score", "equal share: Score %", "rate"),
+        *rates,
+        shares_of(results)[0],
     ]
     cells: list[list[Value]] = []
     for size in table_sizes(source.tally):
         for seat in range(size):
             if games := scanned.seats(player, size, seat):
-                rates = [scanned.seated(player, size, seat, column.key) for column in RATES[:2]]
-                cells.append([size, seat, games, *rates, equal_share(size)["score"]])
+                seated = [scanned.seated(player, size, seat, column.key) for column in rates]
+                cells.append([size, seat, games, *seated, results.equal_share(size)[results.headline[0]]])
     return [ResultTable(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 
 def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
     blocks: list[Block] = []
+    first = source.game.results.measures[0]
     for side, name in SIDES:
-        table = neighbour_table(source, scanned, "score", side, [player], f"{key}-{name}", best=True)
+        table = neighbour_table(source, scanned, first, side, [player], f"{key}-{name}", best=True)
         found = [row[3] for row in table.rows]
         blocks += [
             Chart(
                 "intervals",
-                f"Score with each {name} player, the best first",
-                "Score, %",
+                f"{first.name} with each {name} player, the best first",
+                f"{first.name}, %",
                 [str(row[1]) for row in table.rows],
-                [points("Score", [value for value in found if isinstance(value, Rate | float)])],
+                [points(first.name, [value for value in found if isinstance(value, Rate | float)])],
             ),
             table,
         ]

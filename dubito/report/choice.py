@@ -38,7 +38,7 @@ def chosen(source: StoredRun, asked: str | None) -> GameChoice:
         return GameChoice(list(range(kept)), f"All {kept:,} games.", bounded=True)
     among = min(kept, _AMONG)
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (FIRST, among))
-    by_length = sorted((-_length(unpack(row)), game) for game, row in rows)
+    by_length = sorted((-_length(unpack(row, source.game.results)), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST])
     why = (
         f"{FIRST + len(longest):,} of {kept:,} games: the first {FIRST:,}, and the {len(longest)} longest others of "
@@ -63,4 +63,4 @@ def _numbers(asked: str, source: StoredRun) -> list[int]:
 
 
 def _length(outcome: Outcome) -> int:
-    return outcome.turns + outcome.free_turns
+    return sum(outcome.game_counts)

@@ -22,9 +22,7 @@ _COLUMNS: Final = [
     Column("game", "game", "text"),
     Column("deal", "deal"),
     Column("size", "size"),
-    Column("seats", "players by seat, with their places", "text"),
-    Column("turns", "turns"),
-    Column("free_turns", "free turns"),
+    Column("seats", "players by seat, and how each ended", "text"),
 ]
 
 
@@ -64,7 +62,7 @@ class ShownGames:
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        return [self.source.names[player] for player in unpack(row).seats]
+        return [self.source.names[player] for player in unpack(row, self.source.game.results).seats]
 
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
         """Keep a few decisions of each player: what failed, what was asked again, then any."""
@@ -109,7 +107,8 @@ class ShownGames:
 
     def listed(self) -> Page:
         """The searchable list of the games."""
-        columns = [*_COLUMNS]
+        results = self.source.game.results
+        columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
         if self.source.contenders:
             columns.append(Column("contender", "contender", "text"))
         if self.source.models:
@@ -118,13 +117,12 @@ class ShownGames:
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._line(game, unpack(row), counts))
+            rows.append(self._line(game, unpack(row, results), counts))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
         words = Words(
             "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words. "
-            'A name with its place, as in "ClaudeBot place 1", keeps the games that this player ended so, "ClaudeBot '
-            'lost" those that it lost.'
+            "A name with how it ended, as it stands behind the names, keeps the games that this player ended so."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         return Page("games.html", "Games", [Section("Games", [words, table])], {"filter": "games"})
@@ -138,19 +136,17 @@ class ShownGames:
         return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
 
     def _line(self, game: int, outcome: Outcome, counts: dict[int, tuple[int, int]]) -> list[Value]:
-        seats = [f"{self.source.names[player]} ({_ended(outcome, seat)})" for seat, player in enumerate(outcome.seats)]
+        results = self.source.game.results
+        ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
+        names = [self.source.names[player] for player in outcome.seats]
+        seats = [f"{name} ({how})" for name, how in zip(names, ended, strict=True)]
         deal = game // self.source.games_per_deal
-        line: list[Value] = [f"{game}", deal, len(seats), ", ".join(seats), outcome.turns, outcome.free_turns]
+        line: list[Value] = [f"{game}", deal, len(seats), ", ".join(seats), *outcome.game_counts]
         if self.source.contenders:
             line.append(self.source.contenders[game % self.source.games_per_deal])
         if self.source.models:
             line += counts.get(game, (0, 0))
         return line
-
-
-def _ended(outcome: Outcome, seat: int) -> str:
-    place = outcome.places[seat]
-    return f"place {place}" if place else "unfinished" if outcome.capped else "lost"
 
 
 def _reasons(refused: dict[int, str]) -> list[str]:

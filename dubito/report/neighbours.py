@@ -7,23 +7,18 @@ from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
-from dubito.games.dubito.core_game import Result
+from dubito.game import Measure
 from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
-from dubito.report.strategy import HABITS, ranked
+from dubito.report.strategy import habits_of, ranked
 
 SIDES: Final = ((1, "next"), (0, "previous"))
-_MEASURES: Final = (("hard_wins", "Hard wins"), ("score", "Score"))
 _BOT: Final = Column("bot", "bot", "text")
 _DEVIATION: Final = {
     key: [("", f"{name}: as it is"), ("_chance", f"{name}: by chance alone"), ("_beyond", f"{name}: without chance")]
     for key, name in (("next", "next"), ("prev", "previous"))
 }
-_WORDS: Final = (
-    "The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
-    "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous."
-)
 _NOTES: Final = (
     "As it is: the standard deviation of the rates in the maps, which chance alone makes greater than 0, more so the "
     "fewer games there are. By chance alone: what it would be (root mean square) were all neighbours alike.",
@@ -35,36 +30,41 @@ _NOTES: Final = (
 def neighbours(source: StoredRun, scanned: Scan) -> Page:
     """The page on who sits beside."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
-    sections += [Section(f"{title} by neighbour", _maps(source, scanned, measure)) for measure, title in _MEASURES]
+    results = source.game.results
+    measures = [results.measures[results.place(key)] for key in reversed(results.headline)]
+    sections += [Section(f"{measure.name} by neighbour", _maps(source, scanned, measure)) for measure in measures]
     return Page("neighbours.html", "Neighbours", sections)
 
 
 def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
-    order = sorted(
-        ranked(source), key=lambda player: (-(scanned.style(player, "bluff").value or 0.0), source.names[player])
-    )
+    results = source.game.results
+    order, rate = ranked(source), results.rate
+    if results.charted:
+        first = results.charted[0]
+        order.sort(key=lambda player: (-(scanned.style(player, first).value or 0.0), source.names[player]))
     names = [source.names[player] for player in order]
     players = len(names)
     varied = {side: [scanned.variation(player, side, players) for player in order] for side, _ in SIDES}
     chart = Chart(
         "intervals",
-        "How far the hard-win rate of each bot varies with who sits beside it; who bluffs most stands first",
-        "standard deviation of the hard-win rate over the identities of the neighbour, without chance, points of 100",
+        f"How far the {rate} of each bot varies with who sits beside it",
+        f"standard deviation of the {rate} over the identities of the neighbour, without chance, points of 100",
         names,
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
     columns = [_BOT, Column("more", "varies more with", "text")]
-    columns += [column for column in HABITS if column.key in ("bluff", "doubt")]
+    columns += [column for column in habits_of(results) if column.key in results.charted]
     columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
     columns += [Column("difference", "next - previous", "points")]
     cells: list[list[Value]] = []
     for player, name, by_next, by_prev in zip(order, names, varied[1], varied[0], strict=True):
-        habits = [scanned.style(player, habit).value for habit in ("bluff", "doubt")]
+        habits = [scanned.style(player, habit).value for habit in results.charted]
         difference = apart(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _more(difference), *habits, *sides, difference])
-    title = "Deviations of the hard-win rate in points of 100, beside how often a bot bluffs and doubts"
-    return [Words(_WORDS), chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
+    title = f"Deviations of the {rate} in points of 100"
+    words = [Words(results.neighbours)] if results.neighbours else []
+    return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 
 def _more(difference: Rate) -> str | None:
@@ -74,9 +74,9 @@ def _more(difference: Rate) -> str | None:
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _maps(source: StoredRun, scanned: Scan, measure: str) -> list[Block]:
+def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
-    order, title = ranked(source), dict(_MEASURES)[measure]
+    order, title = ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
     known = [value for rows in maps.values() for row in rows for value, _ in row if value is not None]
     return [
@@ -86,28 +86,29 @@ def _maps(source: StoredRun, scanned: Scan, measure: str) -> list[Block]:
             [source.names[player] for player in order],
             [[row[other] for other in order] for row in maps[side]],
             [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
-            neighbour_table(source, scanned, measure, side, order, f"{measure.replace('_', '-')}-by-{name}"),
+            neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
             (min(known), max(known)),
         )
         for side, name in SIDES
     ]
 
 
-def _cells(source: StoredRun, measure: str, side: int, player: int) -> list[tuple[float | None, int]]:
+def _cells(source: StoredRun, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
     """The rate with each other player at that side, and of how many seats."""
-    n = len(source.names)
-    seats = beside(source.tally, player, side, n)
-    good = [float(count) for count in beside(source.tally, player, side, n, Result.HARD_WIN)]
-    if measure == "score":
-        soft = beside(source.tally, player, side, n, Result.SOFT_WIN)
-        good = [hard + half / 2 for hard, half in zip(good, soft, strict=True)]
-    return [(won / sat if sat else None, sat) for won, sat in zip(good, seats, strict=True)]
+    n, results = len(source.names), source.game.results
+    seats = beside(source.tally, results, player, side, n)
+    won = [0] * n
+    for bucket, value in zip(results.buckets, measure.values, strict=True):
+        if value:
+            counts = beside(source.tally, results, player, side, n, bucket)
+            won = [y + value * count for y, count in zip(won, counts, strict=True)]
+    return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
 
 
 def neighbour_table(
     source: StoredRun,
     scanned: Scan,
-    measure: str,
+    measure: Measure,
     side: int,
     players: Sequence[int],
     key: str,
@@ -116,8 +117,7 @@ def neighbour_table(
 ) -> ResultTable:
     """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
     name = dict(SIDES)[side]
-    title = dict(_MEASURES)[measure]
-    rate = Column(measure, f"{'hard' if measure == 'hard_wins' else 'Score'} %", "rate")
+    rate = Column(measure.key, f"{measure.title} %", "rate")
     columns = [Column("bot", "bot", "text"), Column(name, f"{name} player", "text"), Column("games", "games"), rate]
     lines: list[list[Value]] = []
     for player in players:
@@ -129,5 +129,6 @@ def neighbour_table(
         if best:
             with_whom.sort(key=lambda line: (-line[0], line[2]))
         for _, sat, other in with_whom:
-            lines.append([source.names[player], source.names[other], sat, scanned.beside(player, side, other, measure)])
-    return ResultTable(key, f"{title} by {name} player", columns, lines, scanned.widths)
+            value = scanned.beside(player, side, other, measure.key)
+            lines.append([source.names[player], source.names[other], sat, value])
+    return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)

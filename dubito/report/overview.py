@@ -2,69 +2,75 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.stored import StoredRun
+from dubito.game import Results
 from dubito.report.about import about
 from dubito.report.model_tables import models_table
 from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
 
-_SCORE: Final = "Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss."
-
 
 def overview(source: StoredRun, scanned: Scan) -> Page:
     """The first page."""
-    rows = ranking(source.tally, source.names)
+    results = source.game.results
+    rows = ranking(source.tally, source.names, results)
     sections = [Section("Ranking", _ranking(source, rows))]
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
-        bounds = bounds_table(rows, source.contenders, source.deals)
+        bounds = bounds_table(rows, source.contenders, source.deals, results)
         sections.append(
             Section("Model players", [models_table(source.models, source.names), *([bounds] if bounds else [])])
         )
-    sections.append(Section("By table size", _sizes(source, scanned)))
+    if len(source.identity.table_sizes) > 1:
+        sections.append(Section("By table size", _sizes(source, scanned)))
     sections.append(Section("What this run was", about(source)))
     return Page("index.html", "Overview", sections)
 
 
 def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     games, planned = source.tally.games, source.games
-    said = f"{games:,} games; 95 % intervals, clustered by deal. {_SCORE}"
+    said = f"{games:,} games; 95 % intervals, clustered by deal. {source.game.results.meaning}"
     blocks: list[Block] = [Words(said)]
     if games < planned:
         blocks.append(Words(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
-    table = replace(ranking_table(rows), links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
-    return [*blocks, _chart(rows), table, *bot_errors(rows)]
+    table = replace(
+        ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"),
+        links=[f"bots/{source.names.index(row.name)}.html" for row in rows],
+    )
+    return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
 
 
-def _chart(rows: Sequence[RankingRow]) -> Chart:
+def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
+    first = results.measures[0]
     return Chart(
         "intervals",
-        "Score of each bot with its 95 % interval, beside its equal share",
-        "Score, %",
+        f"{first.name} of each bot with its 95 % interval, beside its equal share",
+        f"{first.name}, %",
         [row.name for row in rows],
         [
-            points("Score", [row.rates["score"] for row in rows]),
-            marks("equal share", [row.equal_share["score"] if row.games else None for row in rows]),
+            points(first.name, [row.rates[first.key] for row in rows]),
+            marks("equal share", [row.equal_share[first.key] if row.games else None for row in rows]),
         ],
     )
 
 
 def _contenders(source: StoredRun) -> list[Block]:
     contenders = source.compared()
-    blocks: list[Block] = [*contender_tables(source.tally, contenders)]
-    if pairs := contender_pairs(source.tally, contenders):
+    results = source.game.results
+    first = results.measures[0]
+    blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
+    if pairs := contender_pairs(source.tally, contenders, results):
         chart = Chart(
             "intervals",
-            "Paired difference in Score of every pair of contenders, with its 95 % interval",
-            "difference in Score, points of 100",
+            f"Paired difference in {first.name} of every pair of contenders, with its 95 % interval",
+            f"difference in {first.name}, points of 100",
             [f"{pair.one.name} against {pair.other.name}" for pair in pairs],
-            [points("difference", [pair.score.rate for pair in pairs])],
+            [points("difference", [pair.differences[first.key].rate for pair in pairs])],
             zero=True,
         )
         blocks.insert(1, chart)  # between the contenders and the table of what it draws
@@ -73,5 +79,7 @@ def _contenders(source: StoredRun) -> list[Block]:
 
 def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
     places = {name: player for player, name in enumerate(source.names)}
-    rows = by_table_size(source.tally, source.names)
-    return [sizes_table(rows, lambda row, key: scanned.sized(places[row.name], row.size, key), scanned.widths)]
+    results = source.game.results
+    rows = by_table_size(source.tally, source.names, results)
+    sized = sizes_table(rows, lambda row, key: scanned.sized(places[row.name], row.size, key), results, scanned.widths)
+    return [sized]

@@ -37,7 +37,7 @@ class Games:
     def play(self, game: int) -> dict[str, Any]:
         """The whole game, told; raises NotShown if it cannot be had as it was."""
         (row, record) = self._row(game)
-        outcome = unpack(row)
+        outcome = unpack(row, self.source.game.results)
         names = [self.source.names[player] for player in outcome.seats]
         table, turns = self._turns(game, names, outcome, record)
         label = labels(names, None)

@@ -91,7 +91,9 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
         _put(folder / page.path, text)
     shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
-    pages = [overview(source, scanned), strategy(source, scanned), neighbours(source, scanned), shown.listed()]
+    pages = [overview(source, scanned), strategy(source, scanned), shown.listed()]
+    if source.game.has_neighbours:
+        pages.append(neighbours(source, scanned))
     for page in (*pages, *bots(source, scanned, shown.example_tables())):
         _put(folder / page.path, render(page))
         for table in _tables(page):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from dubito.errors import one_line
 from dubito.experiment.calibration import Calibration
@@ -10,47 +9,61 @@ from dubito.experiment.contenders import Contender, PairedDifference, as_systems
 from dubito.experiment.fallbacks import Bounds
 from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
+from dubito.game import Results
 from dubito.report.parts import Words
 from dubito.report.result_table import Column, ResultTable, Value, shown
 
-RATES: Final = [
-    Column("score", "Score %", "rate"),
-    Column("hard_wins", "hard %", "rate"),
-    Column("soft_wins", "soft %", "rate"),
-    Column("losses", "loss %", "rate"),
-    Column("unfinished", "unfinished %", "rate"),
-]
-SHARES: Final = [
-    Column("equal_share_score", "equal share: Score %", "rate"),
-    Column("equal_share_hard_wins", "equal share: hard %", "rate"),
-]
-_BOUNDS: Final = [
-    Column("touched", "games with a fallback", detail=True),
-    Column("touched_share", "games with a fallback %", "rate"),
-    Column("worst_score", "Score %, worst", "rate"),
-    Column("best_score", "Score %, best", "rate"),
-    Column("worst_hard_wins", "hard %, worst", "rate"),
-    Column("best_hard_wins", "hard %, best", "rate"),
-]
-_OTHERWISE: Final = "had every game with one been lost, or been a hard win"
+
+def rates_of(results: Results) -> list[Column]:
+    """A column for each measure of a game."""
+    return [Column(measure.key, f"{measure.title} %", "rate") for measure in results.measures]
 
 
-def ranking_table(rows: Sequence[RankingRow]) -> ResultTable:
-    """Every player, the best Score first, beside what an equal share would be."""
-    columns = [Column("bot", "bot", "text"), Column("games", "games"), *RATES, *SHARES]
-    cells: list[list[Value]] = [
-        [row.name, row.games, *(row.rates[column.key] for column in RATES), *_share(row)] for row in rows
+def shares_of(results: Results) -> list[Column]:
+    """A column for the equal share of each headline measure."""
+    return [
+        Column(f"equal_share_{key}", f"equal share: {results.measures[results.place(key)].title} %", "rate")
+        for key in results.headline
     ]
+
+
+def _bounds_of(results: Results) -> list[Column]:
+    columns = [
+        Column("touched", "games with a fallback", detail=True),
+        Column("touched_share", "games with a fallback %", "rate"),
+    ]
+    for key in results.headline:
+        title = results.measures[results.place(key)].title
+        columns += [Column(f"{end}_{key}", f"{title} %, {end}", "rate") for end in ("worst", "best")]
+    return columns
+
+
+def _otherwise(results: Results) -> str:
+    return f"had every game with one been lost, or been a {results.endings[0]}"
+
+
+def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) -> ResultTable:
+    """Every player, the best by the first measure first, beside what an equal share would be.
+
+    `twice` says that a bot may sit in two seats of a game.
+    """
+    rates = rates_of(results)
+    board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
+    columns = [Column("bot", "bot", "text"), *board, Column("games", "games"), *rates, *shares_of(results)]
+    cells: list[list[Value]] = []
+    for row in rows:
+        counts = [row.buckets[column.key] for column in board]
+        cells.append([row.name, *counts, row.games, *(row.rates[rate.key] for rate in rates), *_share(row, results)])
     notes = [
         "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
-        "A bot that sits twice at a table counts the game twice.",
+        *(["A bot that sits twice at a table counts the game twice."] if twice else []),
         "Two bots whose intervals overlap may well stand in the other order.",
     ]
-    return ResultTable("ranking", "Ranking by Score", columns, cells, notes)
+    return ResultTable("ranking", f"Ranking by {results.measures[0].title}", columns, cells, notes)
 
 
-def _share(row: RankingRow | SizeRow) -> tuple[float, float]:
-    return row.equal_share["score"], row.equal_share["hard_wins"]
+def _share(row: RankingRow | SizeRow, results: Results) -> list[float]:
+    return [row.equal_share[key] for key in results.headline]
 
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
@@ -60,24 +73,26 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
     return [Words(f"{row.fallback_turns:,} {said.format(one_line(row.name))}", warning=True) for row in failed]
 
 
-def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[ResultTable | Words]:
+def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Words]:
     """The contenders, every pair of them, what their fallbacks could have changed, and a warning where that is much."""
-    rows = contender_ranking(tally, contenders)
+    rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
     columns = [Column("contender", "contender", "text"), Column("deals", "deals")]
     cells: list[list[Value]] = [
-        [row.contender.name, row.deals, *(row.rates[column.key] for column in RATES)] for row in rows
+        [row.contender.name, row.deals, *(row.rates[column.key] for column in rates)] for row in rows
     ]
     title = "Contenders, in the same seat of the same deals"
-    rates = [*RATES[:2], *(replace(column, detail=True) for column in RATES[2:])]
-    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *rates], cells)]
-    if pairs := _pairs(tally, contenders, rows[0].deals):
+    shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
+    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *shown_rates], cells)]
+    if pairs := _pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
-        columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_BOUNDS]
+        columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_ends(row.bounds)] for row in rows]
-        found.append(ResultTable("contenders-bounds", f"Fallbacks of contenders: {_OTHERWISE}", columns, cells))
+        found.append(
+            ResultTable("contenders-bounds", f"Fallbacks of contenders: {_otherwise(results)}", columns, cells)
+        )
     if two := as_systems(contenders):
         most, least = ((shown(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
@@ -88,19 +103,18 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender]) -> list[Resu
     return found
 
 
-def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int) -> ResultTable | None:
-    pairs = contender_pairs(tally, contenders)
+def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:
+    pairs = contender_pairs(tally, contenders, results)
     if not pairs:
         return None
-    columns = [
-        Column("contender", "contender", "text"),
-        Column("against", "against", "text"),
-        Column("score", "Score", "points"),
-        Column("score_apart", "told apart by Score", "text"),
-        Column("hard_wins", "hard", "points"),
-        Column("hard_wins_apart", "told apart by hard", "text"),
-    ]
-    cells = [[pair.one.name, pair.other.name, *_difference(pair.score), *_difference(pair.hard_wins)] for pair in pairs]
+    columns = [Column("contender", "contender", "text"), Column("against", "against", "text")]
+    for key in results.headline:
+        title = results.measures[results.place(key)].title
+        columns += [Column(key, title, "points"), Column(f"{key}_apart", f"told apart by {title}", "text")]
+    cells: list[list[Value]] = []
+    for pair in pairs:
+        told = [value for key in results.headline for value in _difference(pair.differences[key])]
+        cells.append([pair.one.name, pair.other.name, *told])
     return ResultTable("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
 
 
@@ -112,10 +126,12 @@ def _difference(difference: PairedDifference) -> list[Value]:
 
 def _ends(bounds: Bounds) -> list[Value]:
     share = bounds.touched / bounds.seats if bounds.seats else None
-    return [bounds.touched, share, *bounds.score, *bounds.hard_wins]
+    return [bounds.touched, share, *(end for ends in bounds.rates.values() for end in ends)]
 
 
-def bounds_table(rows: Sequence[RankingRow], contenders: Sequence[str], deals: int) -> ResultTable | None:
+def bounds_table(
+    rows: Sequence[RankingRow], contenders: Sequence[str], deals: int, results: Results
+) -> ResultTable | None:
     """What fallbacks could have changed for players of the field; None if nothing.
 
     A contender that sat in the contenders' seat alone stands in the contenders' own table.
@@ -125,25 +141,26 @@ def bounds_table(rows: Sequence[RankingRow], contenders: Sequence[str], deals: i
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == deals)
     ]
-    columns = [Column("bot", "model player", "text"), Column("games", "games"), *_BOUNDS]
-    return ResultTable("bounds", f"Fallbacks in all seats: {_OTHERWISE}", columns, cells) if cells else None
+    columns = [Column("bot", "model player", "text"), Column("games", "games"), *_bounds_of(results)]
+    return ResultTable("bounds", f"Fallbacks in all seats: {_otherwise(results)}", columns, cells) if cells else None
 
 
 def sizes_table(
-    rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], notes: Sequence[str] = ()
+    rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
-    """Every player at every table size; `rate` knows the values of RATES."""
-    columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *RATES, *SHARES]
+    """Every player at every table size; `rate` knows the values of the measures."""
+    rates, shares = rates_of(results), shares_of(results)
+    columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *rates, *shares]
     cells: list[list[Value]] = [
-        [row.name, row.size, row.games, *(rate(row, column.key) for column in RATES), *_share(row)]
+        [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_share(row, results)]
         for row in rows
         if row.games
     ]
     return ResultTable("by-table-size", "Every bot at every table size", columns, cells, notes)
 
 
-def calibration_table(stated: Sequence[Calibration]) -> ResultTable:
-    """How good the probabilities are that players stated."""
+def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
+    """How good the probabilities are that players stated, `of` what in words."""
     columns = [
         Column("player", "model player", "text"),
         Column("statements", "stated"),
@@ -157,7 +174,7 @@ def calibration_table(stated: Sequence[Calibration]) -> ResultTable:
         [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]
         for one in stated
     ]
-    title = "Stated probability that the last play is dishonest (node C), against the truth"
+    title = f"Stated probability{of and f' {of}'}, against the truth"
     return ResultTable("calibration", title, columns, cells)
 
 
@@ -179,7 +196,7 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
     return ResultTable(key, title, columns, cells) if cells else None
 
 
-def turns_a_game(tally: Tally) -> str:
+def turns_a_game(tally: Tally, results: Results) -> str:
     """How many turns a game took on average, in words (R32)."""
-    games, turns, free = (sum(values[place] for _, values in tally.rows("sizes")) for place in range(3))
-    return f"{turns / games:.1f} without free turns, {(turns + free) / games:.1f} with them"
+    games, *counts = (sum(column) for column in zip(*(values for _, values in tally.rows("sizes")), strict=True))
+    return results.turns_in_words([count / games for count in counts])

@@ -11,7 +11,8 @@ from jinja2 import Environment, meta
 
 from dubito.errors import UsageError
 from dubito.game import Position
-from dubito.llm.prompts import DESCRIPTION, Prompt
+from dubito.llm.prompts import Prompt
+from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.parts import part
 
 

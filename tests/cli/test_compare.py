@@ -15,6 +15,7 @@ import yaml
 from dubito.cli.main import main
 from dubito.experiment import compare as comparing
 from dubito.experiment.outcome import unpack
+from dubito.games.dubito.results import RESULTS
 from tests.cli.kit import Shell
 from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, says
 
@@ -99,10 +100,10 @@ def test_bounds_and_warning_are_those_of_the_runs_own_summary(shell: Shell, monk
     touched = set(rows(Path("r"), "SELECT game, seat FROM decisions WHERE outcome LIKE 'fallback:%'"))
     worst, best, hard = 0.0, 0.0, 0
     for game, (row,) in enumerate(rows(Path("r"), "SELECT outcome FROM games ORDER BY game")):
-        outcome = unpack(row)
+        outcome = unpack(row, RESULTS)
         if game % 3 == 0:  # the first contender's
             assert outcome.contender_seat is not None
-            result = outcome.result(outcome.contender_seat)
+            result = outcome.buckets(RESULTS)[outcome.contender_seat]
             lost = (game, outcome.contender_seat) in touched
             worst += 0 if lost else (1, 0.5, 0, 0)[result]
             best += 1 if lost else (1, 0.5, 0, 0)[result]

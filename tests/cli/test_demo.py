@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli import demo
+from dubito.games.dubito.spec import SPEC
 from tests.cli.kit import Shell
 
 
 def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(demo.CONFIG, "games", 4)
-    monkeypatch.setitem(demo.CONFIG, "rules", {"max_turns": 40})
+    monkeypatch.setitem(SPEC.demo, "games", 4)
+    monkeypatch.setitem(SPEC.demo, "rules", {"max_turns": 40})
     said = shell("demo")
     assert said.code == 0, said.err
     lines = said.out.splitlines()

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from dubito.experiment.outcome import unpack
+from dubito.games.dubito.results import RESULTS
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
 
@@ -68,8 +69,8 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
 def test_r32_says_which_turns_it_means(shell: Shell) -> None:
     said = shell("run", *SHORT, "--output", "mine")
     with RunDb.open(Path("mine/run.db")) as db:
-        games = [unpack(row) for row in db.outcomes()]
-    turns, free = sum(game.turns for game in games), sum(game.free_turns for game in games)
+        games = [unpack(row, RESULTS) for row in db.outcomes()]
+    turns, free = (sum(counts) for counts in zip(*(game.game_counts for game in games), strict=True))
     assert free > 0
     expected = f"turns a game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"
     assert expected in said.out.splitlines()
@@ -185,7 +186,7 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
         (("--table-sizes", "2"), "dubito: --table-sizes: must be at least 3, not 2\n"),
         (("--table-sizes", "3,9"), "dubito: --table-sizes: must be at most 8, not 9\n"),
         (("--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
-        (("--gmes", "3"), "dubito: No such option '--gmes'. Did you mean '--games'?\n"),
+        (("--gmes", "3"), "dubito: No such option '--gmes'. (Did you mean one of: '--game', '--games'?)\n"),
         (("nothing.yaml",), "dubito: cannot read nothing.yaml: No such file or directory\n"),
         (("--output", "/proc/none"), None),
     ],

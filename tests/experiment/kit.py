@@ -6,11 +6,13 @@ from typing import Any
 
 import dubito
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.config import Experiment, check, resolve
+from dubito.experiment.config import Experiment, check
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
+from dubito.games.dubito.results import RESULTS
 from dubito.registry import Registry, find_bots
 
 REPO = Path(dubito.__file__).resolve().parent.parent
@@ -29,7 +31,7 @@ def experiment(**config: Any) -> Experiment:
 
 def outcomes(of: Experiment) -> list[Outcome]:
     """The outcomes of an experiment of at most one chunk."""
-    return [unpack(row) for row in ChunkPlayer(of, registry()).play(0, lambda: False).outcomes]
+    return [unpack(row, RESULTS) for row in ChunkPlayer(of, registry()).play(0, lambda: False).outcomes]
 
 
 def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, **calls: Any) -> Means:

@@ -12,14 +12,16 @@ import pytest
 from dubito.cli.summary import print_summary
 from dubito.experiment.calibration import Calibration, Statement, add_stated, calibrations
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.config import check, resolve
+from dubito.experiment.config import check
 from dubito.experiment.models import Models
 from dubito.experiment.outcome import unpack
+from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups
 from dubito.experiment.tally import Tally
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import JOKER, TurnOutput
 from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules
 from dubito.llm.decider import Journal
 from dubito.registry import find_bots
@@ -122,7 +124,7 @@ def test_chunks_add_up_in_any_grouping() -> None:
     whole = summed(*deals).to_json()
     for cut in (1, 25, 49):
         assert (summed(*deals[:cut]) + summed(*deals[cut:])).to_json() == whole
-    assert Tally.from_json(whole).to_json() == whole
+    assert Tally.from_json(whole, RESULTS).to_json() == whole
 
 
 class Seats:
@@ -164,7 +166,7 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
         streams = DealStreams(of.seed, deal)
         (lineup,) = lineups(of, deal, streams)
         game = player.game(deal, lineup, streams, cast(Models, Seats()))
-        assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, of.rules)
+        assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, Rules(**of.rules))
         assert {s.p_bluff for s in game.statements} == {0.0, 0.25, 1.0, None}
         assert {s.impossible for s in game.statements if s.p_bluff is None} == {True, False}
         judged.update(s.dishonest for s in game.statements)
@@ -187,7 +189,11 @@ def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.Ca
     errors = []
     query = "SELECT p_bluff FROM decisions WHERE game = ? AND node = 'C' ORDER BY decision"
     for game, row, record in rows(run.folder, "SELECT game, outcome, record FROM games"):
-        asked = [bluff for seat, bluff in asked_again(record, of.rules) if seat == unpack(row).contender_seat]
+        asked = [
+            bluff
+            for seat, bluff in asked_again(record, Rules(**of.rules))
+            if seat == unpack(row, RESULTS).contender_seat
+        ]
         stated = [p for (p,) in rows(run.folder, query, (game,))]
         errors += [(p - bluff) ** 2 for p, bluff in zip(stated, asked, strict=True)]
     (sharp,) = calibrations(run.tally, run.names)

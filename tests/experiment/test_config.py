@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config, resolve
+from dubito.experiment.config import check, read_config
+from dubito.experiment.resolve import resolve
 from dubito.registry import find_bots
 from tests.experiment.kit import experiment, registry
 
@@ -33,17 +34,17 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"table_sizes": [3, 3]}, "test.yaml: table_sizes: a size stands twice"),
         ({"bots": []}, "test.yaml: bots: must not be empty"),
         ({"bots": "StefaBot"}, "test.yaml: bots: must be a list, not 'StefaBot'"),
-        ({"rules": 5}, "test.yaml: rules: must be a mapping of rules, not 5"),
+        ({"rules": 5}, "test.yaml: rules: must be a mapping, not 5"),
         ({"rules": {"jokers": 3}}, "test.yaml: rules.jokers: must be at most 2, not 3"),
         ({"rules": {"max_turns": 0}}, "test.yaml: rules.max_turns: must be at least 1, not 0"),
         ({"rules": {"win_rule": "x"}}, "test.yaml: rules.win_rule: must be 'immediate' or 'contested', not 'x'"),
-        ({"on_bot_error": "no"}, "test.yaml: on_bot_error: must be 'stop' or 'fallback', not 'no'"),
+        ({"on_bot_error": "no"}, "test.yaml: on_bot_error: must be 'stop', 'fallback' or 'forfeit', not 'no'"),
         ({"workers": 0}, "test.yaml: workers: must be at least 1, not 0"),
     ],
 )
 def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check(content, "test.yaml")
+        experiment(**content) if all(isinstance(key, str) for key in content) else check(content, "test.yaml")
     assert str(caught.value) == sentence
 
 
@@ -67,9 +68,9 @@ def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -
 
 def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
     config = check({"games": 5, "rules": {"jokers": 1}}, "f.yaml", {"games": 7, "win_rule": "contested"})
-    assert (config.games, config.rules.jokers, config.rules.win_rule) == (7, 1, "contested")
+    assert (config.games, config.rules) == (7, {"jokers": 1, "win_rule": "contested"})
     with pytest.raises(UsageError, match=r"^--max-turns: must be at least 1, not 0$"):
-        check({}, "f.yaml", {"max_turns": 0})
+        resolve(check({}, "f.yaml", {"max_turns": 0}), registry())
 
 
 @pytest.mark.parametrize(

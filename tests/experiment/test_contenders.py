@@ -7,19 +7,20 @@ from statistics import mean, stdev, variance
 import pytest
 
 from dubito.experiment.contenders import Contender, as_systems, contender_pairs, contender_ranking
-from dubito.experiment.outcome import RESULTS, Outcome
+from dubito.experiment.outcome import Outcome
 from dubito.experiment.tally import Tally, add_contended, tally_of
+from dubito.games.dubito.results import RESULTS
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
 CONTENDERS = ["MrDoubt", "ClaudeBot", "RandomBoi"]
-HARD, SOFT, LOSS, UNFINISHED = range(len(RESULTS))
+HARD, SOFT, LOSS, UNFINISHED = range(len(RESULTS.buckets))
 
 
 def score(game: Outcome) -> float:
     """The Score of the contenders' seat."""
     assert game.contender_seat is not None
-    return (1, 0.5, 0, 0)[game.result(game.contender_seat)]
+    return (1, 0.5, 0, 0)[game.buckets(RESULTS)[game.contender_seat]]
 
 
 def hard(game: Outcome) -> float:
@@ -30,7 +31,7 @@ def hard(game: Outcome) -> float:
 def summed(*deals: tuple[int, ...]) -> Tally:
     """A tally of these deals, each the results of its contenders."""
     tally = Tally()
-    add_contended(tally, deals)
+    add_contended(tally, deals, RESULTS)
     return tally
 
 
@@ -42,52 +43,56 @@ def named(*names: str) -> list[Contender]:
 def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
     played = outcomes(experiment(bots=BOTS, contenders=CONTENDERS, games=600, table_sizes=[4]))
     by_name = {name: played[place::3] for place, name in enumerate(CONTENDERS)}
-    tally = tally_of([played[k : k + 3] for k in range(0, 600, 3)])
-    rows = contender_ranking(tally, named(*CONTENDERS))
+    tally = tally_of([played[k : k + 3] for k in range(0, 600, 3)], RESULTS)
+    rows = contender_ranking(tally, named(*CONTENDERS), RESULTS)
     assert [row.contender.name for row in rows] == ["ClaudeBot", "MrDoubt", "RandomBoi"]
     for row in rows:
         assert row.deals == 200
         assert row.rates["score"].value == pytest.approx(mean(map(score, by_name[row.contender.name])))
         assert row.rates["hard_wins"].value == pytest.approx(mean(map(hard, by_name[row.contender.name])))
-    pairs = contender_pairs(tally, named(*CONTENDERS))
+    pairs = contender_pairs(tally, named(*CONTENDERS), RESULTS)
     best_first = combinations([row.contender.name for row in rows], 2)
     assert [(pair.one.name, pair.other.name) for pair in pairs] == [*best_first]
     for pair in pairs:
-        for difference, measure in ((pair.score, score), (pair.hard_wins, hard)):
+        for difference, measure in ((pair.differences["score"], score), (pair.differences["hard_wins"], hard)):
             games = zip(by_name[pair.one.name], by_name[pair.other.name], strict=True)
             expected = [measure(ours) - measure(theirs) for ours, theirs in games]
             half = 1.972 * stdev(expected) / sqrt(200)
             assert difference.rate.value == pytest.approx(mean(expected))
             assert difference.rate.low == pytest.approx(mean(expected) - half, abs=1e-4)
             assert difference.rate.high == pytest.approx(mean(expected) + half, abs=1e-4)
-    assert pairs[0].score.more_games == pairs[1].score.more_games == 0, "the best bot is seen to be better"
+    assert {pair.differences["score"].more_games for pair in pairs[:2]} == {0}, "the best bot is seen to be better"
 
 
 def test_how_many_more_games_would_tell_two_apart() -> None:
     """Twenty deals; d is 1 in four of them, -1 in two, else 0: mean 0.1, so (2.8 / 0.1)^2 variance deals in all."""
     deals = [(HARD, LOSS)] * 4 + [(LOSS, HARD)] * 2 + [(LOSS, LOSS)] * 14
     wanted = 2.8**2 / 0.1**2 * variance([1] * 4 + [-1] * 2 + [0] * 14)
-    (pair,) = contender_pairs(summed(*deals), named("a", "b"))
-    assert pair.score.rate.low < 0 < pair.score.rate.high
-    assert pair.score.more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
-    assert pair.hard_wins == pair.score, "with no soft win"
-    four = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), named("a", "b", "c", "d"))[0]
-    assert four.score.more_games == 2 * (pair.score.more_games or 0), "four contenders play a deal four times"
+    (pair,) = contender_pairs(summed(*deals), named("a", "b"), RESULTS)
+    assert pair.differences["score"].rate.low < 0 < pair.differences["score"].rate.high
+    assert pair.differences["score"].more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
+    assert pair.differences["hard_wins"] == pair.differences["score"], "with no soft win"
+    four = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), named("a", "b", "c", "d"), RESULTS)[0]
+    assert four.differences["score"].more_games == 2 * (pair.differences["score"].more_games or 0), (
+        "four contenders play a deal four times"
+    )
     apart = [Contender("a"), Contender("b", run=1), Contender("c", run=1), Contender("d", run=2)]
-    over_runs = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), apart)[0]
-    assert over_runs.score.more_games == 1.5 * (pair.score.more_games or 0), "run 2 need not go on"
+    over_runs = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), apart, RESULTS)[0]
+    assert over_runs.differences["score"].more_games == 1.5 * (pair.differences["score"].more_games or 0), (
+        "run 2 need not go on"
+    )
 
 
 def test_no_number_of_games_tells_apart_who_differ_by_nothing() -> None:
-    (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), named("a", "b"))
-    assert (pair.score.rate.value, pair.score.more_games) == (0.0, None)
-    assert pair.hard_wins.more_games is not None, "but by hard wins they may be"
+    (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), named("a", "b"), RESULTS)
+    assert (pair.differences["score"].rate.value, pair.differences["score"].more_games) == (0.0, None)
+    assert pair.differences["hard_wins"].more_games is not None, "but by hard wins they may be"
 
 
 def test_a_lone_contender_has_no_pair_and_none_no_row() -> None:
-    assert contender_pairs(summed((HARD,), (LOSS,)), named("a")) == []
-    assert contender_ranking(Tally(), named("a", "b")) == []
-    assert contender_pairs(Tally(), named("a", "b")) == []
+    assert contender_pairs(summed((HARD,), (LOSS,)), named("a"), RESULTS) == []
+    assert contender_ranking(Tally(), named("a", "b"), RESULTS) == []
+    assert contender_pairs(Tally(), named("a", "b"), RESULTS) == []
 
 
 def test_fallback_shares_2_points_apart_compare_systems() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.config import check, resolve
-from dubito.experiment.outcome import RESULTS, unpack
+from dubito.experiment.config import check
+from dubito.experiment.outcome import unpack
+from dubito.experiment.resolve import resolve
 from dubito.experiment.statistics import paired_difference
-from dubito.experiment.tally import HALVES
+from dubito.games.dubito.results import RESULTS
 from dubito.registry import find_bots
 
 TWIN = '''
@@ -33,9 +34,9 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     experiment = resolve(check({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry)
     scores = []
     for row in ChunkPlayer(experiment, registry).play(0, lambda: False).outcomes:
-        outcome = unpack(row)
+        outcome = unpack(row, RESULTS)
         assert outcome.contender_seat is not None
-        scores.append(HALVES[RESULTS[outcome.result(outcome.contender_seat)]])
+        scores.append(RESULTS.measured[outcome.buckets(RESULTS)[outcome.contender_seat]][0])
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]
 
 

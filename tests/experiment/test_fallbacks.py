@@ -9,6 +9,7 @@ from dubito.experiment.fallbacks import add_touched, fallback_share
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.ranking import ranking
 from dubito.experiment.tally import Tally, tally_of
+from dubito.games.dubito.results import RESULTS
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]
@@ -31,32 +32,32 @@ def deals() -> list[list[Game]]:
 
 def summed(deals: list[list[Game]]) -> Tally:
     """All sums of these deals."""
-    tally = tally_of([[outcome for outcome, _ in games] for games in deals])
+    tally = tally_of([[outcome for outcome, _ in games] for games in deals], RESULTS)
     for games in deals:
-        add_touched(tally, games)
+        add_touched(tally, games, RESULTS)
     return tally
 
 
 def rescored(seats: list[tuple[Outcome, frozenset[int], int]], touched_as: int) -> tuple[float, float]:
     """Score and hard wins a seat if every touched one had this result."""
-    results = [touched_as if seat in touched else game.result(seat) for game, touched, seat in seats]
+    results = [touched_as if seat in touched else game.buckets(RESULTS)[seat] for game, touched, seat in seats]
     return sum(POINTS[result] for result in results) / len(seats), results.count(HARD) / len(seats)
 
 
 def test_the_bounds_of_a_player_count_all_his_seats(deals: list[list[Game]]) -> None:
-    for row in ranking(summed(deals), NAMES):
+    for row in ranking(summed(deals), NAMES, RESULTS):
         player = NAMES.index(row.name)
         seats = [(g, t, s) for games in deals for g, t in games for s, who in enumerate(g.seats) if who == player]
         worst, best = rescored(seats, LOSS), rescored(seats, HARD)
         assert row.bounds.touched == sum(seat in touched for _, touched, seat in seats) > 0
         assert row.bounds.seats == len(seats)
-        assert row.bounds.score == pytest.approx((worst[0], best[0]))
-        assert row.bounds.hard_wins == pytest.approx((worst[1], best[1]))
+        assert row.bounds.rates["score"] == pytest.approx((worst[0], best[0]))
+        assert row.bounds.rates["hard_wins"] == pytest.approx((worst[1], best[1]))
         assert worst[0] < (row.rates["score"].value or 0) < best[0], "the headline stays as played"
 
 
 def test_the_bounds_of_a_contender_count_only_his_own_seat(deals: list[list[Game]]) -> None:
-    rows = contender_ranking(summed(deals), [Contender(name) for name in CONTENDERS])
+    rows = contender_ranking(summed(deals), [Contender(name) for name in CONTENDERS], RESULTS)
     assert len(rows) == 2
     for row in rows:
         place = CONTENDERS.index(row.contender.name)
@@ -64,19 +65,19 @@ def test_the_bounds_of_a_contender_count_only_his_own_seat(deals: list[list[Game
         assert row.bounds.touched == sum(seat in touched for _, touched, seat in seats) > 0
         for end, result in enumerate((LOSS, HARD)):
             score, hard = rescored(seats, result)
-            assert (row.bounds.score[end], row.bounds.hard_wins[end]) == pytest.approx((score, hard))
+            assert (row.bounds.rates["score"][end], row.bounds.rates["hard_wins"][end]) == pytest.approx((score, hard))
 
 
 def test_chunks_add_up_in_any_grouping(deals: list[list[Game]]) -> None:
     whole = summed(deals).to_json()
     for cut in (1, 20, 59):
         assert (summed(deals[:cut]) + summed(deals[cut:])).to_json() == whole
-    assert Tally.from_json(whole).to_json() == whole
+    assert Tally.from_json(whole, RESULTS).to_json() == whole
 
 
 def test_who_played_no_game_has_no_bounds() -> None:
-    (row,) = ranking(Tally(), ["a"])
-    assert (row.bounds.touched, row.bounds.score) == (0, (0.0, 1.0))
+    (row,) = ranking(Tally(), ["a"], RESULTS)
+    assert (row.bounds.touched, row.bounds.rates["score"]) == (0, (0.0, 1.0))
 
 
 def test_the_share_of_decisions() -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.outcome import COUNTS, RESULTS, Outcome
+from dubito.experiment.outcome import Outcome
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import all_games
 from dubito.experiment.tally import Tally, tally_of
+from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.spec import SPEC
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -26,13 +28,13 @@ def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]
         (game, seat)
         for game in played
         for seat, who in enumerate(game.seats)
-        if who == player and bucket in ("total", RESULTS[game.result(seat)].value)
+        if who == player and bucket in ("total", RESULTS.buckets[game.buckets(RESULTS)[seat]])
     ]
-    sums = {name: sum(game.counts[seat][COUNTS.index(name)] for game, seat in seats) for name in FIELDS}
+    sums = {name: sum(game.counts[seat][RESULTS.counts.index(name)] for game, seat in seats) for name in FIELDS}
     positions = []
     for game, seat in seats:
-        n, place = len(game.seats), game.places[seat] or len(game.seats) - 0.5
-        if game.places[seat] or not game.capped:
+        n, place = len(game.seats), game.marks[seat] or len(game.seats) - 0.5
+        if game.marks[seat] or not game.capped:
             positions.append((n - place) / (n - 1))
     cards = [game.counts[seat][0] for game, seat in seats]
     return {
@@ -47,9 +49,9 @@ def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]
 
 def test_r30_r31_every_field_of_every_bucket() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played]), BOTS)
+    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, SPEC)
     assert list(results) == BOTS
-    buckets = ["total", *(result.value for result in RESULTS)]
+    buckets = ["total", *(result for result in RESULTS.buckets)]
     for player, name in enumerate(BOTS):
         assert list(results[name]) == [*buckets, "by_table_size"]
         for bucket in buckets:
@@ -65,37 +67,37 @@ def test_r30_r31_every_field_of_every_bucket() -> None:
 
 
 def test_r30_total_is_the_sum_of_the_other_four() -> None:
-    for buckets in all_games(tally_of([[game] for game in games()]), BOTS).values():
-        parts = [buckets[result.value] for result in RESULTS]
+    for buckets in all_games(tally_of([[game] for game in games()], RESULTS), BOTS, SPEC).values():
+        parts = [buckets[result] for result in RESULTS.buckets]
         for name in ("games", *FIELDS):
             assert buckets["total"][name] == sum(part[name] for part in parts)
 
 
 def test_r30_by_table_size() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played]), BOTS)
+    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, SPEC)
     for name, buckets in results.items():
         sizes = buckets["by_table_size"]
         assert list(sizes) == [3, 4, 6]
         for size, row in sizes.items():
             seats = [(g, s) for g in played for s, p in enumerate(g.seats) if len(g.seats) == size and BOTS[p] == name]
             assert row["games"] == len(seats)
-            for place, result in enumerate(RESULTS):
-                assert row[result.value] == sum(g.result(s) == place for g, s in seats)
+            for place, result in enumerate(RESULTS.buckets):
+                assert row[result] == sum(g.buckets(RESULTS)[s] == place for g, s in seats)
         assert sum(row["hard_wins"] for row in sizes.values()) == buckets["hard_wins"]["games"]
 
 
 def test_r31_the_two_losers_share_their_place() -> None:
     """n = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
-    game = Outcome(9, 0, False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(COUNTS)] * 4)
-    results = all_games(tally_of([[game]]), BOTS)
+    game = Outcome((9, 0), False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(RESULTS.counts)] * 4)
+    results = all_games(tally_of([[game]], RESULTS), BOTS, SPEC)
     positions = [results[name]["total"]["relative_position"] for name in BOTS]
     assert positions == pytest.approx([1, 2 / 3, 1 / 6, 1 / 6])
 
 
 def test_r31_means_over_nothing_are_null() -> None:
-    game = Outcome(9, 0, True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(COUNTS)] * 3)
-    results = all_games(tally_of([[game]]), BOTS)
+    game = Outcome((9, 0), True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(RESULTS.counts)] * 3)
+    results = all_games(tally_of([[game]], RESULTS), BOTS, SPEC)
     assert results["StefaBot"]["total"]["relative_position"] is None, "unfinished seats are left out"
     assert results["StefaBot"]["hard_wins"]["avg_cards"] is None
     assert results["MrDoubt"]["total"]["avg_cards"] is None
@@ -103,29 +105,29 @@ def test_r31_means_over_nothing_are_null() -> None:
 
 def test_chunks_add_up_in_any_grouping() -> None:
     deals = [[game] for game in games()]
-    whole = tally_of(deals).to_json()
+    whole = tally_of(deals, RESULTS).to_json()
     for cut in (1, 70, 149):
-        assert (tally_of(deals[:cut]) + tally_of(deals[cut:])).to_json() == whole
-        assert (tally_of(deals[cut:]) + tally_of(deals[:cut])).to_json() == whole
-    assert Tally.from_json(whole).to_json() == whole
+        assert (tally_of(deals[:cut], RESULTS) + tally_of(deals[cut:], RESULTS)).to_json() == whole
+        assert (tally_of(deals[cut:], RESULTS) + tally_of(deals[:cut], RESULTS)).to_json() == whole
+    assert Tally.from_json(whole, RESULTS).to_json() == whole
 
 
 def test_one_bot_twice_at_a_table_counts_twice_and_clusters() -> None:
-    game = Outcome(9, 0, False, None, [0, 0, 1], [1, 0, 0], [(0,) * len(COUNTS)] * 3)
-    row = {row.name: row for row in ranking(tally_of([[game]] * 40), BOTS[:2])}["StefaBot"]
+    game = Outcome((9, 0), False, None, [0, 0, 1], [1, 0, 0], [(0,) * len(RESULTS.counts)] * 3)
+    row = {row.name: row for row in ranking(tally_of([[game]] * 40, RESULTS), BOTS[:2], RESULTS)}["StefaBot"]
     assert row.games == 80
     assert row.rates["hard_wins"].value == 0.5
-    deals, m2 = tally_of([[game]] * 40).tables["clusters"][0,][:2]
+    deals, m2 = tally_of([[game]] * 40, RESULTS).tables["clusters"][0,][:2]
     assert (deals, m2) == (40, 160)
 
 
 def test_the_ranking_orders_by_score_and_shows_equal_shares() -> None:
-    tally = tally_of([[game] for game in games()])
-    rows = ranking(tally, BOTS)
+    tally = tally_of([[game] for game in games()], RESULTS)
+    rows = ranking(tally, BOTS, RESULTS)
     scores = [row.rates["score"].value or 0 for row in rows]
     assert scores == sorted(scores, reverse=True)
     for row in rows:
-        at_sizes = [r for r in by_table_size(tally, BOTS) if r.name == row.name]
+        at_sizes = [r for r in by_table_size(tally, BOTS, RESULTS) if r.name == row.name]
         expected = sum(r.games * r.equal_share["score"] for r in at_sizes) / row.games
         assert row.equal_share["score"] == pytest.approx(expected)
         hard, soft = row.rates["hard_wins"].value, row.rates["soft_wins"].value

@@ -8,6 +8,7 @@ from dubito.experiment import chunk
 from dubito.experiment.outcome import unpack
 from dubito.experiment.runner import finished, play
 from dubito.experiment.tally import tally_of
+from dubito.games.dubito.results import RESULTS
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, played, registry
 
@@ -28,8 +29,8 @@ def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None
     of = experiment(bots=BOTS, games=60, contenders=["StefaBot", "ClaudeBot"])
     run = played(of, tmp_path / "run")
     with RunDb.open(tmp_path / "run" / "run.db") as db:
-        rows = [unpack(row) for row in db.outcomes()]
-        assert db.sums() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)]).to_json()
+        rows = [unpack(row, RESULTS) for row in db.outcomes()]
+        assert db.sums() == tally_of([rows[k : k + 2] for k in range(0, 60, 2)], RESULTS).to_json()
     results = yaml.safe_load((tmp_path / "run" / "all_games.yaml").read_text())
     assert list(results) == run.names == [*BOTS, "StefaBot", "ClaudeBot"]
     assert sum(results[name]["total"]["games"] for name in results) == sum(len(row.seats) for row in rows)

@@ -53,7 +53,7 @@ def test_r33_twin_contenders_play_the_same_game() -> None:
     twins = [{"bot": "AdaptyBoi", "name": "One"}, {"bot": "AdaptyBoi", "name": "Two"}]
     played = outcomes(experiment(bots=FIELD, contenders=twins, games=200))
     for one, two in zip(played[::2], played[1::2], strict=True):
-        assert (one.places, one.counts, one.turns) == (two.places, two.counts, two.turns)
+        assert (one.marks, one.counts, one.game_counts) == (two.marks, two.counts, two.game_counts)
 
 
 def test_a_deal_does_not_depend_on_the_deals_before_it() -> None:

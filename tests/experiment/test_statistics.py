@@ -10,7 +10,6 @@ from dubito.experiment.statistics import (
     clustered_rate,
     deals_to_separate,
     deviation,
-    equal_share,
     paired_difference,
     sampled_rate,
     student,
@@ -18,6 +17,7 @@ from dubito.experiment.statistics import (
 )
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules
 
 
@@ -175,7 +175,7 @@ def test_deviation_is_over_the_values_as_they_are() -> None:
 
 @pytest.mark.parametrize("n", range(3, 9))
 def test_equal_shares_add_up_to_what_a_table_gives(n: int) -> None:
-    share = equal_share(n)
+    share = RESULTS.equal_share(n)
     game = Game(Rules(), [Hand([1])] * n)
     assert game.n_players == n
     assert share["hard_wins"] * n == pytest.approx(1)

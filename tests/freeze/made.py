@@ -16,10 +16,10 @@ from typing import Any, Final
 import click
 import yaml
 
-from dubito.cli.demo import CONFIG as DEMO
 from dubito.cli.main import main
 from dubito.experiment.stored import opened
 from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
@@ -90,7 +90,7 @@ def _write() -> None:
 
         for name, words in HAND_WRITTEN.items():
             run(name, *words)
-        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": DEMO}.items():
+        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": SPEC.demo}.items():
             (home / f"{name}.yaml").write_text(yaml.safe_dump(dict(config)))
         one, other = ("--cache", str(home / "cache")), ("--cache", str(home / "other"))
         finished, _ = run("finished", str(home / "finished.yaml"), *one), run("demo", str(home / "demo.yaml"), *one)

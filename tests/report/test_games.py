@@ -11,6 +11,7 @@ import yaml
 from dubito.cli.report import report as command
 from dubito.errors import UsageError
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.games.dubito.results import RESULTS
 from dubito.registry import find_bots
 from dubito.report.site import write_report
 from tests.experiment.kit import REPO, registry
@@ -21,7 +22,7 @@ LATER = "SELECT outcome FROM games WHERE game >= 10"
 
 
 def len_of(outcome: Outcome) -> int:
-    return outcome.turns + outcome.free_turns
+    return sum(outcome.game_counts)
 
 
 def game_of(report: Path, number: int) -> Any:
@@ -79,7 +80,8 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     own.mkdir(parents=True)
     text = (REPO / "bots" / "manual" / "always_truthful.py").read_text().replace("AlwaysTruthful", "MyBot")
     (own / "my_bot.py").write_text(text)
-    from dubito.experiment.config import check, resolve
+    from dubito.experiment.config import check
+    from dubito.experiment.resolve import resolve
     from dubito.experiment.runner import play
     from tests.experiment.kit import means
 
@@ -121,7 +123,7 @@ def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkey
     report = reported(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]
-    lengths = sorted((len_of(unpack(row)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
+    lengths = sorted((len_of(unpack(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
     assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:20]
     assert "30 of 100 games: the first 10, and the 20 longest others" in Seen(report / "games.html").words
 

@@ -15,14 +15,14 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import opened
 from dubito.experiment.variation import variation
 from dubito.games.dubito.core_game import Result
+from dubito.games.dubito.results import RESULTS
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, shown
-from dubito.report.scan import STYLE, Scan, scan
+from dubito.report.scan import Scan, scan
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
-COUNTS = ("play_turns", "bluffs", "bluff_caught", "not_first_turns", "doubts", "successful_doubts", "cards_played")
-RESULTS = ("hard_wins", "soft_wins", "losses", "unfinished")
+COUNTS = [count for count in RESULTS.seat_counts if count != "cards"]
 
 
 def published(run: Path) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureReques
 def test_results_are_those_of_all_games(bots_run: Path) -> None:
     for row in data(bots_run / "report", "outcomes"):
         own = published(bots_run)[row["bot"]]
-        assert [row[result] for result in RESULTS] == [own[result]["games"] for result in RESULTS]
+        assert [row[result] for result in RESULTS.buckets] == [own[result]["games"] for result in RESULTS.buckets]
         assert row["relative_position"] == pytest.approx(own["total"]["relative_position"])
         assert row["hard_wins_rate"] == pytest.approx(own["hard_wins"]["games"] / own["total"]["games"])
 
@@ -73,7 +73,7 @@ def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
 
 def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
     with opened(bots_run) as source:
-        rows = ranking(source.tally, source.names)
+        rows = ranking(source.tally, source.names, RESULTS)
     seen = Seen(bots_run / "report" / "index.html").tables["ranking"][1:]
     assert [cells[0] for cells in seen] == [row.name for row in rows]
     for cells, row in zip(seen, rows, strict=True):
@@ -83,12 +83,12 @@ def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
 
 def test_pairs_are_those_of_the_summary(models_run: Path) -> None:
     with opened(models_run) as source:
-        (pair,) = contender_pairs(source.tally, source.compared())
+        (pair,) = contender_pairs(source.tally, source.compared(), RESULTS)
     (row,) = data(models_run / "report", "pairs")
     assert (row["score"], row["score_low"], row["score_high"]) == (
-        pair.score.rate.value,
-        pair.score.rate.low,
-        pair.score.rate.high,
+        pair.differences["score"].rate.value,
+        pair.differences["score"].rate.low,
+        pair.differences["score"].rate.high,
     )
 
 
@@ -101,7 +101,7 @@ def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> 
     hand_written(tmp_path / "run", table_sizes=[4])
     with opened(tmp_path / "run") as source:
         scanned = scan(source)
-        for row in ranking(source.tally, source.names):
+        for row in ranking(source.tally, source.names, RESULTS):
             for measure, rate in row.rates.items():
                 assert scanned.sized(source.names.index(row.name), 4, measure) == rate
 
@@ -118,7 +118,7 @@ def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
     """Every rate of four bots whose whole is in the sums of their run."""
     rates: dict[tuple[Any, ...], Rate] = {}
     for player in range(4):
-        rates |= {(player, habit): scanned.style(player, habit) for habit in STYLE}
+        rates |= {(player, habit): scanned.style(player, habit) for habit in (habit.key for habit in RESULTS.habits)}
         for measure in ("score", "hard_wins"):
             rates |= {(player, size, measure): scanned.sized(player, size, measure) for size in (3, 4)}
             for side, other in itertools.product((0, 1), range(4)):
@@ -144,7 +144,7 @@ def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) ->
 def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, tmp_path: Path) -> None:
     report = reported(long_run, output=tmp_path / "report", scanned=300)
     with opened(long_run) as source:
-        whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names)}
+        whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names, RESULTS)}
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
     assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
@@ -189,15 +189,15 @@ def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path)
     hand_written(tmp_path / "run", games=900, table_sizes=[6], contenders=contenders, bots=["StefaBot", "UsualBot"])
     with opened(tmp_path / "run") as source:
         found = scan(source).variation(0, 1, 5)
-        sat = beside(source.tally, 0, 1, 5)
-        won = beside(source.tally, 0, 1, 5, Result.HARD_WIN)
+        sat = beside(source.tally, RESULTS, 0, 1, 5)
+        won = beside(source.tally, RESULTS, 0, 1, 5, Result.HARD_WIN)
     assert found.chance is not None
     assert found.chance > 1.15 * (variation(won, sat).chance or 0)
 
 
 def test_deviations_as_they_are_are_those_of_the_summary(bots_run: Path) -> None:
     with opened(bots_run) as source:
-        rows = {row.name: row for row in ranking(source.tally, source.names)}
+        rows = {row.name: row for row in ranking(source.tally, source.names, RESULTS)}
     for row in data(bots_run / "report", "deviations"):
         own = rows[row["bot"]]
         assert (row["by_next"], row["by_prev"]) == (own.deviation_by_next, own.deviation_by_prev)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.demo import CONFIG
 from dubito.cli.run import verdict
+from dubito.games.dubito.spec import SPEC
 from tests.cli.kit import Shell, started
 from tests.llm.kit import Unhurried, rows
 from tests.resume.kit import go, models
@@ -33,12 +33,12 @@ def test_progress_end_and_status_say_the_same(
     assert str(end.standing).startswith("12 games finished, 12 of them kept in order")
 
 
-SHORTER = "from dubito.cli.demo import CONFIG; CONFIG['games'] = 12; from dubito.cli.main import main; main()"
+SHORTER = "from dubito.games.dubito.spec import SPEC; SPEC.demo['games'] = 12; from dubito.cli.main import main; main()"
 
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer games than ours, or it would take its time twice."""
-    monkeypatch.setitem(CONFIG, "games", 12)
+    monkeypatch.setitem(SPEC.demo, "games", 12)
     with started(tmp_path, "demo", "--output", "d", code=SHORTER) as process:
         assert process.stderr is not None
         next(line for line in process.stderr if line.startswith("2 of 12 games"))

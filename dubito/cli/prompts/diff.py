@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import say
-from dubito.cli.prompts.options import game_of, main_node, nodes_of, of_game
+from dubito.cli.prompts.options import game_of, main_node, nodes_of
 from dubito.cli.prompts.show import at_position, position_of
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.differ import differences
@@ -15,7 +16,7 @@ from dubito.workshop.differ import differences
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @at_position
-@of_game
+@game_option
 def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import note, percent, say, table
-from dubito.cli.prompts.options import game_of, of_game
+from dubito.cli.prompts.options import game_of
 from dubito.errors import one_line
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.lint import lint as advice_on
@@ -16,7 +17,7 @@ from dubito.workshop.sample import sample_games
 
 @click.command()
 @click.argument("name")
-@of_game
+@game_option
 def lint(name: str, game: str) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
     prompt = load_prompt(name, Path.cwd(), game_of(game))

@@ -1,18 +1,11 @@
-"""The flags of `dubito prompts` that say of which game, and at which of its nodes."""
+"""What the commands of `dubito prompts` take a game and its nodes from."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game
-
-
-def of_game(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--game`, by its name."""
-    return click.option("--game", default=DUBITO, show_default=True, metavar="NAME", help="The prompt's game.")(command)
+from dubito.game_registry import find_game
 
 
 def game_of(name: str) -> Spec:

@@ -9,10 +9,11 @@ import click
 from dubito.cli.output import note, say
 from dubito.cli.prompts.options import check_node, nodes_of
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config, resolve
+from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.replay import opened
+from dubito.experiment.resolve import resolve
+from dubito.experiment.stored import Identity
 from dubito.experiment.stored import opened as opened_run
-from dubito.game_registry import DUBITO
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
@@ -52,9 +53,9 @@ def _found(what: Path, node: str | None, count: int) -> list[Recorded]:
     return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
 
 
-def _bots(said: object) -> Registry:
+def _bots(said: Config | Identity) -> Registry:
     """The bots of the game that a config or a run's identity names."""
-    return find_bots(Path.cwd(), getattr(said, "game", DUBITO))
+    return find_bots(Path.cwd(), said.game)
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:

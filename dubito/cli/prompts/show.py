@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import say, table
-from dubito.cli.prompts.options import check_node, game_of, main_node, of_game
+from dubito.cli.prompts.options import check_node, game_of, main_node
 from dubito.errors import UsageError
 from dubito.game import Position, Spec
 from dubito.llm.prompts import load_prompt, prompt_names
@@ -35,7 +36,7 @@ def position_of(game: Spec, node: str | None, file: Path | None) -> Position:
 
 
 @click.command("list")
-@of_game
+@game_option
 def list_prompts(game: str) -> None:
     """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
     here, spec = Path.cwd(), game_of(game)
@@ -47,7 +48,7 @@ def list_prompts(game: str) -> None:
 @click.command()
 @click.argument("name")
 @at_position
-@of_game
+@game_option
 def show(name: str, node: str | None, file: Path | None, game: str) -> None:
     """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
     spec = game_of(game)

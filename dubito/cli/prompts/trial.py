@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import note
-from dubito.cli.prompts.options import game_of, of_game
+from dubito.cli.prompts.options import game_of
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.experiment.config import PROVIDERS, check
+from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
+from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
 from dubito.game import Spec
 from dubito.llm.prompts import load_prompt
@@ -42,7 +44,7 @@ from dubito.yaml_file import from_yaml
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-@of_game
+@game_option
 def test(
     name: str,
     model: str,

@@ -10,7 +10,7 @@ _BUCKETS: Final = tuple(Result)
 _HARD_WIN, _SOFT_WIN, _LOSS, _UNFINISHED = range(len(_BUCKETS))
 
 
-def _bucket(place: int, seats: int, capped: bool) -> int:
+def _bucket(place: int, capped: bool) -> int:
     if place:
         return _HARD_WIN if place == 1 else _SOFT_WIN
     return _UNFINISHED if capped else _LOSS
@@ -36,14 +36,16 @@ def equal_share(seats: int) -> Mapping[str, float]:
 
 RESULTS: Final = Results(
     buckets=_BUCKETS,
+    endings=("hard win", "soft win", "loss", "unfinished"),
     bucket=_bucket,
     measures=(
-        Measure("score", "Score", (2, 1, 0, 0), scale=2),  # counted in halves
-        Measure("hard_wins", "hard", (1, 0, 0, 0)),
-        Measure("soft_wins", "soft", (0, 1, 0, 0)),
-        Measure("losses", "loss", (0, 0, 1, 0)),
-        Measure("unfinished", "unfinished", (0, 0, 0, 1)),
+        Measure("score", "Score", "Score", (2, 1, 0, 0), scale=2),  # counted in halves
+        Measure("hard_wins", "hard", "Hard wins", (1, 0, 0, 0)),
+        Measure("soft_wins", "soft", "Soft wins", (0, 1, 0, 0)),
+        Measure("losses", "loss", "Losses", (0, 0, 1, 0)),
+        Measure("unfinished", "unfinished", "Unfinished games", (0, 0, 0, 1)),
     ),
+    headline=("score", "hard_wins"),
     equal_share=equal_share,
     game_counts=("turns", "free_turns"),  # free ones are not among the turns (R32)
     seat_counts=(
@@ -56,14 +58,24 @@ RESULTS: Final = Results(
         "play_turns",
         "not_first_turns",
     ),
-    standing=_position,
-    standing_name="position",
+    averaged=("cards",),
     habits=(
-        Habit("bluff", "bluffs, % of plays", "bluffs", "play_turns"),
-        Habit("caught", "caught, % of bluffs", "bluff_caught", "bluffs"),
-        Habit("doubt", "doubts, % of turns with cards on the board", "doubts", "not_first_turns"),
-        Habit("accuracy", "right, % of doubts", "successful_doubts", "doubts"),
-        Habit("cards", "cards per play", "cards_played", "play_turns", most=3),
+        Habit("bluff", "bluffs, % of plays", "bluffs", "bluffs", "play_turns"),
+        Habit("caught", "caught, % of bluffs", "caught", "bluff_caught", "bluffs"),
+        Habit("doubt", "doubts, % of turns with cards on the board", "doubts", "doubts", "not_first_turns"),
+        Habit("accuracy", "right, % of doubts", "right", "successful_doubts", "doubts"),
+        Habit("cards", "cards per play", "cards", "cards_played", "play_turns", most=3),
     ),
-    score="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
+    charted=("bluff", "doubt"),
+    standing=_position,
+    unfinished=Result.UNFINISHED,
+    ended=lambda place, capped: f"place {place}" if place else "unfinished" if capped else "lost",
+    turns_in_words=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
+    rate="hard-win rate",
+    meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
+    neighbours="The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
+    "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous.",
+    habits_in_words="A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right "
+    "when it turns over a bluff.",
+    stated="that the last play is dishonest (node C)",
 )

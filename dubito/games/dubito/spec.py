@@ -10,7 +10,7 @@ from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, last_play_is_dishonest
 
 _RULES: Final = Rules()
 
@@ -53,6 +53,17 @@ SPEC: Final = Spec(
     output_to_json=_to_json,
     output_from_json=_from_json,
     package=__package__,
+    truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
     missing=missing_nodes,
+    deal_rules=("jokers",),
+    demo={
+        "games": 80,
+        "table_sizes": [4],
+        "bots": ["StefaBot", "UsualBot", "RandomBoi"],
+        "contenders": [
+            {"bot": "OpenAIBot", "name": "sharp by OpenAI's protocol", "model": "house-sharp", "base_url": "house"},
+            {"bot": "AnthropicBot", "name": "honest by Anthropic's", "model": "house-honest", "base_url": "house"},
+        ],
+    },
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )

@@ -1,0 +1,1 @@
+"""The hand-written bots of BS, one a file."""

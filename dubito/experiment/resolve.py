@@ -1,0 +1,216 @@
+"""A config made an experiment: its game, rules, bots and settings found and checked."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.experiment.config import Config, Experiment, PlayerEntry, PlayerSpec, sentence_of
+from dubito.game import Spec
+from dubito.game_registry import DUBITO, digest_of_game
+from dubito.registry import Bot, Registry
+
+PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
+    "openai": {"bot": "OpenAIBot"},
+    "anthropic": {"bot": "AnthropicBot"},
+    "house": {"bot": "OpenAIBot", "base_url": "house"},
+}
+
+
+def resolve(config: Config, registry: Registry) -> Experiment:
+    """Find the bots of a config, which are those of its game, and check their settings; raises UsageError."""
+    game = registry.game
+    rules, sizes = _rules(config, game), _table_sizes(config, game)
+    if config.on_bot_error == "forfeit" and not game.forfeits:
+        raise UsageError(f"{config.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
+    if config.bots is None:
+        field = [unsettled(bot) for bot in registry.hand_written()]
+    else:
+        field = _players("bots", config.bots, registry, config)
+    contenders = _players("contenders", config.contenders, registry, config)
+    _check_names(field, contenders)
+    experiment = Experiment(
+        config.games,
+        sizes,
+        config.seed,
+        tuple(field),
+        tuple(contenders),
+        rules.model_dump(),
+        config.on_bot_error,
+        config.provider_errors,
+        config.bot_deadline,
+        game.name,
+        "" if game.name == DUBITO else digest_of_game(game, registry.working_directory),
+        game.lineup,
+    )
+    _check_field(experiment, config)
+    if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
+        raise UsageError(
+            "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
+        )
+    m = experiment.games_per_deal
+    if config.games % m:
+        below = config.games // m * m
+        near = f"{below} or {below + m}" if below else f"{m}"
+        raise UsageError(
+            f"games: {config.games} is no multiple of the {m} contenders, who all play every deal: say {near}"
+        )
+    return experiment
+
+
+def _rules(config: Config, game: Spec) -> BaseModel:
+    """The game's rules as the config has them."""
+    try:
+        return game.rules.model_validate(config.rules)
+    except ValidationError as error:
+        first: dict[str, Any] = {**error.errors()[0]}
+        key, said = one_line(str(first["loc"][-1])), config.said
+        first["loc"] = ("rules", *first["loc"])
+        if first["type"] == "extra_forbidden":
+            where = (
+                f"--{key.replace('_', '-')}: {game.name} has no such rule"
+                if key in said.flags
+                else (f"{said.source}: unknown key '{key}'")
+            )
+            raise UsageError(f"{where}: {suggestion(key, game.rules.model_fields)}") from None
+        raise UsageError(sentence_of(first, config.said)) from None
+
+
+def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
+    """The sizes to be played, ascending."""
+    least, most = game.seats
+    if config.table_sizes is None:
+        return tuple(range(least, most + 1))
+    for place, size in enumerate(config.table_sizes):
+        if not least <= size <= most:
+            bound = f"at least {least}" if size < least else f"at most {most}"
+            raise UsageError(f"{config.where('table_sizes', place)}: must be {bound}, not {size}")
+    if len(set(config.table_sizes)) < len(config.table_sizes):
+        raise UsageError(f"{config.where('table_sizes')}: a size stands twice")
+    return tuple(sorted(config.table_sizes))
+
+
+def _check_field(experiment: Experiment, config: Config) -> None:
+    """Where nobody sits twice at a table, the field must fill it."""
+    most, n = max(experiment.table_sizes), len(experiment.field)
+    if experiment.lineup != "uniform" and n < most:
+        raise UsageError(f"{config.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more")
+
+
+def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
+    """The players of these entries; an error says in which one it is."""
+    players = []
+    for place, entry in enumerate(entries):
+        try:
+            players.append(player(entry, registry, config))
+        except UsageError as error:
+            raise UsageError(f"{config.where(key, place)}: {error}") from None
+    return players
+
+
+def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
+    """The player of an entry, be it of a config or typed at a command; raises UsageError."""
+    if isinstance(entry, str):
+        entry = _spelled_out(entry, registry, {"base_url": config.base_url, "api_key_env": config.api_key_env})
+    settings = dict(entry)
+    cls = settings.pop("bot", None)
+    if not isinstance(cls, str):
+        raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a class")
+    bot = registry.find(cls)
+    name = settings.pop("name", cls)
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"the name of a player is a text, not {one_line(repr(name), 60)}")
+    for key in settings:
+        _check_setting(bot, key)
+    try:
+        settings = json.loads(json.dumps(settings, allow_nan=False))
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"the settings of {one_line(name)} must be numbers, texts, booleans or lists of them"
+        ) from None
+    _check_complete(bot, name, settings)
+    if bot.cls.is_model:
+        from dubito.llm.settings import settings_for  # only those who ask models need it
+
+        settings_for(bot.cls, name, settings)
+    return _spec(bot, name, settings)
+
+
+def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None]) -> dict[str, Any]:
+    """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
+
+    The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
+    of a model may hold colons, slashes and @.
+    """
+    provider, colon, model = entry.partition(":")
+    if not colon or provider not in PROVIDERS:
+        return {"bot": entry}
+    from dubito.llm.prompts import prompt_names  # only those who ask models need it
+
+    known = PROVIDERS[provider]
+    asks = {} if "base_url" in known else {key: value for key, value in server.items() if value}
+    settings = {**asks, **known, "name": entry, "model": model}
+    before, at, prompt = model.rpartition("@")
+    home = registry.working_directory
+    is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
+    if at and before and (is_path or prompt in prompt_names(home)):
+        settings |= {"model": before, "prompt": prompt}
+    return settings
+
+
+def _spec(bot: Bot, name: str, settings: Mapping[str, Any]) -> PlayerSpec:
+    return PlayerSpec(name, bot.name, settings, bot.digest)
+
+
+def unsettled(bot: Bot) -> PlayerSpec:
+    """A bot under its own name, with no settings."""
+    return _spec(bot, bot.name, {})
+
+
+def _parameters(bot: Bot) -> list[inspect.Parameter]:
+    """The settings of a bot: the parameters of `__init__` after self and id."""
+    return list(inspect.signature(cast(Any, bot.cls).__init__).parameters.values())[2:]
+
+
+def _check_setting(bot: Bot, key: object) -> None:
+    parameters = _parameters(bot)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if key not in known:
+        hint = suggestion(str(key), ["bot", "name", *known]) if known else "it has no settings"
+        raise UsageError(f"{bot.name} has no setting '{one_line(str(key))}': {hint}")
+
+
+def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
+    for parameter in _parameters(bot):
+        needed = parameter.default is parameter.empty and parameter.kind not in (
+            inspect.Parameter.VAR_KEYWORD,
+            inspect.Parameter.VAR_POSITIONAL,
+        )
+        if needed and parameter.name not in settings:
+            raise UsageError(f"{one_line(name)} needs the setting '{parameter.name}' of {bot.name}")
+
+
+def _check_names(field: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
+    """Names are unique; only the very same player may be in the field and a contender too."""
+    for group in (field, contenders):
+        names = [player.name for player in group]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two players are named '{one_line(name)}': give one a name of its own, {{bot: ..., name: ...}}"
+                )
+    named = {player.name: player for player in field}
+    for player in contenders:
+        if named.get(player.name, player) != player:
+            raise UsageError(
+                f"the contender '{one_line(player.name)}' has the name of another player of the field: rename one"
+            )

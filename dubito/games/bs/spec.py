@@ -1,0 +1,114 @@
+"""BS as the harness has it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec
+from dubito.games.bs.bot import BSBot, missing_nodes
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
+from dubito.games.bs.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
+from dubito.games.bs.table import SEATS
+
+WINS, LOSSES, UNFINISHED = range(3)  # places in the buckets
+
+
+class BSRules(BaseModel):
+    """What of the rules may be varied."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
+
+
+def _deal(rules: BSRules, seats: int, rng: Random) -> Game:
+    if seats != len(SEATS):
+        raise UsageError(f"BS is played by {len(SEATS)}, not {seats}: seat {len(SEATS)} players")
+    return deal(rules.max_rounds, rng)
+
+
+def _deal_to_json(game: Game) -> dict[str, Any]:
+    """The hands by seat, each card as its place in the deck, 4 * number + copy."""
+    return {"hands": [_places(hand.cards) for hand in game.hands]}
+
+
+def _places(cards: Sequence[Card]) -> list[int]:
+    return [COPIES * number + copy for number, copy in cards]
+
+
+def _output_to_json(output: bool | Sequence[Card]) -> bool | list[int]:
+    return output if isinstance(output, bool) else _places(output)
+
+
+def _output_from_json(value: Any) -> bool | list[Card]:
+    return value if isinstance(value, bool) else [DECK[place] for place in value]
+
+
+def _output_of(node: str, answer: Any, cards: HandView) -> Any:
+    """A model's yes or no as it is; its numbers as the first cards of each that are held."""
+    if node == "bs":
+        return answer
+    output = []
+    for number, wanted in Counter(answer).items():
+        held = cards.of(number)
+        if wanted > len(held):
+            raise IllegalOutput(_short_of(number, len(held), wanted))
+        output += held[:wanted]
+    return output
+
+
+def _short_of(number: int, held: int, wanted: int) -> str:
+    if not held:
+        return f"the hand holds no card of number {number}; play cards that it holds"
+    return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
+
+
+def _bucket(mark: int, capped: bool) -> int:
+    return UNFINISHED if capped else WINS if mark else LOSSES
+
+
+RESULTS = Results(
+    buckets=("wins", "losses", "unfinished"),
+    endings=("won", "lost", "unfinished"),
+    bucket=_bucket,
+    measures=(Measure("wins", "won", "Wins", (1, 0, 0)),),
+    headline=("wins",),
+    equal_share=lambda seats: {"wins": 1 / seats},
+    game_counts=GAME_COUNTS,
+    seat_counts=SEAT_COUNTS,
+    scoreboard=("wins",),
+    averaged=("cards",),
+    habits=(
+        Habit("lies", "lies, % of plays", "lies", "lies", "plays"),
+        Habit("accuses", "accuses, % of others' plays", "accuses", "accusations", "asked"),
+        Habit("accuracy", "right, % of accusations that counted", "right", "accusations_right", "accusations_drawn"),
+        Habit("cards", "cards per play", "cards", "cards_played", "plays", most=len(DECK)),
+    ),
+    charted=("lies", "accuses", "accuracy"),
+    meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
+)
+
+SPEC = Spec(
+    name="bs",
+    summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
+    rules=BSRules,
+    seats=(len(SEATS), len(SEATS)),
+    lineup="distinct",
+    base=BSBot,
+    base_path="dubito.games.bs.bot.BSBot",
+    fallback="Hoarder",
+    nodes=(Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool())),
+    results=RESULTS,
+    deal=_deal,
+    deal_to_json=_deal_to_json,
+    output_to_json=_output_to_json,
+    output_from_json=_output_from_json,
+    output_of=_output_of,
+    package="dubito.games.bs",
+    missing=missing_nodes,
+    forfeits=True,
+)

@@ -1,0 +1,195 @@
+"""One game of BS between two answers. Chance is the stream that dealt it; no clock, no I/O.
+
+A turn is four moves: the mover's cards, then yes or no of the three others, in seat order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from random import Random
+from typing import Any, Final
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Ending, GameEvent
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, Hand, HandView
+from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.table import SEATS, Public, Table, check
+from dubito.streams import SeatStreams
+
+# By mover: who is asked whether it is BS after each seat, in seat order (B5); None: nobody more.
+_ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None), (1, 2, None, None))
+_NOTHING: Final[tuple[GameEvent, ...]] = ()
+
+
+@dataclass(slots=True)
+class SeatCounts:
+    """What a game counts for one seat."""
+
+    cards: int = 0  # held at the end
+    plays: int = 0
+    cards_played: int = 0
+    lies: int = 0  # plays with a card of another number
+    lies_accused: int = 0  # of them, those for which the pile was taken back
+    accusations: int = 0  # yes to the question whether it is BS
+    accusations_drawn: int = 0  # of them, those that counted: of several accusers one is drawn
+    accusations_right: int = 0  # of those
+    asked: int = 0  # whether it is BS
+    forfeits: int = 0  # games that it ended by a mistake
+
+
+SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
+_values: Final = attrgetter(*SEAT_COUNTS)
+GAME_COUNTS: Final = ("turns", "rounds")
+
+
+class Game:
+    """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
+
+    def __init__(self, hands: Sequence[Sequence[Card]], max_rounds: int, rng: Random) -> None:
+        """A game that seat 0 begins with number 0 (B1); `rng` draws accusers and the cards they lose."""
+        if len(hands) != len(SEATS):
+            raise UsageError(f"BS is played by {len(SEATS)}, not {len(hands)}")
+        self.hands = [Hand(cards) for cards in hands]
+        self.pile = Hand()
+        self.max_rounds = max_rounds
+        self.seat = 0
+        self.over = False
+        self.turns_played = 0
+        self.winner: int | None = None
+        self.counts = [SeatCounts() for _ in SEATS]
+        self.public = Public([len(cards) for cards in hands])
+        self._tables = [Table(self.public, hand) for hand in self.hands]
+        self._rng = rng
+        self._lie = False  # the play under question is one
+        self._accusers: list[int] = []
+
+    @property
+    def start(self) -> GameEvent:
+        """The deal; asked for while no card has moved."""
+        return DealEvent(tuple(self.public.hands))
+
+    def view(self) -> Table:
+        """The table as the seat to move sees it."""
+        return self._tables[self.seat]
+
+    def cards(self, seat: int, streams: SeatStreams) -> HandView:
+        """What a seat holds, for its bot; there is nothing in it to draw."""
+        return HandView(self.hands[seat])
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """Play cards, or answer whether it is BS, for the seat to move; see `game.State.apply`."""
+        if self.over:
+            raise IllegalOutput("the game is over")
+        public = self.public
+        if public.node == "cards":
+            return self._play(output, announce)
+        if output is not False and output is not True:
+            check("bs", output, None)
+        seat = self.seat
+        counts = self.counts[seat]
+        counts.asked += 1
+        if output:
+            counts.accusations += 1
+            self._accusers.append(seat)
+        following = _ASKED_NEXT[public.mover][seat]
+        if following is not None:
+            self.seat = following
+            return _NOTHING
+        if self._accusers:
+            self._accuse()
+        return self._end_turn(announce)
+
+    def copy_of(self, output: bool | Sequence[Card]) -> bool | list[Card]:
+        """A copy of an output that was applied."""
+        return output if isinstance(output, bool) else list(output)
+
+    def forfeit(self, seat: int) -> None:
+        """This seat has made a mistake: the game is over, nobody wins, and it counts for all (B3)."""
+        if self.over:
+            raise IllegalOutput("the game is over")
+        self.counts[seat].forfeits += 1
+        self.over = True
+
+    def ending(self) -> Ending:
+        """Who won, and the counts; a game that nobody won counts as capped."""
+        counts = []
+        for count, hand in zip(self.counts, self.hands, strict=True):
+            count.cards = len(hand.cards)
+            counts.append(_values(count))
+        rounds = -(-self.turns_played // len(SEATS))
+        marks = [int(seat == self.winner) for seat in SEATS]
+        return Ending(self.winner is None, (self.turns_played, rounds), marks, counts)
+
+    def _play(self, output: object, announce: bool) -> Sequence[GameEvent]:
+        seat, public = self.seat, self.public
+        hand = self.hands[seat]
+        cards, bits = hand.chosen(output)
+        n = len(cards)
+        self._lie = bits & ~(15 << COPIES * public.number) != 0
+        hand.drop(cards, bits)
+        self.pile.add(cards, bits)
+        public.node = "bs"
+        public.n_cards = n
+        public.pile += n
+        public.hands[seat] -= n
+        counts = self.counts[seat]
+        counts.plays += 1
+        counts.cards_played += n
+        counts.lies += self._lie
+        self.seat = 0 if seat else 1
+        return [PlayEvent(seat, public.number, n)] if announce else _NOTHING
+
+    def _accuse(self) -> None:
+        """Resolve the accusation of one of those who said yes (B5)."""
+        accusers, mover, public = self._accusers, self.public.mover, self.public
+        accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
+        accusers.clear()
+        self.counts[accuser].accusations_drawn += 1
+        loser = mover if self._lie else accuser
+        self.hands[loser].take(self.pile)
+        public.hands[loser] += public.pile
+        public.pile = 0
+        if self._lie:
+            self.counts[mover].lies_accused += 1
+            self.counts[accuser].accusations_right += 1
+            hand = self.hands[accuser]
+            self.pile.add(*hand.pop(int(self._rng.random() * len(hand.cards))))
+            public.hands[accuser] -= 1
+            public.pile = 1
+
+    def _end_turn(self, announce: bool) -> Sequence[GameEvent]:
+        """The next turn, or the end: an empty hand wins (B6), and after `max_rounds` nobody does (B2)."""
+        public = self.public
+        sizes = public.hands
+        self.turns_played += 1
+        public.number = self.turns_played % NUMBERS
+        public.node = "cards"
+        public.n_cards = 0
+        finished = public.round
+        if 0 in sizes:
+            self.winner = sizes.index(0)
+            self.over = True
+        mover = public.mover
+        if mover < SEATS[-1]:
+            public.mover = self.seat = mover + 1
+        else:
+            public.mover = self.seat = 0
+            public.round = finished + 1
+            if finished == self.max_rounds:
+                self.over = True
+        if not announce:
+            return _NOTHING
+        hands = tuple(sizes)
+        events: list[GameEvent] = [TurnEvent(public.pile, hands)]
+        if self.over or mover == SEATS[-1]:
+            events.append(RoundEvent(finished, public.number, public.pile, hands))  # B7
+        if self.winner is not None:
+            events.append(WinEvent(self.winner))
+        return events
+
+
+def deal(max_rounds: int, rng: Random) -> Game:
+    """Shuffle the deck and deal it in blocks of thirteen, the first to seat 0."""
+    deck = list(DECK)
+    rng.shuffle(deck)
+    return Game([deck[first : first + NUMBERS] for first in range(0, len(deck), NUMBERS)], max_rounds, rng)

@@ -1,0 +1,100 @@
+"""What everybody at a BS table sees, and what the seat to move sees of it."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from dubito.errors import IllegalOutput
+from dubito.games.bs.cards import Hand
+
+SEATS: Final = (0, 1, 2, 3)  # in turn order
+
+NodeName = Literal["cards", "bs"]
+
+
+class Public:
+    """All that is public; the engine brings it up to date, tables read it."""
+
+    __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
+
+    def __init__(self, hands: Sequence[int], *, mover: int = 0, number: int = 0, pile: int = 0, round: int = 1) -> None:
+        self.node: NodeName = "cards"
+        self.number = number
+        self.mover = mover
+        self.n_cards = 0
+        self.pile = pile
+        self.hands = list(hands)
+        self.round = round
+
+
+class Table:
+    """The table as a seat sees it, read from the game when asked; nothing here can be changed.
+
+    It shows the game as it is now, also if it is kept.
+    """
+
+    __slots__ = ("_hand", "_public")
+
+    def __init__(self, public: Public, hand: Hand | None = None) -> None:
+        """A table seen by the seat that holds this hand, or by nobody in particular."""
+        self._public = public
+        self._hand = hand
+
+    @property
+    def node(self) -> NodeName:
+        """What is asked: `cards` (what to play) or `bs` (whether to accuse)."""
+        return self._public.node
+
+    @property
+    def number(self) -> int:
+        """The number that this turn asks for, 0-12."""
+        return self._public.number
+
+    @property
+    def mover(self) -> int:
+        """Whose turn it is: the seat that plays or has just played."""
+        return self._public.mover
+
+    @property
+    def n_cards(self) -> int:
+        """How many cards the mover has just played; 0 before it plays."""
+        return self._public.n_cards
+
+    @property
+    def pile(self) -> int:
+        """How many cards lie on the discard pile, a play under question included."""
+        return self._public.pile
+
+    @property
+    def hands(self) -> tuple[int, ...]:
+        """How many cards each seat holds; the mover's without what it has just played."""
+        return tuple(self._public.hands)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """All seats in turn order; the first one begins every round."""
+        return SEATS
+
+    @property
+    def round(self) -> int:
+        """The round, from 1; in each every seat has one turn."""
+        return self._public.round
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Why this may not be answered to what is asked now, in a sentence; None if it may."""
+        try:
+            check(self._public.node, output, self._hand)
+        except IllegalOutput as error:
+            return str(error)
+        return None
+
+
+def check(node: NodeName, output: object, hand: Hand | None) -> None:
+    """Raise IllegalOutput if this is no answer to this question by whoever holds this hand."""
+    if node == "bs":
+        if output is not True and output is not False:
+            kind = "None" if output is None else f"a value of type {type(output).__name__}"
+            raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind}")
+    elif hand is None:
+        raise IllegalOutput("this table is only looked at: nobody is asked")
+    else:
+        hand.chosen(output)

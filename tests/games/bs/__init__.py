@@ -1,0 +1,1 @@
+"""Tests of BS: its engine, and its players against the reference."""

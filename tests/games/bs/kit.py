@@ -1,0 +1,73 @@
+"""What the tests of BS share: bots in their seats, whole games, games of chosen hands."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+from dubito.game import GameEvent
+from dubito.games.bs.bot import BSBot
+from dubito.games.bs.cards import Card
+from dubito.games.bs.state import Game, deal
+from dubito.games.bs.table import Public
+from dubito.handlers import Entrant, Table, step
+from dubito.streams import DealStreams
+
+Bot = type[BSBot]
+
+
+def seat_bots(game: Game, bots: Sequence[Bot], streams: DealStreams) -> Table:
+    """New instances of these, in their seats."""
+    return Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams)
+
+
+def play_deal(
+    bots: Sequence[Bot],
+    seed: int,
+    number: int = 0,
+    told: Callable[[Sequence[GameEvent]], None] | None = None,
+    max_rounds: int = 1000,
+) -> Game:
+    """Deal and play one game; `told` is called with what is observed of every move."""
+    streams = DealStreams(seed, number)
+    game = deal(max_rounds, streams.deck())
+    table = seat_bots(game, bots, streams)
+    while not game.over:
+        _, events = step(table, announce=told is not None)
+        if told is not None:
+            told(events)
+    return game
+
+
+def dealt(seed: int = 0, max_rounds: int = 1000) -> Game:
+    """A game nobody has moved in."""
+    return deal(max_rounds, Random(seed))
+
+
+def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> Game:
+    """A game of these hands, by numbers: the first of a number is its copy 0, the next one copy 1, and so on."""
+    left = {number: iter(range(4)) for number in range(13)}
+    hands = [[Card(number, next(left[number])) for number in hand] for hand in numbers]
+    return Game(hands, max_rounds, Random(seed))
+
+
+def turn(game: Game, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
+    """Play a turn in which these seats accuse; returns what is observed of it."""
+    events = [*game.apply(play)]
+    while game.view().node == "bs" and not game.over:
+        events += game.apply(game.seat in accusers)
+    return events
+
+
+def held(game: Game, seat: int) -> list[int]:
+    """The numbers of a seat's hand, in order."""
+    return [card.number for card in game.hands[seat].cards]
+
+
+def snapshot(game: Game) -> Any:
+    """All that a move may change."""
+    public = {name: deepcopy(getattr(game.public, name)) for name in Public.__slots__}
+    piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
+    names = ("seat", "over", "turns_played", "winner", "_lie")
+    rest = [getattr(game, name) for name in names]
+    return public, piles, rest, deepcopy(game.counts), list(game._accusers), game._rng.getstate()

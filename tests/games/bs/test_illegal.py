@@ -1,0 +1,86 @@
+"""Illegal outputs of BS, of every kind: one sentence each, and nothing changes (B3)."""
+
+from typing import Any
+
+import pytest
+
+from dubito.errors import IllegalOutput
+from dubito.games.bs.cards import DECK, Card
+from dubito.games.bs.state import Game
+from tests.games.bs.kit import dealt, snapshot
+
+
+class Hostile:
+    """Whatever is done with it is an error of the engine's."""
+
+    def fail(self, *args: object) -> Any:
+        raise AssertionError("code of a bot's was run")
+
+    __eq__ = __ne__ = __lt__ = __hash__ = __iter__ = __len__ = __bool__ = __getitem__ = __index__ = fail
+    __repr__ = __str__ = fail
+
+
+class OwnList(list[Card]):
+    """No list of the language's own."""
+
+
+class OwnCard(Card):
+    """No card of the game's own."""
+
+
+def test_illegal_outputs_are_refused_and_change_nothing() -> None:
+    game = dealt(5)
+    mine, others = game.hands[0].cards, game.hands[1].cards
+    nothing, hostile = "nothing was played", Hostile()
+    outputs: list[tuple[Any, str]] = [
+        ([], nothing),
+        ((), nothing),
+        (None, "not None"),
+        (mine[0], "not a value of type Card"),
+        (3, "not a value of type int"),
+        (True, "not a value of type bool"),
+        ({mine[0]}, "not a value of type set"),
+        (iter(mine), "not a value of type list_iterator"),
+        (OwnList(mine[:1]), "not a value of type OwnList"),
+        (hostile, "not a value of type Hostile"),
+        ([3], "value of type int in it is no card"),
+        ([mine[0], None], "None in it is no card"),
+        ([[mine[0]]], "value of type list in it is no card"),
+        ([(mine[0].number, mine[0].copy)], "value of type tuple in it is no card"),
+        ([OwnCard(*mine[0])], "value of type OwnCard in it is no card"),
+        ([hostile], "value of type Hostile in it is no card"),
+        ([tuple.__new__(Card, (1,))], "value of type Card in it is no card"),
+        ([Card(13, 0)], "no such card"),
+        ([Card(0, -1)], "no such card"),
+        ([Card(True, 0)], "no such card"),
+        ([Card(hostile, hostile)], "no such card"),  # type: ignore[arg-type]
+        (others[:1], "is not in the hand"),
+        ([mine[0], Card(*others[0])], "is not in the hand"),
+        (mine + others[:1], "is not in the hand"),
+        (list(DECK), "is not in the hand"),
+    ]
+    for output, words in outputs:
+        refused(game, output, words)
+    game.apply([Card(*mine[0])])  # one that is equal to a card is that card
+    answers: list[tuple[Any, str]] = [
+        (None, "not with None"),
+        (1, "type int"),
+        (0, "type int"),
+        ("yes", "type str"),
+        ([], "type list"),
+    ]
+    for answer, words in [*answers, (hostile, "type Hostile")]:
+        refused(game, answer, words)
+    assert game.seat == 1
+
+
+def refused(game: Game, output: Any, words: str) -> None:
+    """Refused in the same words by the game and by the view, in one line, and nothing has changed."""
+    before = snapshot(game)
+    with pytest.raises(IllegalOutput) as caught:
+        game.apply(output)
+    text = str(caught.value)
+    assert words in text
+    assert "\n" not in text
+    assert game.view().why_illegal(output) == text
+    assert snapshot(game) == before

@@ -1,0 +1,101 @@
+"""BS as the harness has it: rules, JSON, a model's answers, buckets."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.games.bs.cards import Card, HandView
+from dubito.games.bs.spec import SPEC, BSRules
+from dubito.games.bs.state import Game
+from tests.games.bs.kit import dealt, turn, with_hands
+
+
+def test_the_rules_are_their_defaults_or_more_rounds() -> None:
+    game = SPEC.deal(BSRules(), 4, Random(0))
+    assert isinstance(game, Game)
+    assert (game.max_rounds, BSRules(max_rounds=7).max_rounds) == (1000, 7)
+
+
+@pytest.mark.parametrize("rules", [{"max_rounds": 0}, {"max_rounds": "7"}, {"first_number": "carry"}])
+def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        BSRules(**rules)
+
+
+def test_rules_and_outputs_that_were_played_are_out_of_reach() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        BSRules().max_rounds = 7
+    game = dealt()
+    play = game.hands[0].cards[:2]
+    copy = game.copy_of(play)
+    play.clear()
+    assert (copy, game.copy_of(True)) == (game.hands[0].cards[:2], True)
+
+
+def test_a_deal_of_three_is_refused() -> None:
+    with pytest.raises(UsageError, match="BS is played by 4, not 3: seat 4 players"):
+        SPEC.deal(BSRules(), 3, Random(0))
+
+
+def test_a_deal_is_written_as_its_hands() -> None:
+    game = dealt(2)
+    written = json.loads(json.dumps(SPEC.deal_to_json(game)))
+    assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
+
+
+@pytest.mark.parametrize("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
+def test_outputs_come_back_from_json(output: Any) -> None:
+    back = SPEC.output_from_json(json.loads(json.dumps(SPEC.output_to_json(output))))
+    assert back == (output if isinstance(output, bool) else list(output))
+    assert type(back) in (bool, list)
+
+
+def test_a_models_numbers_are_its_first_cards_of_them() -> None:
+    cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
+    assert SPEC.output_of("cards", [5, 3, 5], cards) == [Card(5, 0), Card(5, 1), Card(3, 0)]
+    assert SPEC.output_of("cards", [], cards) == []
+    assert SPEC.output_of("bs", True, cards) is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([0, 0], "the hand holds 1 card of number 0, not 2"),
+        ([5, 5, 5, 5], "the hand holds 3 cards of number 5, not 4"),
+        ([7], "the hand holds no card of number 7; play cards that it holds"),
+        ([3, 7, 7], "the hand holds no card of number 7; play cards that it holds"),
+    ],
+)
+def test_more_than_is_held_is_refused(answer: list[int], sentence: str) -> None:
+    cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
+    with pytest.raises(IllegalOutput) as caught:
+        SPEC.output_of("cards", answer, cards)
+    assert str(caught.value) == sentence
+
+
+def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
+    won = with_hands([5], [1], [2], [3])
+    turn(won, won.hands[0].cards[:])
+    forfeited = dealt()
+    forfeited.forfeit(3)
+    assert [buckets(game) for game in (won, forfeited)] == [["wins"] + ["losses"] * 3, ["unfinished"] * 4]
+    assert SPEC.results.measures[0].values == (1, 0, 0)
+    assert SPEC.results.equal_share(4) == {"wins": 0.25}
+
+
+def buckets(game: Game) -> list[str]:
+    ending = game.ending()
+    return [SPEC.results.buckets[SPEC.results.bucket(mark, ending.capped)] for mark in ending.marks]
+
+
+def test_habits_are_ratios_of_counts_that_there_are() -> None:
+    ending = dealt().ending()
+    assert [len(counts) for counts in ending.counts] == [len(SPEC.results.seat_counts)] * 4
+    assert len(ending.game_counts) == len(SPEC.results.game_counts)
+    for habit in SPEC.results.habits:
+        assert {habit.count, habit.of} <= {*SPEC.results.seat_counts}
+    assert [getattr(SPEC.base, node.method).__name__ for node in SPEC.nodes] == ["request_cards", "bs"]
