@@ -330,7 +330,7 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
 class Spec:
     """A game as the harness has it."""
 

@@ -151,12 +151,9 @@ def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
 
 def _model_players(own: Path) -> list[Bot]:
     """The project's model players, as those of another game than Dubito."""
-    from dubito.llm.model_player import model_players  # late: only those who ask models need it
-
     files, dubito = [file for kind, file in _files([own], DUBITO) if kind == "llms"], find_game(DUBITO, own)
     bots = [_load("llms", file, own, dubito) for file in files]
-    classes = model_players({bot.name: bot.cls for bot in bots})
-    return [replace(bot, cls=classes[bot.name]) for bot in bots]
+    return [replace(bot, cls=bot.cls.elsewhere()) for bot in bots]
 
 
 def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
