@@ -3,8 +3,8 @@
 The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
 after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
 inside a function, where names are locals, as at the top level of a script; both readings are printed.
-The field is the ten bots other than ClaudeBot, at 3 to 7 players; a game's cost includes statistics and
-store. Needs an idle core, two for the last line.
+The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools. A cost includes statistics and
+store. Needs an idle core, two for the line of two workers.
 """
 
 import argparse
@@ -50,6 +50,17 @@ def function_yardstick() -> float:
     return (time.process_time() - start) / _ITERATIONS
 
 
+BS = {  # the pool, and what a game of it may cost, in iterations of a function's loop
+    "Player1 to Player4": (["Player1", "Player2", "Player3", "Player4"], 10_000),
+    "the seven": (["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"], 30_000),
+}
+
+
+def bs_experiment(registry: Registry, games: int, pool: list[str]) -> Experiment:
+    """BS between players of a pool."""
+    return resolve(Config(game="bs", games=games, bots=[*pool]), registry)
+
+
 def the_experiment(registry: Registry, games: int) -> Experiment:
     """The ten bots of the source other than ClaudeBot, at 3 to 7 players."""
     bots = [bot.name for bot in registry.hand_written() if bot.name != "ClaudeBot"]
@@ -64,16 +75,15 @@ def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) 
     return time.perf_counter() - start
 
 
-def cost_per_game(registry: Registry, rounds: int, folder: Path) -> dict[str, float]:
+def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Path) -> dict[str, float]:
     """The cost of a game in iterations of both yardsticks and in microseconds of CPU, medians over rounds."""
     costs: dict[str, list[float]] = {"script": [], "function": [], "us": []}
-    games = 3 * DEALS
     for number in range(rounds):
-        experiment = replace(the_experiment(registry, games), seed=number)
+        experiment = replace(whole, seed=number)
         before = script_yardstick(), function_yardstick()
         start = time.process_time()
         run(experiment, registry, 1, folder / f"cost{number}")
-        seconds = (time.process_time() - start) / games
+        seconds = (time.process_time() - start) / whole.games
         after = script_yardstick(), function_yardstick()
         costs["us"].append(seconds * 1e6)
         for place, name in enumerate(("script", "function")):
@@ -106,12 +116,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
     registry = find_bots(HERE)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cost = cost_per_game(registry, arguments.rounds, folder)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        cost = cost_per_game(the_experiment(registry, 3 * DEALS), registry, arguments.rounds, folder)
         print(f"a game: {cost['us']:,.0f} us of CPU")
         print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
         print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
+        of_bs = find_bots(HERE, "bs")
+        for name, (pool, most) in BS.items():
+            bs = bs_experiment(of_bs, 2 * DEALS, pool)
+            loops = cost_per_game(bs, of_bs, arguments.rounds, folder / name)["function"]
+            print(
+                f"a game of BS between {name}: {loops:,.0f} iterations of a function's loop (target: at most {most:,})"
+            )
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")

@@ -2,11 +2,11 @@
 
 A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
-Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (what prompts say), `house`
-(a stand-in policy), `told` (words and panels for viewer and terminal).
+Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
+`house` (`MODELS`: stand-in policies), `told` (words and panels for viewer and terminal).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +14,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from random import Random
 from types import ModuleType
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
+from dubito.errors import UsageError
 from dubito.streams import SeatStreams
 
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
@@ -135,6 +136,58 @@ class State(Protocol):
         """What the finished game came to."""
 
 
+class Position(Protocol):
+    """All that one seat has when one node is asked; what else is in it is the game's."""
+
+    @property
+    def seat(self) -> int:
+        """Who is asked."""
+
+    @property
+    def node(self) -> str:
+        """The node that is asked."""
+
+
+class Notebook(Protocol):
+    """What one seat has seen, played and answered so far, kept by its player or by somebody who watches."""
+
+    def observe(self, event: Any, cards: Any) -> None:
+        """The seat observed this; `cards` is what it holds now."""
+
+    def position(self, node: str, view: Any, cards: Any) -> Any:
+        """The question that it is asked now."""
+
+
+class Facts(Protocol):
+    """A game's module `facts`: what a prompt may tell of a position, which holds nothing that its seat cannot know."""
+
+    @property
+    def Notebook(self) -> Callable[[int, Any], Notebook]:  # noqa: N802, a class
+        """By seat and rules."""
+
+    def facts(self, position: Any) -> dict[str, Any]:
+        """Plain values that JSON can hold, with the same keys at every node.
+
+        A prompt with a `history.jinja` needs two of them: `history`, an event a line, and `own_moves`, the places in
+        it of the seat's own moves.
+        """
+
+    def steady_facts(self) -> Set[str]:
+        """The facts that stay the same for one seat through a whole game."""
+
+    def example_position(self, node: str) -> Any:
+        """A fixed position at which this node is asked."""
+
+    def to_json(self, position: Any) -> str:
+        """The position as a file: a JSON object."""
+
+    def from_json(self, text: str) -> Any:
+        """The inverse; ignores `hidden`, the truth. Raises UsageError that names what is malformed."""
+
+
+HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What is rated: a whole number a seat, from 0 to `scale`, that follows from the seat's bucket."""
@@ -170,6 +223,7 @@ class Results:
     equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
     game_counts: tuple[str, ...]  # the first one is the turns
     seat_counts: tuple[str, ...]
+    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
     averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
     habits: tuple[Habit, ...] = ()
     standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
@@ -276,7 +330,7 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
 class Spec:
     """A game as the harness has it."""
 
@@ -296,11 +350,15 @@ class Spec:
     output_from_json: Callable[[Any], Any]
     # Of a model's answer at a node, by what its seat holds; raises IllegalOutput where there is no such output.
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
+    # The inverse: the answer that makes this output, or one like it.
+    answer_of: Callable[[str, Any], Any] = lambda node, output: output
     package: str = ""  # where its modules are
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
     demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house
+    # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
+    answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
 
     @property
@@ -311,6 +369,14 @@ class Spec:
     def node(self, name: str) -> Node:
         """The node of that name."""
         return next(node for node in self.nodes if node.name == name)
+
+    @property
+    def facts(self) -> Facts:
+        """What prompts are told of it; raises UsageError if there is nothing."""
+        module = self.module("facts")
+        if module is None:
+            raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
+        return cast(Facts, module)
 
     def module(self, name: str) -> ModuleType | None:
         """A module of the game that not every game has."""

@@ -11,6 +11,7 @@ from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
 from dubito.llm.decider import GameServices
+from dubito.llm.model_player import ModelPlayer, model_player
 from dubito.llm.wire import Place
 
 
@@ -31,6 +32,11 @@ class LLMBot(BotBase):
         self._notebook = Notebook(id, services.decider.rules)
         self._decisions = 0
         self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
+
+    @classmethod
+    def elsewhere(cls) -> type[ModelPlayer]:
+        """What it is in other games."""
+        return model_player(cls)
 
     def play(self, p: TurnData) -> TurnOutput:
         """One turn by the nodes."""
@@ -69,12 +75,13 @@ class LLMBot(BotBase):
     def decide(self, node: str, p: TurnData) -> bool:
         """Ask the model at a node; the fallback answers where it could not."""
         seating = self._seating
-        position = self._notebook.position(node, self.cards, p)
+        position = self._notebook.position(node, p, self.cards)
         rendered = self._decider.render(self.facts(position))
         place = Place(self._decider.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)
-        return self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        answer: bool = self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
+        return answer
 
     def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
         bot = self._fallback

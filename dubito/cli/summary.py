@@ -28,7 +28,7 @@ def print_summary(run: Run, sizes: bool) -> None:
     results = run.game.results
     rows = ranking(run.tally, run.names, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
-    show(replace(ranking_table(rows, results), title=title), notes=False)
+    show(replace(ranking_table(rows, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
     show(*contender_tables(run.tally, run.compared, results))
     if run.game.has_neighbours:
         _print_neighbours(rows, results.rate)

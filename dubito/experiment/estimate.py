@@ -25,7 +25,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.records import DealTotals
 
 DEALS: Final = 20  # that are played for an estimate
-_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "model": "house-sharp", "api_key_env": None, "parameters": {}}
+_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}}
 _SECONDS: Final = (1.0, 10.0)  # of a call, where no run tells
 
 Range = tuple[float, float]
@@ -102,8 +102,12 @@ def _played(
 ) -> dict[str, _Measured]:
     """A few deals with the house in every model's place, in a folder of their own."""
 
+    from dubito.house.policy import models  # late: most commands need no house
+
+    stand_in = {**_STAND_IN, "model": models(registry.game)[-1]}
+
     def free(spec: PlayerSpec) -> PlayerSpec:
-        return replace(spec, settings={**spec.settings, **_STAND_IN}) if spec.prompt else spec
+        return replace(spec, settings={**spec.settings, **stand_in}) if spec.prompt else spec
 
     games = min(DEALS, experiment.deals) * experiment.games_per_deal
     sample = replace(

@@ -9,7 +9,7 @@ from typing import Final
 
 from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
-from dubito.games.dubito.player import FiveNodes, PlayerAI
+from dubito.game import Player, Spec
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE
@@ -42,7 +42,7 @@ def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
 
 def settings_of(spec: PlayerSpec, registry: Registry) -> ModelSettings:
     """A model player's settings, checked, its class's defaults under them."""
-    return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings)
+    return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
 
 
 def checked_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
@@ -55,11 +55,11 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         if not registry.find(spec.bot).cls.is_model:
             return spec
         settings = settings_of(spec, registry)
-        prompt = load_prompt(settings.prompt, options.working_directory)
+        prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
         fallback_of(spec.name, settings, registry)
         if not options.offline:
             key_of(account_of(settings), spec.name)
-        check_house(spec.name, settings)
+        check_house(spec.name, settings, registry.game)
         if options.caps.usd is not None:
             _check_price(spec.name, settings, options)
         source = registry.find(settings.fallback).digest
@@ -107,14 +107,14 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
         return cache.unshared
 
 
-def check_house(name: str, settings: ModelSettings) -> None:
+def check_house(name: str, settings: ModelSettings, game: Spec) -> None:
     """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.policy import MODELS  # late: most runs need no server
+    from dubito.house.policy import models  # late: most runs need no server
 
-    if settings.model not in MODELS:
-        known = ", ".join(nearest_first(settings.model, MODELS))
+    if settings.model not in models(game):
+        known = ", ".join(nearest_first(settings.model, models(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
     faults = faults_of(settings.base_url)
     if faults:
@@ -126,13 +126,15 @@ def check_house(name: str, settings: ModelSettings) -> None:
             raise UsageError(f"{one_line(name)}: base_url: {error}") from None
 
 
-def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[PlayerAI]:
-    """The fallback's class; raises UsageError unless it is a hand-written bot that answers A-E."""
-    cls = registry.find(settings.fallback).cls
-    if cls.is_model or not issubclass(cls, FiveNodes) or cls.play is not FiveNodes.play:
+def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
+    """The fallback's class; raises UsageError unless it is a hand-written bot that answers the nodes."""
+    cls: type[Player] = registry.find(settings.fallback).cls
+    game = registry.game
+    if cls.is_model or not game.answers_nodes(cls):
+        named = f"{game.nodes[0].name}-{game.nodes[-1].name}"
         raise UsageError(
-            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes A-E one by one: "
-            "choose a hand-written bot that does, such as RandomBoi"
+            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {named} one by one: "
+            f"choose a hand-written bot that does, such as {game.fallback}"
         )
     return cls
 

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import Course
 from dubito.experiment.embedded import EmbeddedHouses
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.watch import Watch
-from dubito.games.dubito.rules import Rules
+from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Decisions, GameServices, Journal
@@ -39,7 +41,7 @@ def serving(
     `first` is the number of the first one's preflight, for a store that serves more than one run.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
-    with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend) as pipeline:
+    with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend, registry.game) as pipeline:
         course = Course(log, pipeline.budget, experiment.games_per_deal)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
@@ -49,16 +51,22 @@ def serving(
         }
         if options.preflight and not options.offline:
             for number, player in enumerate(players.values(), first):
-                preflight(player.name, number, player.settings, player.prompt.fields, player.ask)
+                preflight(player.name, number, player.settings, player.prompt.longest_form, player.ask)
         yield Models(players, lambda: pipeline.put_back, pipeline.try_again, course)
 
 
 @contextmanager
 def asking(
-    log: ModelLog, cache: ReplyCache, options: CallOptions, watch: Watch, stopped: Callable[[], bool], suspend: bool
+    log: ModelLog,
+    cache: ReplyCache,
+    options: CallOptions,
+    watch: Watch,
+    stopped: Callable[[], bool],
+    suspend: bool,
+    game: Spec,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
-    houses = EmbeddedHouses()
+    houses = EmbeddedHouses(game)
     pipeline = Pipeline(
         log,
         cache,
@@ -101,10 +109,15 @@ def _player(
     counted: Callable[[str], None],
 ) -> Decider:
     settings = settings_of(spec, registry)
-    prompt = load_prompt(settings.prompt, options.working_directory)
+    prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
     log.keep_prompt(prompt.digest, prompt.sources)
     ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
     return decider_of(spec, experiment, registry, prompt, ask, log, counted)
+
+
+def rules_of(experiment: Experiment, registry: Registry) -> BaseModel:
+    """The rules of an experiment, as the game's notebooks take them."""
+    return registry.game.rules(**experiment.rules)
 
 
 def decider_of(
@@ -126,7 +139,7 @@ def decider_of(
         ask=ask,
         log=log,
         seed=experiment.seed,
-        rules=Rules(**experiment.rules),
+        rules=rules_of(experiment, registry),
         counted=counted,
     )
 

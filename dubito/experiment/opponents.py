@@ -10,7 +10,7 @@ from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
-from dubito.llm.decider import Decider, GameServices
+from dubito.llm.decider import GameServices
 from dubito.llm.failures import Quoting, Suspended
 from dubito.registry import Registry
 
@@ -108,11 +108,8 @@ class Opponents:
         if self._models is None:
             return []
         journal, players = self._models.journal(), self._models.players
+        rules = self.game.rules(**setup.rules)
         return [
-            GameServices(_decider(players[name], setup), journal) if name in players else None for name in setup.bots
+            GameServices(replace(players[name], seed=setup.seed, rules=rules), journal) if name in players else None
+            for name in setup.bots
         ]
-
-
-def _decider(player: Decider, setup: Setup) -> Decider:
-    """The player in a game of its own seed and rules."""
-    return replace(player, seed=setup.seed, rules=type(player.rules)(**setup.rules))

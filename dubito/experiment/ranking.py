@@ -16,6 +16,7 @@ class RankingRow:
 
     name: str
     games: int  # seats it played, one bot seated twice counting twice
+    buckets: dict[str, int]  # how many of these fell into each of the game's buckets
     rates: dict[str, Rate]  # by the keys of the game's measures
     equal_share: dict[str, float]  # what all alike would get at the tables it sat at
     deviation_by_next: float | None  # of its last headline rate over the identities of the next player
@@ -50,6 +51,7 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
     for place, measure in enumerate(results.measures):
         y, y2, ym = measured[3 * place : 3 * place + 3]
         rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale)
+    buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
     share = {measure.key: 0.0 for measure in results.measures}
     for size in table_sizes(tally):
         seats = seat_sums(tally, results, player, size)["games"]
@@ -57,7 +59,17 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
             share[key] += value * seats / games if games else 0.0
     by_next, by_prev = (_neighbours(tally, results, player, side, len(names)) for side in (1, 0))
     bounds = player_bounds(tally, results, player, games, measured[::3])
-    return RankingRow(names[player], games, rates, share, by_next, by_prev, sums[FALLBACK_TURNS], bounds)
+    return RankingRow(
+        name=names[player],
+        games=games,
+        buckets=buckets,
+        rates=rates,
+        equal_share=share,
+        deviation_by_next=by_next,
+        deviation_by_prev=by_prev,
+        fallback_turns=sums[FALLBACK_TURNS],
+        bounds=bounds,
+    )
 
 
 def _neighbours(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:

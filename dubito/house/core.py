@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from dubito.errors import nearest_first
 from dubito.house.calls import Call
@@ -18,17 +19,10 @@ from dubito.house.transport_faults import Delivery
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What plays: its models' names, and (model, prompt, chance) -> opinion."""
+    """What plays: its models' names, and (model, prompt, chance, schema of the reply, if any) -> opinion."""
 
     models: Sequence[str]
-    answer: Callable[[str, str, Random], Opinion]
-
-
-def house_policy() -> Policy:
-    """The house's own models."""
-    from dubito.house.policy import MODELS, opinion  # late: whoever brings a policy does not need this one
-
-    return Policy(tuple(MODELS), opinion)
+    answer: Callable[[str, str, Random, Mapping[str, Any] | None], Opinion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,7 @@ class Core:
             self._check(prompt)
         except Refusal as refusal:
             return self.refuse(wire, asked, refusal)
-        opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"))
+        opinion = self.policy.answer(prompt.model, prompt.text, asked.chance("answer"), prompt.schema)
         name = self.faults.of_reply(asked)
         fault = ContentFault() if name is None else CONTENT_FAULTS[name]
         written = fault.write(answer_text(prompt.schema, opinion)).within(prompt.max_output)

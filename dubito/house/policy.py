@@ -1,148 +1,91 @@
-"""How the house's models answer: by coin, by rule, or by weighing what the facts in the prompt say.
+"""How the house's models answer: `house-random` by lot, the others as the `house` modules of their games say.
 
-They read nothing but the text they were sent: the lines that `prompts/shared/facts.jinja` writes between its
-two markers. No position, no game, no memory reaches them.
+They read nothing but what they were sent: the text, and the schema of the answer. No position, no game, no memory
+reaches them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
+from dubito.game import HousePolicy, Spec
+from dubito.game_registry import DUBITO
+from dubito.house.core import Policy
 from dubito.house.opinion import Opinion
 
-MODELS: Final = ("house-random", "house-honest", "house-sharp")
-
-_BEGIN: Final = "=== facts ==="
-_END: Final = "=== end of facts ==="
-_RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
-_LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
+RANDOM: Final = "house-random"
+_LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`
+_Schema = Mapping[str, Any]
 
 
-def opinion(model: str, prompt_text: str, chance: Random) -> Opinion:
-    """What the model says to the prompt; only `house-sharp` states a probability.
+def house_policy(games: Sequence[Spec]) -> Policy:
+    """The house's models for these games, Dubito's first."""
+    policies: dict[str, HousePolicy | None] = {RANDOM: None}
+    for game in sorted(games, key=lambda game: game.name != DUBITO):
+        policies |= _policies(game)
 
-    `house-random` flips a coin for any text. The others flip one too, and say that they did not understand,
-    when the text has no facts that they can read. Raises ValueError for a model that is not one of MODELS.
-    """
-    if model not in MODELS:
-        raise ValueError(f"the house has no model {model!r}")
-    coin = chance.random() < 0.5
-    if model == "house-random":
-        return Opinion(coin, understood=True)
-    values = read_facts(prompt_text)
+    def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
+        return opinion(policies[model], text, chance, schema)
+
+    return Policy(tuple(policies), answer)
+
+
+def models(game: Spec) -> tuple[str, ...]:
+    """The names of the house's models for a game, the best one last."""
+    return (RANDOM, *_policies(game))
+
+
+def _policies(game: Spec) -> Mapping[str, HousePolicy]:
+    module = game.module("house")
+    return {} if module is None else module.MODELS
+
+
+def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
+    """What a model says to the prompt; without a policy, or with one that cannot read the text, it draws lots."""
+    drawn = by_lot(schema, text, chance)
+    if policy is None:
+        return drawn
     try:
-        if model == "house-honest":
-            return Opinion(honest(values), understood=True)
-        return Opinion(sharp(values), True, stated_chance(values))
+        said = policy(text, chance)
+        return Opinion(said["answer"], understood=True, p_bluff=said.get("p_bluff"))
     except (LookupError, ValueError, ArithmeticError):
-        return Opinion(coin, understood=False)
+        return Opinion(drawn.answer, understood=False)
 
 
-def read_facts(prompt_text: str) -> dict[str, str]:
-    """The last block of facts in the text, name to value; empty if there is none."""
-    begin = prompt_text.rfind(f"{_BEGIN}\n")
-    end = prompt_text.find(f"\n{_END}", begin)
-    if begin < 0 or end < 0:
-        return {}
-    lines = prompt_text[begin + len(_BEGIN) + 1 : end].splitlines()
-    values = {name: value for name, _, value in (line.partition(": ") for line in lines)}
-    for who, names in _LISTS.items():  # several facts in one line
-        if who in values:
-            values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
-    return values
+def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
+    """An answer that fits the schema, of what the text says is legal: where it lists cards, one or more of them.
 
-
-def honest(values: Mapping[str, str]) -> bool:
-    """Never a bluff by choice; a doubt only when it would have to bluff, or when prev is about to win."""
-    match values["node"]:
-        case "A" | "D":
-            return False
-        case "B" | "E":
-            return True
-        case "C":
-            return values["held_of_number"] == "0" or values["prev_about_to_win"] == "yes"
-        case node:
-            raise ValueError(f"there is no node {node}")
-
-
-def sharp(values: Mapping[str, str]) -> bool:
-    """Weighs, in cards of its own hand, what doubting, honest cards and a bluff are likely to bring.
-
-    Raises KeyError or ValueError if a fact is missing or is not what the shared partial writes.
+    Without a list it is any that fits, and it says that it did not understand; yes or no needs none.
     """
-    node, own = values["node"], int(values["own_cards"])
-    if own <= _MOST and values["win_rule"] == "immediate":
-        return node != "C"  # all cards at once: nobody can doubt the last ones
-    match node:
-        case "A":
-            return False
-        case "B" | "E":
-            return True
-        case "C":
-            return _doubting(values) > max(_playing_honestly(values), _bluffing(values))
-        case "D":
-            return _bluffing(values) > _playing_honestly(values)
+    kind = (schema or {}).get("properties", {}).get("answer", {})
+    legal = _legal(text)
+    match kind.get("type"):
+        case "string" if "enum" in kind:
+            return _one_of([option for option in legal if option in kind["enum"]], kind["enum"], chance)
+        case "integer":
+            return _one_of(_numbers(legal), [0], chance)
+        case "array" if "enum" in kind.get("items", {}):
+            known = kind["items"]["enum"]
+            return _some_of([card for card in _numbers(legal) if card in known], known, chance)
         case _:
-            raise ValueError(f"there is no node {node}")
+            return Opinion(chance.random() < 0.5, understood=True)
 
 
-def stated_chance(values: Mapping[str, str]) -> float | None:
-    """At node C, how probable `house-sharp` holds it that the last play is dishonest; None without the facts for it."""
-    try:
-        if values["node"] != "C":
-            return None
-        return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
-    except (LookupError, ValueError, ArithmeticError):
-        return None  # the answer may stand all the same
+def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
+    return Opinion(chance.choice(legal or possible), understood=bool(legal))
 
 
-_MOST: Final = 3  # cards in a play
-_UNKNOWN: Final = 0.5
-_WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
-_SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # a play of so many cards is a bluff the more often
-_OPENER_ODDS: Final = 0.35  # who opened chose the number
-_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # cards of the number to spare, just enough, too few without jokers
-_FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
-_PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
-_THREAT: Final = 3.0  # what it is worth to stop a player who could win on its next turn
+def _some_of(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:
+    if not held:
+        return Opinion([chance.choice(possible)], understood=False)
+    return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
 
 
-def _doubting(values: Mapping[str, str]) -> float:
-    if values["sure_bluff"] == "yes" or values["prev_about_to_win"] == "yes":
-        return float("inf")
-    p = _chance_of_bluff(values)
-    gain = _FREE_TURN + (_THREAT if int(values["prev_cards"]) <= _MOST else 0.0)
-    return p * gain - (1 - p) * _PICK_UP * int(values["board_cards"])
+def _legal(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines()]
+    line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
+    return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
 
 
-def _playing_honestly(values: Mapping[str, str]) -> float:
-    held = min(_MOST, int(values["held_of_number"]))
-    return float(held) if held else float("-inf")
-
-
-def _bluffing(values: Mapping[str, str]) -> float:
-    cards = min(_MOST, int(values["own_cards"]))
-    caught = _rate(values["next_doubt_rate"], values["table_doubt_rate"])
-    return (1 - caught) * cards - caught * _PICK_UP * int(values["board_cards"])
-
-
-def _chance_of_bluff(values: Mapping[str, str]) -> float:
-    """By the player's record, the size of the play, and how many cards of the number are left for it."""
-    size = int(values["last_play"])
-    record = values[f"seat {values['last_player']}"].split()[2]
-    honest, _, doubted = record.partition("/")
-    usual = _rate(values["table_bluff_rate"])
-    bluffs = int(doubted) - int(honest)
-    p = (bluffs + _WEIGHT * usual) / (int(doubted) + _WEIGHT)
-    spare = 4 - int(values["number_elsewhere"]) - size
-    odds = p / (1 - p) if p < 1 else 1e3
-    odds *= _SIZE_ODDS[size] * _SCARCE_ODDS[0 if spare > 0 else 1 if spare == 0 else 2]
-    if values["prev_chose_number"] == "yes":
-        odds *= _OPENER_ODDS
-    return odds / (1 + odds)
-
-
-def _rate(*texts: str) -> float:
-    """The first rate that is known, a little off 0 and 1; else even."""
-    known = next((float(text) for text in texts if text != "unknown"), _UNKNOWN)
-    return min(max(known, 0.05), 0.95)
+def _numbers(words: Sequence[str]) -> list[int]:
+    return [int(word) for word in words if word.removeprefix("-").isdecimal()]

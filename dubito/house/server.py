@@ -20,13 +20,15 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
+from dubito.game_registry import find_games
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.calls import Call, CallLog
 from dubito.house.chat_wire import ChatWire
-from dubito.house.core import Answer, Core, Policy, house_policy
+from dubito.house.core import Answer, Core, Policy
 from dubito.house.delivery import TRANSPORT, Delivered
 from dubito.house.dialect import Api, Wire
 from dubito.house.faults import Faults
+from dubito.house.policy import house_policy
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest
 from dubito.house.responses_wire import ResponsesWire
@@ -183,7 +185,7 @@ class House:
             raise UsageError(f"latency is a number of seconds from 0, not {latency}")
         self.port = port
         self._latency = latency
-        self._core = Core(policy or house_policy(), faults or Faults(), context)
+        self._core = Core(policy or house_policy(find_games(Path())), faults or Faults(), context)
         self._file = log
         self._log = CallLog()
 

@@ -18,8 +18,8 @@ _WORDS: Final = "The house has no reasons."
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Compact JSON that fits the schema, its properties in the schema's order.
 
-    Booleans are the answer, a number named `p_bluff` is the stated probability, the rest is filler or null.
-    Without a schema it is `{"answer":true}` or `{"answer":false}`.
+    What is named `answer` is the answer, as are booleans if it is one; a number named `p_bluff` is the stated
+    probability, the rest is filler or null. Without a schema it is `{"answer":true}` or `{"answer":false}`.
     """
     whole = _SCHEMA if schema is None else schema
     return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
@@ -74,6 +74,8 @@ def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, 
         values = {name: _value(value, opinion, definitions) for name, value in inner.items()}
         if opinion.p_bluff is not None and _takes_numbers(inner.get("p_bluff", {})):
             values["p_bluff"] = opinion.p_bluff
+        if "answer" in inner and not isinstance(opinion.answer, bool):
+            values["answer"] = opinion.answer
         return values
     plain = {"boolean": opinion.answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
     return plain.get(str(kind))

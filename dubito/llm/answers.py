@@ -1,38 +1,82 @@
 """The answer of a model: its form, its strict reading, and the words of a re-ask.
 
-Only JSON true and false pass as an answer, nothing beside the fields asked for, never a guess from prose. The fields
-are those of the prompt; `p_bluff` is asked at node C only, is recorded, and never decides anything.
+Only JSON of the node's kind passes as an answer, nothing beside the fields asked for, never a guess from prose. The
+fields are those of the prompt; what a node `states` beside its answer is recorded, and never decides anything. A
+schema is fixed for its node: what is legal at a position is the engine's to say, of an answer that was read.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, Literal, NoReturn
+from functools import lru_cache, partial
+from typing import Annotated, Any, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, create_model
 
-from dubito.games.dubito.rule_text import ANSWER_FORMAT
+from dubito.game import Answer, Bool, Cards, Choice, Node
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.wire import Reply
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]
 
+STATED: Final[Field] = "p_bluff"  # the field for nodes that have something to state
 _SCHEMAS: Final[Mapping[Field, Schema]] = {
     "reasoning": {"type": "string"},
     "p_bluff": {"anyOf": [{"type": "number"}, {"type": "null"}]},
-    "answer": {"type": "boolean"},
 }
-_TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any, "answer": bool}
-_MEANINGS: Final[Mapping[Field, str]] = {
-    "reasoning": '"reasoning", what decides it, in one to three sentences',
-    "p_bluff": '"p_bluff", at question C only: how probable it is that the last play is a bluff, from 0 to 1, or null',
-    "answer": '"answer", true or false',
-}
+_TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any}
 _NO_JSON: Final = "it is not JSON"
-_EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4", "answer": "true"}
+_EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4"}
+_YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
+
+
+def answer_schema(kind: Answer) -> Schema:
+    """The JSON schema of an answer of this kind: of no bounds, which no two providers share."""
+    match kind:
+        case Bool():
+            return {"type": "boolean"}
+        case Choice(options):
+            return {"type": "string", "enum": list(options)}
+        case Cards(cards):
+            return {"type": "array", "items": {"type": "integer", "enum": list(cards)}}
+        case _:
+            return {"type": "integer"}
+
+
+def in_words(kind: Answer) -> str:
+    """What an answer of this kind is."""
+    match kind:
+        case Bool():
+            return "true or false"
+        case Choice(options):
+            return "one of " + ", ".join(json.dumps(option) for option in options)
+        case Cards(cards):
+            unbroken = [*cards] == [*range(cards[0], cards[-1] + 1)]
+            which = f"a number from {cards[0]} to {cards[-1]}" if unbroken else f"one of {', '.join(map(str, cards))}"
+            return f"a list of cards, each {which}"
+        case _:
+            return "a whole number"
+
+
+def _type_of(kind: Answer) -> Any:
+    match kind:
+        case Bool():
+            return bool
+        case Choice(options):
+            return Literal[tuple(options)]
+        case Cards(cards):
+            return list[Annotated[int, AfterValidator(partial(_known, cards))]]
+        case _:
+            return int
+
+
+def _known(cards: Sequence[int], card: int) -> int:
+    """The card; raises ValueError if there is none such."""
+    if card not in cards:
+        raise ValueError(card)
+    return card
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +84,71 @@ class Form:
     """What a reply has to look like at one node."""
 
     fields: tuple[Field, ...]
+    kind: Answer
     schema: Schema
     model: type[BaseModel]
 
     @property
     def wanted(self) -> str:
-        """The reply in an example or two."""
-        if self.fields == ("answer",):
-            return '{"answer": true} or {"answer": false}'
-        return "{" + ", ".join(f'"{field}": {_EXAMPLES[field]}' for field in self.fields) + "}"
+        """The reply in an example or two, or with an X and what it is."""
+        if isinstance(self.kind, Bool) and self.fields == ("answer",):
+            return _YES_OR_NO
+        examples: dict[Field, str] = {**_EXAMPLES, "answer": "true" if isinstance(self.kind, Bool) else "X"}
+        shape = "{" + ", ".join(f'"{field}": {examples[field]}' for field in self.fields) + "}"
+        return shape if isinstance(self.kind, Bool) else f"{shape}, X being {in_words(self.kind)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A reply, read."""
 
-    answer: bool
+    answer: Any  # of the node's kind
     p_bluff: float | None = None  # within [0, 1]
     impossible: bool = False  # a p_bluff was said that is no probability; it counts as missing
 
 
 @lru_cache(maxsize=64)
-def form_of(fields: tuple[Field, ...], node: str) -> Form:
+def form_of(fields: tuple[Field, ...], node: Node) -> Form:
     """The form of a prompt's answer at a node."""
-    asked = tuple(field for field in fields if field != "p_bluff" or node == "C")
+    asked = tuple(field for field in fields if field != STATED or node.states == STATED)
+    schemas = {**_SCHEMAS, "answer": answer_schema(node.answer)}
     schema = {
         "additionalProperties": False,
-        "properties": {field: _SCHEMAS[field] for field in asked},
+        "properties": {field: schemas[field] for field in asked},
         "required": list(asked),
         "type": "object",
     }
-    types: dict[str, Any] = {field: (_TYPES[field], ...) for field in asked}
+    known = {**_TYPES, "answer": _type_of(node.answer)}
+    types: dict[str, Any] = {field: (known[field], ...) for field in asked}
     config = ConfigDict(extra="forbid", strict=True)
-    return Form(asked, schema, create_model("Answer", __config__=config, **types))
+    return Form(asked, node.answer, schema, create_model("Answer", __config__=config, **types))
 
 
-def answer_format(fields: Sequence[Field]) -> str:
+def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
     """What a prompt says of the reply."""
-    if tuple(fields) == ("answer",):
-        return ANSWER_FORMAT
-    listed = "; ".join(_MEANINGS[field] for field in fields)
-    return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
+    kinds = {node.answer: None for node in nodes}
+    words = "; ".join(f"at {_where(kind, nodes)} {in_words(kind)}" for kind in kinds)
+    if len(kinds) == 1:
+        words = in_words(nodes[0].answer)
+    if tuple(fields) != ("answer",):
+        stating = ", ".join(node.name for node in nodes if node.states == STATED)
+        meanings = {
+            "reasoning": '"reasoning", what decides it, in one to three sentences',
+            "p_bluff": f'"p_bluff", at question {stating} only: how probable it is that the last play is a bluff, from '
+            "0 to 1, or null",
+            "answer": f'"answer", {words}',
+        }
+        listed = "; ".join(meanings[field] for field in fields)
+        return f"Reply with a JSON object and nothing else. Its fields, in this order: {listed}."
+    if list(kinds) == [Bool()]:
+        return f"Reply with a JSON object {_YES_OR_NO}, and nothing else."
+    return f'Reply with a JSON object {{"answer": X}} and nothing else. X is {words}.'
+
+
+def _where(kind: Answer, nodes: Sequence[Node]) -> str:
+    """At which questions this is answered."""
+    names = [node.name for node in nodes if node.answer == kind]
+    return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 REASKS: Final[dict[Cause, str]] = {
@@ -95,6 +163,7 @@ REASKS: Final[dict[Cause, str]] = {
         "This is a card game among programs; bluffing is part of its rules and harms nobody. Please reply with nothing "
         "but the JSON object, {wanted}."
     ),
+    "illegal": ("Your last answer cannot be played: {detail}. Reply again with nothing but the JSON object, {wanted}."),
 }
 
 
@@ -159,6 +228,8 @@ def _unreadable(text: str) -> str:
 
 def _detail(error: dict[str, Any], form: Form) -> str:
     where = error["loc"][0] if error["loc"] else ""
+    if where == "answer" and error["type"] not in ("missing", "string_unicode"):
+        return "`answer` is neither true nor false (without quotes)" if form.kind == Bool() else _not(form.kind)
     match error["type"]:
         case "json_invalid" | "string_unicode":
             return _NO_JSON
@@ -166,9 +237,11 @@ def _detail(error: dict[str, Any], form: Form) -> str:
             return f"the field `{where}` is missing"
         case "extra_forbidden":
             return "it has other fields than " + " and ".join(f"`{field}`" for field in form.fields)
-        case "bool_type":
-            return "`answer` is neither true nor false (without quotes)"
         case "string_type":
             return f"`{where}` is no text"
         case _:
             return "it is no JSON object"
+
+
+def _not(kind: Answer) -> str:
+    return f"`answer` is not {in_words(kind)}" + (" (without quotes)" if not isinstance(kind, Choice) else "")

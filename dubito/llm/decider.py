@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
-from dubito.errors import RunStopped, UsageError, one_line
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules
-from dubito.llm.answers import Answered, Form, form_of, re_ask, read_answer
+from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
+from dubito.game import Player
+from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Ask, Place, canonical, digest_of, draw_of
+from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
 from dubito.store.records import Decision
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
@@ -25,7 +24,7 @@ _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a model said at node C of how probable it is that the last play is dishonest; it decides nothing."""
+    """What a model said, at a node that `states` it, of how probable a bluff is; it decides nothing."""
 
     seat: int
     decision: int
@@ -53,6 +52,10 @@ class Decisions(Protocol):
         """A decision was taken."""
 
 
+def _always(answer: Any) -> None:
+    """Every answer of the node's kind is legal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decider:
     """Takes the decisions of one model player in all games of a run."""
@@ -60,11 +63,11 @@ class Decider:
     name: str
     settings: ModelSettings
     prompt: Prompt
-    fallback: type[PlayerAI]
+    fallback: type[Player]
     ask: MakeAttempt
     log: Decisions
     seed: int
-    rules: Rules
+    rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
     def render(self, facts: Mapping[str, Any]) -> Rendered:
@@ -75,17 +78,24 @@ class Decider:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
     def decide(
-        self, rendered: Rendered, place: Place, turn: int, journal: Journal, otherwise: Callable[[], bool]
-    ) -> bool:
-        """The answer of a decision; `otherwise` is the fallback's."""
+        self,
+        rendered: Rendered,
+        place: Place,
+        turn: int,
+        journal: Journal,
+        otherwise: Callable[[], Any],
+        accept: Callable[[Any], None] = _always,
+    ) -> Any:
+        """The answer of a decision; `otherwise` is the fallback's, `accept` raises IllegalOutput for a model's."""
         digests: list[list[str | None]] = []
-        answered, outcome = self._model(rendered, form_of(self.prompt.fields, place.node), place, digests)
+        form = self.prompt.form(place.node)
+        answered, outcome = self._model(rendered, form, place, digests, accept)
         if answered is None:
             answered = Answered(otherwise())
             journal.touched.add(place.seat)
         answer, p_bluff, impossible = answered.answer, answered.p_bluff, answered.impossible
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
-        if place.node == "C" and "p_bluff" in self.prompt.fields and not outcome.startswith(FALLBACK_OUTCOME):
+        if STATED in form.fields and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(Stated(place.seat, place.decision, p_bluff, impossible))
         taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, p_bluff)
         self.log.decision(Decision(*taken))
@@ -93,7 +103,12 @@ class Decider:
         return answer
 
     def _model(
-        self, rendered: Rendered, form: Form, place: Place, digests: list[list[str | None]]
+        self,
+        rendered: Rendered,
+        form: Form,
+        place: Place,
+        digests: list[list[str | None]],
+        accept: Callable[[Any], None],
     ) -> tuple[Answered | None, str]:
         user, again = rendered.user, list[tuple[str, str]]()
         for attempt in range(self.settings.reasks + 1):
@@ -105,7 +120,9 @@ class Decider:
             try:
                 reply = self.ask(Ask(request, draw, here))
                 digests[-1][1] = reply.digest
-                return read_answer(reply, form), "model_after_reask" if attempt else "model"
+                answered = read_answer(reply, form)
+                _check(answered, accept, reply)
+                return answered, "model_after_reask" if attempt else "model"
             except AttemptFailed as error:
                 failure = error
                 asked = re_ask(error, form)
@@ -116,6 +133,14 @@ class Decider:
                 else:
                     again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
         return None, f"{FALLBACK_OUTCOME}{failure.cause}"
+
+
+def _check(answered: Answered, accept: Callable[[Any], None], reply: Reply) -> None:
+    """Raise AttemptFailed with the engine's sentence where the rules refuse the answer."""
+    try:
+        accept(answered.answer)
+    except IllegalOutput as error:
+        raise AttemptFailed("illegal", str(error).rstrip("."), reply.text) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
 ├── NotSent        a try that was not made after all, and cost nothing
-├── AttemptFailed  an attempt ended without an answer: one of five causes, counted, never silent
+├── AttemptFailed  an attempt ended without an answer: one of six causes, counted, never silent
 └── RunStopped
     ├── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
     ├── Suspended     the game is put back, other games go on
@@ -16,8 +16,8 @@ from typing import Final, Literal
 from dubito.errors import DubitoError, RunStopped
 from dubito.store.records import Spend
 
-Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed"]
-CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed")
+Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
+CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed", "illegal")
 FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]

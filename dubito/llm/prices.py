@@ -217,6 +217,9 @@ def _provider(listed: Mapping[str, Any]) -> _Provider:
 def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | None:
     """The price of a model at a server: the config's own, else the provider's list price; None if unknown."""
     provider = _listed().get(HOUSE if is_house(server) else server)
+    if provider and is_house(server):
+        (free,) = provider.models.values()
+        return own.get(model) or free
     return own.get(model) or (provider.models.get(model) if provider else None)
 
 

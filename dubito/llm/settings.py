@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.game import Spec
 from dubito.llm.wire import Protocol
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
@@ -43,7 +44,7 @@ class ModelSettings(BaseModel):
     model: str = Field(min_length=1)
     api: Protocol
     prompt: str = "plain"
-    fallback: str = "RandomBoi"  # the weakest, so that failing never pays
+    fallback: str = ""  # none is named: the game's, its weakest, so that failing never pays
     reasks: int = Field(default=1, ge=0, le=10)
     tries: int = Field(default=5, ge=1, le=100)
     deadline: float = Field(default=300, gt=0, le=_DAY)  # seconds, of one try
@@ -69,10 +70,11 @@ class Account:
         return f"{self.server} ({self.key_env or 'no key'})"
 
 
-def settings_for(cls: type[object], name: str, settings: Mapping[str, Any]) -> ModelSettings:
-    """The settings of a player of this class, checked, the class's defaults under them."""
+def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Spec | None = None) -> ModelSettings:
+    """The settings of a player of this class, checked, the class's defaults and the game's fallback under them."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
-    return check_settings(name, {**defaults, **settings})
+    fallback = {"fallback": game.fallback} if game else {}
+    return check_settings(name, {**fallback, **defaults, **settings})
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:

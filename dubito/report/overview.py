@@ -39,7 +39,8 @@ def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     if games < planned:
         blocks.append(Words(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
     table = replace(
-        ranking_table(rows, source.game.results), links=[f"bots/{source.names.index(row.name)}.html" for row in rows]
+        ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"),
+        links=[f"bots/{source.names.index(row.name)}.html" for row in rows],
     )
     return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
 

@@ -4,14 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from dubito.games.dubito.player import NODES
+from dubito.game import Spec
+from dubito.game_registry import DUBITO, find_game
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
 from dubito.report.texts import Texts
-from dubito.store.model_log import ModelLog
+from dubito.store.model_log import ModelLog, answer_from
 from dubito.store.run_db import RunDb
 
 
@@ -21,6 +23,7 @@ class Questions:
 
     db: RunDb
     shared: Texts = field(default_factory=Texts)
+    game: Spec = field(default_factory=lambda: find_game(DUBITO, Path()))
 
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)
@@ -38,8 +41,8 @@ class Questions:
                 "number": f"{game}.{seat}.{decision}",  # as `dubito cache explain` takes it
                 "turn": turn_of.get((seat, turn), 0),
                 "node": node,
-                "question": NODES[node],
-                "answer": bool(answer),
+                "question": self.game.node(node).method,
+                "answer": answer_from(answer),
                 "outcome": outcome,
                 "p_bluff": p_bluff,
                 "attempts": attempts.get((seat, decision), []),

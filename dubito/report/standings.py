@@ -42,16 +42,21 @@ def _otherwise(results: Results) -> str:
     return f"had every game with one been lost, or been a {results.endings[0]}"
 
 
-def ranking_table(rows: Sequence[RankingRow], results: Results) -> ResultTable:
-    """Every player, the best by the first measure first, beside what an equal share would be."""
+def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) -> ResultTable:
+    """Every player, the best by the first measure first, beside what an equal share would be.
+
+    `twice` says that a bot may sit in two seats of a game.
+    """
     rates = rates_of(results)
-    columns = [Column("bot", "bot", "text"), Column("games", "games"), *rates, *shares_of(results)]
-    cells: list[list[Value]] = [
-        [row.name, row.games, *(row.rates[column.key] for column in rates), *_share(row, results)] for row in rows
-    ]
+    board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
+    columns = [Column("bot", "bot", "text"), *board, Column("games", "games"), *rates, *shares_of(results)]
+    cells: list[list[Value]] = []
+    for row in rows:
+        counts = [row.buckets[column.key] for column in board]
+        cells.append([row.name, *counts, row.games, *(row.rates[rate.key] for rate in rates), *_share(row, results)])
     notes = [
         "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
-        "A bot that sits twice at a table counts the game twice.",
+        *(["A bot that sits twice at a table counts the game twice."] if twice else []),
         "Two bots whose intervals overlap may well stand in the other order.",
     ]
     return ResultTable("ranking", f"Ranking by {results.measures[0].title}", columns, cells, notes)

@@ -8,10 +8,10 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dubito.errors import RunStopped
 from dubito.store.records import TOKENS, Body, DealTotals, Decision, PlayerLog, Spend, StoredRequest, TapedAttempt
@@ -113,7 +113,7 @@ class ModelLog:
         """What was decided there; None if nothing was."""
         query = "SELECT turn, node, answer, outcome, p_bluff FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
         for turn, node, answer, outcome, p_bluff in self._db.read(query, (game, seat, number)):
-            return Decision(game, seat, number, turn, node, bool(answer), outcome, p_bluff)
+            return Decision(game, seat, number, turn, node, answer_from(answer), outcome, p_bluff)
         return None
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
@@ -219,7 +219,7 @@ class ModelLog:
             connection.execute(
                 "INSERT OR REPLACE INTO decisions (game, seat, decision, turn, node, answer, outcome, p_bluff) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                astuple(decision),
+                astuple(replace(decision, answer=_stored(decision.answer))),
             )
 
     def text(self, digest: str) -> str:
@@ -311,6 +311,16 @@ class ModelLog:
             beyond=len(beyond),
             first_beyond=beyond[0][0] if beyond else None,
         )
+
+
+def _stored(answer: Any) -> int | bytes:
+    """An answer as its row: yes or no as 1 or 0, any other as JSON in bytes, of which the column makes no number."""
+    return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
+
+
+def answer_from(stored: int | bytes) -> Any:
+    """The answer that a row has."""
+    return bool(stored) if isinstance(stored, int) else json.loads(stored)
 
 
 def _keep_text(connection: sqlite3.Connection, text: str) -> str:

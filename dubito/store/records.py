@@ -1,8 +1,9 @@
 """What stands in the model tables of `run.db`, as values."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
 
@@ -16,9 +17,14 @@ class Decision:
     number: int  # of the player's decisions in this game
     turn: int  # the seat's own, from 1
     node: str
-    answer: bool
+    answer: Any  # of the node's kind, as JSON has it
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
     p_bluff: float | None = None  # the probability of a bluff that was stated with it, if any
+
+
+def said(answer: Any) -> str:
+    """An answer in words."""
+    return ("no", "yes")[answer] if isinstance(answer, bool) else json.dumps(answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 from dubito.errors import DubitoError
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.rules import Rules
+from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
 from dubito.workshop.differ import unified
 from dubito.workshop.golden import golden_files
+from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
-from dubito.workshop.recorded import SHIPPED, read_folder, read_text
+from dubito.workshop.recorded import read_folder, read_text, shipped
 from dubito.workshop.sample import sample_games
-from dubito.workshop.worlds import pairs
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call
 
@@ -22,38 +22,53 @@ class CheckFailed(DubitoError):
     """A prompt does not what it should; the text has a line or more."""
 
 
-def checks(folder: Path) -> Iterator[Check]:
-    """All checks of the prompt in this folder; only that it loads, if it does not."""
+def checks(folder: Path, game: Spec | None = None) -> Iterator[Check]:
+    """All checks of the prompt in this folder, of Dubito if no game is given; only that it loads, if it does not.
+
+    Whether it tells what is hidden can be checked where the game brings second worlds.
+    """
     try:
-        prompt = Prompt(folder)
+        prompt = Prompt(folder, game=game)
     except DubitoError:
-        yield "loads", partial(_loads, folder)
+        yield "loads", partial(_loads, folder, game)
         return
-    yield "loads", partial(_loads, folder)
-    for node in NODES:
+    yield "loads", partial(_loads, folder, game)
+    game = prompt.game
+    nodes = [node.name for node in game.nodes]
+    for node in nodes:
         yield f"renders[{node}]", partial(_renders, prompt, node)
     if (folder / "golden").is_dir():
-        for node, (file, text) in zip(NODES, golden_files(prompt).items(), strict=True):
+        for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_is_golden, file, text)
-    made = cache(partial(requests, prompt, sample_games()))
+    made = cache(lambda: requests(prompt, sample_games(game)))
     yield "system_text_stays", lambda: _fail_by(system_fault(made()))
     yield "beginning_stays", lambda: _fail_by(beginning_fault(made()))
-    yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt)
+    if worlds := part(game, "world_pairs", None):
+        yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt, worlds)
 
 
-def _loads(folder: Path) -> None:
-    Prompt(folder)
+def _loads(folder: Path, game: Spec | None) -> None:
+    Prompt(folder, game=game)
 
 
 def _renders(prompt: Prompt, node: str) -> None:
-    for name, one in read_folder(SHIPPED).items():
-        if one.position.node == node:
+    for position, where in _examples(prompt.game):
+        if position.node == node:
             try:
-                rendered = prompt.render(one.position)
+                rendered = prompt.render(position)
             except DubitoError as error:
-                raise CheckFailed(f"{error}\nthe position is {SHIPPED / name}") from None
+                raise CheckFailed(f"{error}\nthe position is {where}") from None
             if not rendered.user.strip():
-                raise CheckFailed(f"the user text is empty at node {node}\nthe position is {SHIPPED / name}")
+                raise CheckFailed(f"the user text is empty at node {node}\nthe position is {where}")
+
+
+def _examples(game: Spec) -> Iterator[tuple[Position, str]]:
+    """Positions, each with where to find it: the project's own, else those of the sample games."""
+    folder = shipped(game)
+    if folder.is_dir():
+        yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
+    else:
+        yield from ((one.position, one.text) for one in chain.from_iterable(sample_games(game)))
 
 
 def _is_golden(file: Path, text: str) -> None:
@@ -68,10 +83,9 @@ def _fail_by(fault: str | None) -> None:
         raise CheckFailed(fault)
 
 
-def _tells_nothing_hidden(prompt: Prompt) -> None:
-    for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
-        for here, there in pairs(rules, size, deal=size):
-            old, new = str(prompt.render(here)), str(prompt.render(there))
-            if old != new:
-                lines = "\n".join(unified(old, new, "this world", "one with other hidden cards"))
-                raise CheckFailed(f"the text depends on cards that the seat has not seen\n{lines}")
+def _tells_nothing_hidden(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
+    for here, there in worlds():
+        old, new = str(prompt.render(here)), str(prompt.render(there))
+        if old != new:
+            lines = "\n".join(unified(old, new, "this world", "one with other hidden cards"))
+            raise CheckFailed(f"the text depends on cards that the seat has not seen\n{lines}")

@@ -11,11 +11,10 @@ from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, decider_of
+from dubito.experiment.models import Models, decider_of, rules_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.games.dubito.player import NODES
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt
@@ -65,7 +64,12 @@ class _Games:
         streams = DealStreams(self.experiment.seed, deal)
         lineup = lineups(self.experiment, deal, streams)[place]
         table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
-        found = watched(table, Origin(self.run, self.experiment.seed, deal, game))
+        found = watched(
+            table,
+            Origin(self.run, self.experiment.seed, deal, game),
+            self.registry.game,
+            rules_of(self.experiment, self.registry),
+        )
         self.ended(game, lineup, table)
         return found
 
@@ -75,7 +79,7 @@ def _models(kept: RunToReplay) -> Models | None:
     log = ModelLog(kept.db)
     tape, players = Tape(log), {}
     for spec in model_specs(kept.experiment, kept.registry):
-        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt))
+        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt), kept.registry.game)
         players[spec.name] = decider_of(
             spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
         )
@@ -115,7 +119,9 @@ def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
     """
     piles = _piles(found)
     games = sorted({game for _, game in piles})
-    nodes = [node for node in NODES if any(node == other for other, _ in piles)]
+    nodes = (
+        [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
+    )
     turns: dict[str, list[Recorded]] = {}
     for number, node in enumerate(nodes):
         first = number * len(games) // len(nodes)
@@ -131,16 +137,16 @@ def _piles(found: Iterable[Recorded]) -> dict[tuple[str, int], list[Recorded]]:
     """By node and game, each pile in an order that follows neither seats nor turns."""
     piles = defaultdict(list)
     for one in found:
-        assert one.hidden is not None  # it comes from a game
-        piles[one.position.node, one.hidden.source.game].append(one)
+        assert one.source is not None  # it comes from a game
+        piles[one.position.node, one.source.game].append(one)
     for pile in piles.values():
         pile.sort(key=_lot)
     return piles
 
 
 def _lot(one: Recorded) -> bytes:
-    assert one.hidden is not None
-    source = one.hidden.source
+    source = one.source
+    assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
 
 

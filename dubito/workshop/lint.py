@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Final
 
-from dubito.games.dubito.facts import facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
@@ -48,7 +45,8 @@ def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
     made = requests(prompt, games)
     faults = filter(None, [system_fault(made), beginning_fault(made)])
     findings = [*_unused(prompt), *_missing(prompt, games), *faults]
-    return Advice([_size(node, [one for one in made if one.position.node == node]) for node in NODES], findings)
+    by_node = {node.name: [one for one in made if one.position.node == node.name] for node in prompt.game.nodes}
+    return Advice([_size(node, those) for node, those in by_node.items() if those], findings)
 
 
 def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
@@ -57,13 +55,13 @@ def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
 
 
 def _unused(prompt: Prompt) -> list[str]:
-    names = unused(prompt, facts(example_position("C")))
+    names = unused(prompt, prompt.variables)
     return [f"facts that no template uses: {', '.join(names)}"] if names else []
 
 
 def _missing(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> list[str]:
     nodes: dict[str, list[str]] = {}
-    for node in NODES:
+    for node in [node.name for node in prompt.game.nodes]:
         asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
         for fact in missing(prompt, node, [position for last in asked for position in last][:_TRIED]):
             nodes.setdefault(fact, []).append(node)

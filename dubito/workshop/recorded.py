@@ -1,6 +1,6 @@
 """Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
 
-The file is a position's file (`positions.py` of its game) with `hidden` in it. Only what is here reads `hidden`.
+The file is a position's file, as its game's `facts` write it, with `hidden` in it. Only what is here reads `hidden`.
 """
 
 import json
@@ -8,20 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.games.dubito.facts import Position
-from dubito.games.dubito.game_data import GameStartEvent
-from dubito.games.dubito.positions import from_json, to_json
-from dubito.games.dubito.record import Card
-from dubito.games.dubito.rules import last_play_is_dishonest
-from dubito.llm.prompts import OWN_PROMPTS
-from dubito.record import first_fault
+from dubito.game import Spec
+from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.workshop.parts import part
 
-SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 _Count = Annotated[int, Field(ge=0)]
 
@@ -41,31 +36,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """What the engine knew when the node was asked."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
-
-    hands: tuple[tuple[Card, ...], ...]  # by seat, each sorted
-    board: tuple[Card, ...]  # the last play last
-    dishonest: bool | None  # whether the last play is; None on an empty board
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
 class Recorded:
-    """A position and the truth; None where a file does not tell it."""
+    """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
 
-    position: Position
-    hidden: Hidden | None
+    game: Spec
+    position: Any  # the game's own kind of `Position`
+    source: Source | None = None
+    hidden: Any = None  # the game's own dataclass, where it has one
 
     @property
     def text(self) -> str:
         """The file's text."""
-        text = to_json(self.position)
-        if self.hidden is None:
+        text = self.game.facts.to_json(self.position)
+        if self.source is None:
             return text
-        return text.removesuffix("}\n") + f',\n "hidden": {json.dumps(asdict(self.hidden))}' + "}\n"
+        told = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
+        return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(told)}' + "}\n"
 
     @property
     def digest(self) -> str:
@@ -80,45 +66,52 @@ class Recorded:
     @property
     def deal(self) -> object:
         """What positions of the same deal share, as far as anybody knows: they are not independent."""
-        if self.hidden is None:
+        if self.source is None:
             return self.digest
-        return (self.hidden.source.run, self.hidden.source.seed, self.hidden.source.deal)
+        return (self.source.run, self.source.seed, self.source.deal)
 
 
-def read_recorded(text: str) -> Recorded:
+def read_recorded(text: str, game: Spec) -> Recorded:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
-    position = from_json(text)
+    position = game.facts.from_json(text)
     told = json.loads(text).get("hidden")
     if told is None:
-        return Recorded(position, None)
-    try:
-        hidden = TypeAdapter(Hidden).validate_json(json.dumps(told))
-    except ValidationError as error:
-        raise UsageError(f"this is no position: hidden.{first_fault(error)}") from None
-    fault = _contradiction(position, hidden)
+        return Recorded(game, position)
+    if not isinstance(told, dict):
+        raise UsageError("this is no position: hidden: it is no JSON object")
+    source = _read_as(Source, told.pop("source", None), "hidden.source")
+    hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
+    fault = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    if fault is None and source.seat != position.seat:
+        fault = f"source: the position is of seat {position.seat}"
     if fault is not None:
         raise UsageError(f"this is no position: hidden.{fault}")
-    return Recorded(position, hidden)
+    return Recorded(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
-def _contradiction(position: Position, hidden: Hidden) -> str | None:
-    turn, seat = position.turn, position.seat
-    start = position.events[0]
-    assert isinstance(start, GameStartEvent)  # from_json has seen to it
-    if len(hidden.hands) != len(start.player_ids):
-        return "hands: there are more or fewer than players"
-    if hidden.hands[seat] != tuple(sorted(position.hand)):
-        return f"hands: that of seat {seat} is not the position's hand"
-    if hidden.source.seat != seat:
-        return f"source: the position is of seat {seat}"
-    if len(hidden.board) != turn.board_cards:
-        return "board: it has another number of cards than the position's"
-    if hidden.dishonest is not last_play_is_dishonest(hidden.board, turn.n_cards_played, turn.current_number):
-        return "dishonest: the cards of the board say otherwise"
-    return None
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """The truth of a game that keeps none."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
 
-def read_folder(folder: Path) -> dict[str, Recorded]:
+def _read_as(kind: Any, told: object, where: str) -> Any:
+    """What is told, as this dataclass; raises UsageError with the first thing that is wrong."""
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(told))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = one_line(".".join(map(str, (where, *first["loc"]))))
+        raise UsageError(f"this is no position: {place}: {one_line(first['msg'])}") from None
+
+
+def shipped(game: Spec) -> Path:
+    """Where the project keeps positions of a game, to try prompts on."""
+    return prompt_root(OWN_PROMPTS, game) / "positions"
+
+
+def read_folder(folder: Path, game: Spec) -> dict[str, Recorded]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
@@ -126,13 +119,13 @@ def read_folder(folder: Path) -> dict[str, Recorded]:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
-    return {file.name: _read(file) for file in files}
+    return {file.name: _read(file, game) for file in files}
 
 
-def _read(file: Path) -> Recorded:
+def _read(file: Path, game: Spec) -> Recorded:
     text = read_text(file)
     try:
-        return read_recorded(text)
+        return read_recorded(text, game)
     except UsageError as error:
         raise UsageError(f"{one_line(str(file))}: {error}") from None
 

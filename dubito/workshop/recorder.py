@@ -1,17 +1,14 @@
-"""Watching a game: every question that its players are asked becomes a recorded position.
+"""Watching a game: every question that its players are asked becomes a recorded position."""
 
-A player is watched if it answers the nodes A-E one by one, whether it is a model or written by hand.
-"""
-
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dubito.games.dubito.game_data import Event, TurnOutput
-from dubito.games.dubito.notebook import Notebook
-from dubito.games.dubito.player import FiveNodes, Listener
-from dubito.games.dubito.rules import Rules, last_play_is_dishonest
+from dubito.game import GameEvent, Position, Spec
 from dubito.handlers import Table, step
-from dubito.workshop.recorded import Hidden, Recorded, Source
+from dubito.workshop.parts import part
+from dubito.workshop.recorded import Recorded, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +21,9 @@ class Origin:
     game: int
 
 
-def watched(table: Table, origin: Origin) -> list[Recorded]:
+def watched(table: Table, origin: Origin, game: Spec, rules: Any) -> list[Recorded]:
     """Play the game to its end and return the positions of all its questions, in their order."""
-    watcher = Watcher(table, origin)
+    watcher = Watcher(table, origin, game, rules)
     while not table.game.over:
         watcher.step()
     return watcher.recorded
@@ -35,54 +32,46 @@ def watched(table: Table, origin: Origin) -> list[Recorded]:
 class Watcher:
     """Plays a game at a table turn by turn; `recorded` are the positions of all questions so far."""
 
-    def __init__(self, table: Table, origin: Origin) -> None:
-        """Listen to the players of a table whose game has not begun."""
+    def __init__(self, table: Table, origin: Origin, game: Spec, rules: Any) -> None:
+        """Watch a table whose game has not begun; `rules` as the game's notebooks take them."""
         self.recorded: list[Recorded] = []
-        self._table, self._origin = table, origin
-        self._seats = [_Seat(seat, table.game.rules, self) for seat in range(len(table.players))]
-        self._tell([table.game.start])
-        for seat, player in zip(self._seats, table.players, strict=True):
-            if isinstance(player, FiveNodes):
-                player.listeners += (seat,)
+        self._table, self._origin, self._game = table, origin, game
+        self._asked = Counter[int]()
+        self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
+        questions = part(game, "Questions", None)
+        self._questions = questions(table, rules, self._note) if questions else _Moves(table, rules, self._note, game)
 
-    def step(self) -> TurnOutput:
-        """Play one turn."""
+    def step(self) -> Any:
+        """Play one turn; its output."""
+        return self._questions.step()
+
+    def _note(self, seat: int, position: Position) -> None:
+        """Record the question that a seat is asked now."""
+        origin, number = self._origin, self._asked[seat]
+        self._asked[seat] += 1
+        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)
+        self.recorded.append(Recorded(self._game, position, source, self._hidden(self._table.game)))
+
+
+class _Moves:
+    """The questions of a game in which every move is one node's answer: one a move."""
+
+    def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Spec) -> None:
+        self._table, self._note = table, note
+        self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
+        self._tell([table.game.start])
+
+    def step(self) -> Any:
         game = self._table.game
-        self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
-        output: TurnOutput
+        player, view = self._table.players[game.seat], game.view()
+        if player is not None:
+            self._note(game.seat, self._notebooks[game.seat].position(view.node, view, player.cards))
         output, events = step(self._table, announce=True)
-        self._tell(events, output.cards or ())
+        self._tell(events)
         return output
 
-    def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
-        for seat, hand in zip(self._seats, self._table.game.hands, strict=True):
-            for event in events:
-                seat.notebook.observe(event, hand.cards, played)
-
-    def note(self, seat: int, number: int, node: str, notebook: Notebook) -> None:
-        """Record the question that a seat is asked now, its `number`th of the game."""
-        game, origin = self._table.game, self._origin
-        hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
-        position = notebook.position(node, hands[seat], game.turn_data())
-        board = tuple(game.board)
-        dishonest = last_play_is_dishonest(board, game.n_cards_played, game.number)
-        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        self.recorded.append(Recorded(position, Hidden(hands, board, dishonest, source)))
-
-
-class _Seat(Listener):
-    """Listens to one player."""
-
-    def __init__(self, seat: int, rules: Rules, watcher: Watcher) -> None:
-        self.notebook = Notebook(seat, rules)
-        self._seat, self._watcher = seat, watcher
-        self._decisions = 0
-
-    def asked(self, node: str) -> None:
-        """The walk's question is recorded, not those that a bot asks itself on its way."""
-        self._watcher.note(self._seat, self._decisions, node, self.notebook)
-        self._decisions += 1
-
-    def answered(self, node: str, answer: bool) -> None:
-        """The nodes behind it on this turn are told."""
-        self.notebook.answered(node, answer)
+    def _tell(self, events: Sequence[GameEvent]) -> None:
+        for event in events:
+            for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
+                if player is not None and event.only in (None, seat):
+                    notebook.observe(event, player.cards)

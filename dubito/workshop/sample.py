@@ -1,54 +1,41 @@
-"""Some games to try a prompt on: every table size under both win rules, by players who answer by chance."""
+"""Some games to try a prompt on: those that the game brings, or a few by its own bots."""
 
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, get_args
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Final
 
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import TurnData
-from dubito.games.dubito.player import FiveNodes
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.errors import UsageError
+from dubito.game import Spec
 from dubito.handlers import Entrant, Table
+from dubito.registry import find_bots
 from dubito.streams import DealStreams
+from dubito.workshop.parts import part
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
 _SEED: Final = 0
-
-
-class _ByChance(FiveNodes):
-    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
-
-    def bluff_first_hand(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.3
-
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.7
-
-    def should_doubt(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.2
-
-    def bluff_regular(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.3
-
-    def maximize_regular(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.7
+_DEALS: Final = 6
 
 
 @cache
-def sample_games() -> tuple[tuple[Recorded, ...], ...]:
+def sample_games(game: Spec) -> tuple[tuple[Recorded, ...], ...]:
     """The positions of each game, in the order in which they were asked."""
+    tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
     return tuple(
-        _game(Rules(win_rule=win_rule), size, deal)
-        for win_rule in get_args(WinRule)
-        for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1))
+        tuple(watched(table, Origin(None, _SEED, table.deal, table.number), game, rules)) for table, rules in tables
     )
 
 
-def _game(rules: Rules, size: int, deal: int) -> tuple[Recorded, ...]:
-    return tuple(watched(sample_table(rules, size, deal), Origin(None, _SEED, deal, deal)))
-
-
-def sample_table(rules: Rules, size: int, deal: int) -> Table:
-    """A table of such players."""
-    entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
-    return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
+def _by_bots(game: Spec) -> Iterator[tuple[Table, Any]]:
+    """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
+    bots = find_bots(Path.cwd(), game.name).hand_written()
+    if not bots:
+        raise UsageError(f"{game.name} has no hand-written bot to play the games that prompts are tried on: write one")
+    entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
+    rules, (least, most) = game.rules(), game.seats
+    for deal in range(_DEALS):
+        seats, streams = least + deal % (most - least + 1), DealStreams(_SEED, deal)
+        state = game.deal(rules, seats, streams.deck())
+        yield Table(state, list(islice(entrants, seats)), streams, deal=deal, number=deal), rules

@@ -4,14 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import Final
+from typing import Any, Final
 
 from dubito.experiment.calibration import Statement, add_stated
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
-from dubito.games.dubito.player import NODES
+from dubito.game import Bool
 from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
+from dubito.workshop.parts import part
 from dubito.workshop.trial import Taken
 
 ALL: Final = "all"  # nodes together
@@ -23,10 +24,10 @@ class ScoreRow:
 
     node: str
     positions: int
-    yes: Rate  # of the answers that came
+    yes: Rate  # of the answers that came, where they are yes or no
     invalid: Rate
     causes: dict[str, int]  # of those that did not come
-    right: Rate  # at node C, where the truth is known: a doubt if, and only if, the last play was dishonest
+    right: Rate  # where the truth decides it, as the game says, and is known
     tokens: tuple[float, float, float] | None  # a decision: in, of them cached, out; None: no reply said
     picodollars: float | None  # a thousand decisions; None: no price is known
 
@@ -44,23 +45,23 @@ class Agreement:
 
 def rows(taken: Sequence[Taken], price: Price | None) -> list[ScoreRow]:
     """Node by node, then all."""
-    return [_row(node, those, price) for node in (*NODES, ALL) if (those := _of(node, taken))]
+    return [_row(node, those, price) for node in _nodes(taken) if (those := _of(node, taken))]
 
 
 def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
-    for node in (*NODES, ALL):
+    for node in _nodes(taken):
         pairs = [pair for pair in zip(_of(node, taken), _of(node, other), strict=True) if None not in _answers(pair)]
         if pairs:
-            same = _rate((one.recorded.deal, one.answer is two.answer) for one, two in pairs)
-            flips = Counter(one.answer for one, two in pairs if one.answer is not two.answer)
+            same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
+            flips = Counter(one.answer for one, two in pairs if _is_bool(one) and one.answer is not two.answer)
             found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
     return found
 
 
 def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
-    """What the prompts' models stated at node C, beside the truth where it is known; prompts by their number."""
+    """What the prompts' models stated, beside the truth where it is known; prompts by their number."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(taken):
         for one in each:
@@ -75,11 +76,21 @@ def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
     return tally
 
 
+def _nodes(taken: Sequence[Taken]) -> list[str]:
+    """The nodes of the game, then all together."""
+    return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
+
+
+def _is_bool(one: Taken) -> bool:
+    """Whether it was a question of yes or no."""
+    return one.recorded.game.node(one.recorded.position.node).answer == Bool()
+
+
 def _of(node: str, taken: Sequence[Taken]) -> list[Taken]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
 
-def _answers(pair: tuple[Taken, Taken]) -> tuple[bool | None, bool | None]:
+def _answers(pair: tuple[Taken, Taken]) -> tuple[Any, Any]:
     return pair[0].answer, pair[1].answer
 
 
@@ -91,10 +102,10 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     return ScoreRow(
         node,
         len(taken),
-        _rate((one.recorded.deal, one.answer is True) for one in answered),
+        _rate((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
         _rate((one.recorded.deal, one.answer is None) for one in taken),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
-        _rate((one.recorded.deal, one.answer is truth) for one, truth in judged),
+        _rate((one.recorded.deal, one.answer == truth) for one, truth in judged),
         (
             mean(sum(usage.input for usage in usages) for usages in told),
             mean(sum(usage.cached for usage in usages) for usages in told),
@@ -106,10 +117,10 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     )
 
 
-def _truth(one: Taken) -> bool | None:
-    """What is right at node C; None elsewhere, and where the file does not tell it."""
-    hidden = one.recorded.hidden
-    return hidden.dishonest if hidden is not None and one.recorded.position.node == "C" else None
+def _truth(one: Taken) -> Any:
+    """The right answer; None where the truth does not decide it, and where the file does not tell it."""
+    right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
+    return None if right is None or hidden is None else right(one.recorded.position, hidden)
 
 
 def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:

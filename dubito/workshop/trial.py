@@ -18,7 +18,7 @@ from dubito import __version__
 from dubito.experiment.model_checks import CallOptions, price_of_model
 from dubito.experiment.models import asking
 from dubito.experiment.watch import Watch
-from dubito.games.dubito.player import PlayerAI
+from dubito.game import Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME
@@ -31,6 +31,7 @@ from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
+from dubito.workshop.parts import part
 from dubito.workshop.recorded import Recorded, Source, digest_of_folder
 
 
@@ -57,9 +58,9 @@ class Taken:
     """What came of one question."""
 
     recorded: Recorded
-    answer: bool | None  # None: none ever came
+    answer: Any  # None: none ever came
     cause: str | None  # then why
-    stated: Stated | None  # at node C, where the prompt asks for it
+    stated: Stated | None  # where the node has something to state, and the prompt asks for it
     usages: tuple[Usage | None, ...]  # of the replies, as billed when they were first received
 
 
@@ -98,16 +99,17 @@ class _Question:
             entry.name,
             entry.settings,
             entry.prompt,
-            PlayerAI,
+            Player,
             way,
             self,
             source.seed,
-            position.rules,
+            None,
             counted=lambda outcome: None,
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
-        answer = player.decide(self.rendered, place, position.turn.me.turns + 1, journal, lambda: False)
+        own_turn = part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
+        answer = player.decide(self.rendered, place, own_turn(position), journal, lambda: False)
         _, _, cause = self.outcome.partition(":")
         stated = next(iter(journal.stated), None)
         return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
@@ -121,8 +123,8 @@ class _Question:
 
 def _source(one: Recorded) -> Source:
     """Where it was taken from; a position that does not say it is its own deal."""
-    if one.hidden is not None:
-        return one.hidden.source
+    if one.source is not None:
+        return one.source
     return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
@@ -158,13 +160,15 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, Recorded], folder: Pa
         run_folder.check(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()
-        pipeline = stack.enter_context(asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False))
+        pipeline = stack.enter_context(
+            asking(log, cache, means.calls, means.watch, stop.is_set, suspend=False, game=entries[0].prompt.game)
+        )
         questions = []
         for number, entry in enumerate(entries):
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
             way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
-                preflight(entry.name, number, entry.settings, entry.prompt.fields, way)
+                preflight(entry.name, number, entry.settings, entry.prompt.longest_form, way)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
         taken = _all(questions, means, stop)

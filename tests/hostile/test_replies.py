@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import Form, form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
@@ -17,8 +18,8 @@ from dubito.llm.wire import Protocol, Received
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
-PLAIN: Final = form_of(("answer",), "C")
-REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), "C")
+PLAIN: Final = form_of(("answer",), SPEC.node("C"))
+REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), SPEC.node("C"))
 CORPUS: Final = tuple(dict.fromkeys(texts()))
 GENERATED: Final = 5 * settings().max_examples
 REPEATS: Final = settings(max_examples=GENERATED, suppress_health_check=list(HealthCheck))

@@ -12,10 +12,12 @@ import httpx2
 import openai
 from pydantic import BaseModel, ConfigDict
 
+from dubito.games.dubito.spec import SPEC
 from dubito.house.calls import Call
 from dubito.house.core import Policy
 from dubito.house.dialect import Api
 from dubito.house.opinion import Opinion
+from dubito.house.policy import house_policy
 from dubito.house.server import House
 
 
@@ -39,11 +41,19 @@ PROTOCOLS: Final[Sequence[Api]] = ("responses", "chat", "messages")
 SEEN: list[str] = []  # the prompts that the policy below has got
 
 
-def _play(model: str, prompt: str, chance: Random) -> Opinion:
+def _play(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | None) -> Opinion:
     SEEN.append(prompt)
     if model == "house-random":
         return Opinion(chance.random() < 0.5, understood=False)
     return Opinion("say yes" in prompt, understood=True)
+
+
+_HOUSE: Final = house_policy([SPEC])
+
+
+def opinion(model: str, prompt: str, chance: Random) -> Opinion:
+    """What a model of the house's for Dubito says, where no schema came with the prompt."""
+    return _HOUSE.answer(model, prompt, chance, None)
 
 
 POLICY: Final = Policy(("house-random", "house-honest"), _play)

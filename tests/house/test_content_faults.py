@@ -181,7 +181,7 @@ def test_a_body_cut_short_is_cut_to_its_length() -> None:
 
 def test_a_filled_schema_is_spoiled_at_its_answer() -> None:
     """Whatever else the schema asks for stays."""
-    policy = Policy(("house-honest",), lambda model, prompt, chance: Opinion(False, True, 0.25))
+    policy = Policy(("house-honest",), lambda model, prompt, chance, schema: Opinion(False, True, 0.25))
     properties = {"reasoning": {"type": "string"}, "p_bluff": {"type": "number"}, "answer": {"type": "boolean"}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties, "required": [*properties]}
     form: Any = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}

@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
+from dubito.games.dubito.house import read_facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
-from dubito.house.policy import opinion, read_facts
+from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, RULES, turns
 
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import REASKS, Answered, form_of, re_ask, read_answer
 from dubito.llm.failures import CAUSES, AttemptFailed, Cause
 from dubito.llm.wire import Finish, Received, Reply
 
-PLAIN = form_of(("answer",), "C")
+PLAIN = form_of(("answer",), SPEC.node("C"))
 
 
 def said(text: str | None, finish: Finish = "stop") -> Reply:

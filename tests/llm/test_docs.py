@@ -123,7 +123,7 @@ def test_the_table_has_all_settings_and_their_defaults() -> None:
         if said.startswith("`") or said.isdigit():
             assert yaml.safe_load(said.strip("`")) == default
         else:
-            assert default is None or fields[name].is_required()
+            assert not default or fields[name].is_required()
 
 
 def test_the_table_of_the_summary_has_its_columns_and_causes(shell: Shell) -> None:

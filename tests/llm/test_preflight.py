@@ -8,6 +8,7 @@ import pytest
 
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
+from dubito.games.dubito.spec import SPEC
 from dubito.house.server import House
 from dubito.llm.answers import form_of
 from dubito.llm.protocols import Exchange, build_request
@@ -66,7 +67,7 @@ def test_it_comes_first_with_the_players_parameters_and_form(shell: Shell, proto
     assert rest
     checked = check_settings("x", {key: value for key, value in who.items() if key not in ("bot", "name")})
     fields: tuple[Any, ...] = ("answer",) if prompt == "plain" else ("reasoning", "p_bluff", "answer")
-    exchange = Exchange("system", "user", form_of(fields, "C").schema)
+    exchange = Exchange("system", "user", form_of(fields, SPEC.node("C")).schema)
     expected = dict(build_request(checked, exchange, "dubito-preflight").body)
     said = ("input",) if protocol == "responses" else ("messages", "system")
     assert {key: value for key, value in check.body.items() if key not in said} == {

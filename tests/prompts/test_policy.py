@@ -11,14 +11,17 @@ import pytest
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.facts import Position, facts
+from dubito.games.dubito.house import read_facts, sharp, stated_chance
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, play_game
 from dubito.house.opinion import Opinion
-from dubito.house.policy import MODELS, opinion, read_facts, sharp, stated_chance
-from dubito.llm.prompts import plain
+from dubito.house.policy import models
+from dubito.llm.templates import plain
 from dubito.streams import DealStreams
+from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
 
 
@@ -96,7 +99,7 @@ def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", models(SPEC))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",
@@ -125,7 +128,7 @@ def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
 
 
 def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(ValueError, match="house-dull"):
+    with pytest.raises(KeyError, match="house-dull"):
         said("house-dull", "")
 
 
@@ -175,7 +178,8 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
     """What house-sharp answers to prompt `plain`."""
     voiced = opinion("house-sharp", str(PLAIN.render(position)), chance)
     assert voiced.understood
-    return voiced.answer
+    answer: bool = voiced.answer
+    return answer
 
 
 @pytest.mark.parametrize("rules", RULES[:2], ids=str)

@@ -9,8 +9,10 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import answer_format
-from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, plain, prompt_names
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, prompt_names
+from dubito.llm.templates import plain
 from tests.prompts.kit import PLAIN, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
@@ -222,7 +224,12 @@ def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str
     values = facts(example_position(node))
     prompt = load_prompt(name, REPO)
     rendered = prompt.render(example_position(node))
-    for text in (*values["rule_text"], values["objective"], values["scoring"], answer_format(prompt.fields)):
+    for text in (
+        *values["rule_text"],
+        values["objective"],
+        values["scoring"],
+        answer_format(prompt.fields, SPEC.nodes),
+    ):
         assert text in rendered.system
     for text in (values["question"], values["if_true"], values["if_false"]):
         assert text in rendered.user

@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import note, say
+from dubito.cli.prompts.options import check_node, nodes_of
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.replay import opened
 from dubito.experiment.resolve import resolve
-from dubito.games.dubito.player import NODES
+from dubito.experiment.stored import Identity
+from dubito.experiment.stored import opened as opened_run
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
@@ -23,35 +25,49 @@ from dubito.workshop.recorded import Recorded, write_files
 @click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
               help="Where the files go, beside those that are there.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
-@click.option("--node", type=click.Choice([*NODES]), help="Of this node only. [default: all alike]")
+@click.option("--node", metavar="NODE", help="Of this node only. [default: all alike]")
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
     """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
 
     They are spread over games and nodes. A run is played again, its models from what is kept; a config's games are
     played.
     """
-    found = _found(what, node or "ABCDE", count)
+    found = _found(what, node, count)
     if not found:
         raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
     write_files(files(found, output))
     nodes = Counter(one.position.node for one in found)
-    each = ", ".join(f"{name} {nodes[name]}" for name in NODES if nodes[name])
+    each = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(found[0].game) if nodes[name])
     fewer = "" if len(found) == count else f" (there are no more, of {count} asked for)"
     say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
 
 
-def _found(what: Path, nodes: Sequence[str], count: int) -> list[Recorded]:
-    registry = find_bots(Path.cwd())
+def _found(what: Path, node: str | None, count: int) -> list[Recorded]:
     if what.is_dir():
-        return _of_run(what, registry, nodes, count)
+        return _of_run(what, node, count)
     if what.is_file() and is_export(what):
         with unpacked(what) as folder:
-            return _of_run(folder, registry, nodes, count)
-    experiment = resolve(check(read_config(what), str(what)), registry)
-    return from_config(experiment, registry, nodes, count)
+            return _of_run(folder, node, count)
+    config = check(read_config(what), str(what))
+    registry = _bots(config)
+    return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
 
 
-def _of_run(folder: Path, registry: Registry, nodes: Sequence[str], count: int) -> list[Recorded]:
+def _bots(said: Config | Identity) -> Registry:
+    """The bots of the game that a config or a run's identity names."""
+    return find_bots(Path.cwd(), said.game)
+
+
+def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
+    """The nodes to be recorded; refuses one that the game has not."""
+    check_node(registry.game, node)
+    return nodes_of(registry.game) if node is None else [node]
+
+
+def _of_run(folder: Path, node: str | None, count: int) -> list[Recorded]:
+    with opened_run(folder) as run:
+        registry = _bots(run.identity)
+    nodes = _nodes(registry, node)
     kept = opened(folder, registry, registry.working_directory)
     with kept.db:
         found = from_run(kept, nodes, count)

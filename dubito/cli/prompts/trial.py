@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import note
+from dubito.cli.prompts.options import game_of
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
@@ -14,10 +16,11 @@ from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
 from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
+from dubito.game import Spec
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
 from dubito.registry import find_bots
-from dubito.workshop.recorded import SHIPPED, read_folder
+from dubito.workshop.recorded import read_folder, shipped
 from dubito.workshop.trial import TrialEntry, TrialMeans, ask, default_folder
 from dubito.yaml_file import from_yaml
 
@@ -41,6 +44,7 @@ from dubito.yaml_file import from_yaml
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@game_option
 def test(
     name: str,
     model: str,
@@ -48,6 +52,7 @@ def test(
     positions: Path | None,
     output: Path | None,
     quiet: bool,
+    game: str,
     **flags: Any,
 ) -> int:
     """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
@@ -56,10 +61,11 @@ def test(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls = _calls(given)
-    settings = _settings(model, given)
-    entries = _entries([name] if against is None else [name, against], settings)
-    found = read_folder(SHIPPED if positions is None else positions)
-    _check(model, settings, calls)
+    spec = game_of(game)
+    settings = _settings(model, given, spec)
+    entries = _entries([name] if against is None else [name, against], settings, spec)
+    found = read_folder(_folder(spec) if positions is None else positions, spec)
+    _check(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
     kept = f"what was answered is kept in {folder}, and the same command goes on"
@@ -72,6 +78,17 @@ def test(
         return 130
     print_trial(entries, list(found), done, price_of_model(settings, calls))
     return 0
+
+
+def _folder(game: Spec) -> Path:
+    """The project's own positions of a game."""
+    folder = shipped(game)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "
+            "their folder with --positions"
+        )
+    return folder
 
 
 def _calls(given: dict[str, Any]) -> CallOptions:
@@ -92,14 +109,14 @@ def _value(text: str) -> object:
     return text if value is None else value
 
 
-def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
+def _settings(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
     if not colon or provider not in PROVIDERS:
         hint = suggestion(provider, PROVIDERS)
         raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
     entry = dict(PROVIDERS[provider])
-    face: Any = find_bots(Path.cwd()).find(entry.pop("bot")).cls
+    face: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **face.defaults, **entry}
     keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
     settings |= {key: given[key] for key in keys if key in given}
@@ -108,11 +125,11 @@ def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
     return check_settings("--model", settings)
 
 
-def _entries(names: Sequence[str], settings: ModelSettings) -> list[TrialEntry]:
+def _entries(names: Sequence[str], settings: ModelSettings, game: Spec) -> list[TrialEntry]:
     """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
     entries: list[TrialEntry] = []
     for name in names:
-        prompt = load_prompt(name, Path.cwd())
+        prompt = load_prompt(name, Path.cwd(), game)
         own = settings
         if any(prompt.digest == entry.prompt.digest for entry in entries):
             own = settings.model_copy(update={"sample": 1})
@@ -121,9 +138,9 @@ def _entries(names: Sequence[str], settings: ModelSettings) -> list[TrialEntry]:
     return entries
 
 
-def _check(model: str, settings: ModelSettings, calls: CallOptions) -> None:
+def _check(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
     """Refuse what would stop the trial at its first call."""
-    check_house("--model", settings)
+    check_house("--model", settings, game)
     if not calls.offline:
         key_of(account_of(settings), model)
     if calls.caps.usd is not None and price_of_model(settings, calls) is None:

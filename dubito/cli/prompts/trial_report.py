@@ -7,6 +7,7 @@ from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.standings import calibration_bins, calibration_table
+from dubito.store.records import said
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
 from dubito.workshop.trial import Taken, Trial, TrialEntry
 
@@ -17,7 +18,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
-        show(calibration_table(players), calibration_bins(players, "calibration-bins"))
+        show(
+            calibration_table(players, entries[0].prompt.game.results.stated),
+            calibration_bins(players, "calibration-bins"),
+        )
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
@@ -68,6 +72,5 @@ def _print_agreement(
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
-        if None not in (first.answer, second.answer) and first.answer is not second.answer:
-            said, against = ("yes", "no") if first.answer else ("no", "yes")
-            say(f"flipped: {name}: {said} by {one_line(one)}, {against} by {one_line(two)}")
+        if None not in (first.answer, second.answer) and first.answer != second.answer:
+            say(f"flipped: {name}: {said(first.answer)} by {one_line(one)}, {said(second.answer)} by {one_line(two)}")

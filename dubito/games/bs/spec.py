@@ -80,6 +80,7 @@ RESULTS = Results(
     equal_share=lambda seats: {"wins": 1 / seats},
     game_counts=GAME_COUNTS,
     seat_counts=SEAT_COUNTS,
+    scoreboard=("wins",),
     averaged=("cards",),
     habits=(
         Habit("lies", "lies, % of plays", "lies", "lies", "plays"),

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dubito.games.dubito.facts import OwnPlay, Position
+from pydantic import BaseModel
+
 from dubito.games.dubito.game_data import CardsPlayedEvent, Event, TurnData
+from dubito.games.dubito.knowledge import OwnPlay, Position
 from dubito.games.dubito.player import Listener
 from dubito.games.dubito.rules import Rules
 
@@ -12,10 +14,12 @@ from dubito.games.dubito.rules import Rules
 class Notebook(Listener):
     """Kept for one seat in one game, by its player or by somebody who watches."""
 
-    def __init__(self, seat: int, rules: Rules) -> None:
+    def __init__(self, seat: int, rules: Rules | BaseModel) -> None:
+        """`rules` as the engine has them, or as a config says them."""
         self.events: list[Event] = []
         self.own_plays: list[OwnPlay] = []
-        self._seat, self._rules = seat, rules
+        self._seat = seat
+        self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
         self._answers: dict[str, bool] = {}
         self._held = Counter[int]()  # the hand as the turn began
 
@@ -38,7 +42,7 @@ class Notebook(Listener):
             gone = sorted((self._held - Counter(hand)).elements()) if played is None else played
             self.own_plays.append(OwnPlay(event.declared_number, tuple(gone)))
 
-    def position(self, node: str, hand: Iterable[int], turn: TurnData) -> Position:
+    def position(self, node: str, turn: TurnData, hand: Iterable[int]) -> Position:
         """The question that the seat is asked now."""
         events, own_plays = tuple(self.events), tuple(self.own_plays)
         return Position(

@@ -14,7 +14,6 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from dubito.errors import UsageError, one_line
 from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import (
     JOKER,
     MOST,
@@ -27,6 +26,7 @@ from dubito.games.dubito.game_data import (
     TurnData,
     TurnOutput,
 )
+from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
@@ -203,5 +203,5 @@ class _Example(FiveNodes):
         return self._answer("E", p, 0.7)
 
     def _answer(self, node: str, p: TurnData, chance: float) -> bool:
-        self.asked.append(self._notebook.position(node, self.cards, p))
+        self.asked.append(self._notebook.position(node, p, self.cards))
         return self.rng.random() < chance

@@ -10,8 +10,6 @@ from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnData
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, WinRule
 
-ANSWER_FORMAT: Final = 'Reply with a JSON object {"answer": true} or {"answer": false}, and nothing else.'
-
 WALK: Final = (
     "On your turn you are asked up to five yes-or-no questions, one a request, and the table picks the cards by your "
     "answers: on an empty board A, then B; else C, and if you do not doubt D, then E."

@@ -8,7 +8,7 @@ from dubito.game import Bool, Node, Spec
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.player import NODES, PlayerAI, missing_nodes
+from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, last_play_is_dishonest
 
@@ -65,4 +65,5 @@ SPEC: Final = Spec(
             {"bot": "AnthropicBot", "name": "honest by Anthropic's", "model": "house-honest", "base_url": "house"},
         ],
     },
+    answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )

@@ -61,6 +61,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
         (TwoCard, [5, 3, 6], 4, [5, 3]),
         (TwoCard, [5], 4, [5]),
         (Jerk, [5, 5, 5], 5, [5, 5, 5]),
+        (Jerk, [5, 5, 5, 0, 1], 5, [5, 5, 5]),
         (Jerk, [5, 3], 5, [5]),
         (Jerk, [5], 4, [5]),
     ],
@@ -145,7 +146,7 @@ def test_jerk_pads_its_plays_at_random() -> None:
 
 
 def test_jerk_counts_what_was_said_to_lie_on_this_pile() -> None:
-    asked = [(2, 2), (2, 4), (2, 6), (1, 1), (2, 3)]  # n_cards, pile: the fourth play lies on an empty pile
+    asked = [(2, 2), (2, 4), (2, 6), (1, 6), (2, 3)]  # n_cards, pile: the fourth play lies on no more than was said
     player = seated(Jerk, [5])
     assert [player.bs(1, 0, n_cards, table(pile=pile)) for n_cards, pile in asked] == [False, False, True, False, False]
     assert player.seen[0] == 3

@@ -1,7 +1,9 @@
 """The rules of BS one by one (B1-B7)."""
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -265,3 +267,15 @@ def test_b3_or_the_game_is_forfeit_and_nobody_wins() -> None:
     game = play_game(seated(forfeits=True))
     assert (game.turns_played, game.winner, game.ending().capped) == (5, None, True)
     assert [counts.forfeits for counts in game.counts] == [0, 1, 0, 0]
+
+
+def test_a_copy_of_a_game_goes_on_as_the_game_does() -> None:
+    """Its cards are equal, no longer the deck's own."""
+    game = dealt(4)
+    turn(game, game.hands[0].cards[:3], 2)
+    for copy in (deepcopy(game), pickle.loads(pickle.dumps(game))):  # noqa: S301, its own bytes
+        original = deepcopy(game)
+        for _ in range(40):
+            for one in (original, copy):
+                turn(one, one.hands[one.seat].cards[-2:], (one.seat + 1) % 4)
+            assert snapshot(original) == snapshot(copy)

@@ -26,6 +26,16 @@ def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
         BSRules(**rules)
 
 
+def test_rules_and_outputs_that_were_played_are_out_of_reach() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        BSRules().max_rounds = 7
+    game = dealt()
+    play = game.hands[0].cards[:2]
+    copy = game.copy_of(play)
+    play.clear()
+    assert (copy, game.copy_of(True)) == (game.hands[0].cards[:2], True)
+
+
 def test_a_deal_of_three_is_refused() -> None:
     with pytest.raises(UsageError, match="BS is played by 4, not 3: seat 4 players"):
         SPEC.deal(BSRules(), 3, Random(0))

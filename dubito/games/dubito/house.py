@@ -1,0 +1,138 @@
+"""The house's policies for Dubito: by rule, or by weighing what the facts in the prompt say.
+
+They read the lines that `prompts/shared/facts.jinja` writes between its two markers. Each raises LookupError,
+ValueError or ArithmeticError where these are missing, or are not what the partial writes.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+
+from dubito.game import HousePolicy
+
+_BEGIN: Final = "=== facts ==="
+_END: Final = "=== end of facts ==="
+_RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
+_LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
+
+
+def _house_honest(text: str, chance: Random) -> dict[str, Any]:
+    return {"answer": honest(read_facts(text))}
+
+
+def _house_sharp(text: str, chance: Random) -> dict[str, Any]:
+    values = read_facts(text)
+    return {"answer": sharp(values), "p_bluff": stated_chance(values)}
+
+
+MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "house-sharp": _house_sharp}
+
+
+def read_facts(prompt_text: str) -> dict[str, str]:
+    """The last block of facts in the text, name to value; empty if there is none."""
+    begin = prompt_text.rfind(f"{_BEGIN}\n")
+    end = prompt_text.find(f"\n{_END}", begin)
+    if begin < 0 or end < 0:
+        return {}
+    lines = prompt_text[begin + len(_BEGIN) + 1 : end].splitlines()
+    values = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    for who, names in _LISTS.items():  # several facts in one line
+        if who in values:
+            values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
+    return values
+
+
+def honest(values: Mapping[str, str]) -> bool:
+    """Never a bluff by choice; a doubt only when it would have to bluff, or when prev is about to win."""
+    match values["node"]:
+        case "A" | "D":
+            return False
+        case "B" | "E":
+            return True
+        case "C":
+            return values["held_of_number"] == "0" or values["prev_about_to_win"] == "yes"
+        case node:
+            raise ValueError(f"there is no node {node}")
+
+
+def sharp(values: Mapping[str, str]) -> bool:
+    """Weighs, in cards of its own hand, what doubting, honest cards and a bluff are likely to bring.
+
+    Raises KeyError or ValueError if a fact is missing or is not what the shared partial writes.
+    """
+    node, own = values["node"], int(values["own_cards"])
+    if own <= _MOST and values["win_rule"] == "immediate":
+        return node != "C"  # all cards at once: nobody can doubt the last ones
+    match node:
+        case "A":
+            return False
+        case "B" | "E":
+            return True
+        case "C":
+            return _doubting(values) > max(_playing_honestly(values), _bluffing(values))
+        case "D":
+            return _bluffing(values) > _playing_honestly(values)
+        case _:
+            raise ValueError(f"there is no node {node}")
+
+
+def stated_chance(values: Mapping[str, str]) -> float | None:
+    """At node C, how probable `house-sharp` holds it that the last play is dishonest; None without the facts for it."""
+    try:
+        if values["node"] != "C":
+            return None
+        return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
+    except (LookupError, ValueError, ArithmeticError):
+        return None  # the answer may stand all the same
+
+
+_MOST: Final = 3  # cards in a play
+_UNKNOWN: Final = 0.5
+_WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
+_SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # a play of so many cards is a bluff the more often
+_OPENER_ODDS: Final = 0.35  # who opened chose the number
+_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # cards of the number to spare, just enough, too few without jokers
+_FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
+_PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
+_THREAT: Final = 3.0  # what it is worth to stop a player who could win on its next turn
+
+
+def _doubting(values: Mapping[str, str]) -> float:
+    if values["sure_bluff"] == "yes" or values["prev_about_to_win"] == "yes":
+        return float("inf")
+    p = _chance_of_bluff(values)
+    gain = _FREE_TURN + (_THREAT if int(values["prev_cards"]) <= _MOST else 0.0)
+    return p * gain - (1 - p) * _PICK_UP * int(values["board_cards"])
+
+
+def _playing_honestly(values: Mapping[str, str]) -> float:
+    held = min(_MOST, int(values["held_of_number"]))
+    return float(held) if held else float("-inf")
+
+
+def _bluffing(values: Mapping[str, str]) -> float:
+    cards = min(_MOST, int(values["own_cards"]))
+    caught = _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+    return (1 - caught) * cards - caught * _PICK_UP * int(values["board_cards"])
+
+
+def _chance_of_bluff(values: Mapping[str, str]) -> float:
+    """By the player's record, the size of the play, and how many cards of the number are left for it."""
+    size = int(values["last_play"])
+    record = values[f"seat {values['last_player']}"].split()[2]
+    honest, _, doubted = record.partition("/")
+    usual = _rate(values["table_bluff_rate"])
+    bluffs = int(doubted) - int(honest)
+    p = (bluffs + _WEIGHT * usual) / (int(doubted) + _WEIGHT)
+    spare = 4 - int(values["number_elsewhere"]) - size
+    odds = p / (1 - p) if p < 1 else 1e3
+    odds *= _SIZE_ODDS[size] * _SCARCE_ODDS[0 if spare > 0 else 1 if spare == 0 else 2]
+    if values["prev_chose_number"] == "yes":
+        odds *= _OPENER_ODDS
+    return odds / (1 + odds)
+
+
+def _rate(*texts: str) -> float:
+    """The first rate that is known, a little off 0 and 1; else even."""
+    known = next((float(text) for text in texts if text != "unknown"), _UNKNOWN)
+    return min(max(known, 0.05), 0.95)

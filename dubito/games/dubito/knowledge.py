@@ -1,0 +1,260 @@
+"""What one seat may know at one question, as one plain mapping: prompts, viewers and tests read it.
+
+Everything that a hand-written bot can see or derive is in it, and nothing else. Players are seats, never names.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from dubito.games.dubito.game_data import (
+    COPIES,
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DoubtResolvedEvent,
+    Event,
+    PlayerData,
+    TurnData,
+)
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.record import card_name, cards_in_words, in_order, sentence
+from dubito.games.dubito.rule_text import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
+from dubito.games.dubito.rules import Rules, is_honest
+from dubito.games.dubito.witness import Witness
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlay:
+    """One of the seat's own plays: the number it claimed, and the cards it really was."""
+
+    number: int
+    cards: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """All that one seat has when one node is asked."""
+
+    rules: Rules
+    seat: int
+    node: str  # "A" to "E"
+    hand: tuple[int, ...]  # sorted
+    turn: TurnData
+    events: tuple[Event, ...]  # all that the seat observed, GameStartEvent first
+    own_plays: tuple[OwnPlay, ...]  # in the order of the seat's own CardsPlayedEvents
+    answers: Mapping[str, bool]  # nodes answered before on this turn; a forced bluff has no D
+
+
+# What each line of the shared partial means; `seat N` stands for the lines that tell of one player each.
+_MEANINGS: Final = {
+    "win_rule": "when an empty hand wins, as told above",
+    "seat": "your seat",
+    "hand": "your cards, how many of each number",
+    "own_cards": "how many cards you hold",
+    "sets_gone": "numbers that have left the game as a set; all others are still in play",
+    "jokers_gone": "jokers that have left the game",
+    "number": "the number of this round",
+    "held_of_number": "how many cards of it you hold, jokers not counted",
+    "number_elsewhere": "how many cards of it cannot be in the last play: yours, those that surely lie in other hands, "
+    "those that have left the game",
+    "sure_bluff": "whether the last play cannot be honest, by what you know for certain",
+    "board_cards": "cards on the board: a high price of a failed doubt, or of a caught bluff",
+    "streak": "plays on the board since the last doubt",
+    "last_player": "the seat that put down the last cards",
+    "last_play": "how many cards these were",
+    "prev_chose_number": "whether the seat before you opened this round, and the board is that play",
+    "prev_about_to_win": "whether it holds no card, and wins unless you doubt and it bluffed",
+    "prev": "the seat before you; how many cards it holds; its doubts, as a share of its turns on a board that was "
+    "not empty, unknown without such a turn; its bluffs, as a share of its plays that were doubted, unknown if none "
+    "was, which proves nothing",
+    "next": "the seat after you, which may doubt what you put down; how many cards it holds; its doubts and its "
+    "bluffs, reckoned as those of prev",
+    "table": "the doubts and the bluffs of all players together, reckoned in the same way",
+    "seat N": "a player still in the game, in playing order from yours on: cards held; doubts out of turns on a board "
+    "that was not empty; honest plays out of those doubted; known: cards that all saw it take up and that it held when "
+    "the round began; less: how many cards, perhaps some of these, it has put down since. So `seat 5: 9 2/7 1/3 "
+    "known 4 4 king less 2` holds nine cards, doubted on two of seven such turns, was doubted three times and honest "
+    "once, and had two 4s and a king before it put down two cards in this round, which may be among them",
+    "node": "the question that is asked",
+}
+
+
+def facts(position: Position) -> dict[str, Any]:
+    """The facts as plain values that JSON can hold; the keys are the same at every node.
+
+    Cards are words ("ace", "7", "joker"); a rate without data and what an empty board lacks are None.
+    """
+    turn, seat = position.turn, position.seat
+    witness = Witness(seat, position.events, [play.cards for play in position.own_plays])
+    question, if_true, if_false = effects(position.node, position.hand, turn, position.answers, position.rules.win_rule)
+    return {
+        **_rules_in_words(position.rules, len(witness.players)),
+        "seat": seat,
+        "history": _history(position),
+        "own_moves": [place for place, event in enumerate(position.events) if _moved(event) == seat],
+        "own_plays": [_own_play(play) for play in position.own_plays],
+        "node": position.node,
+        "node_name": NODES[position.node],
+        "question": question,
+        "if_true": if_true,
+        "if_false": if_false,
+        "answers": dict(position.answers),
+        "seats_in_game": witness.active(),
+        "places": {str(winner): place for winner, place in witness.places.items()},
+        **_own_hand(position.hand, turn),
+        **_board(position, witness),
+        **_neighbour("prev", turn.prev),
+        "prev_chose_number": 0 < turn.board_cards == turn.n_cards_played and turn.last_player_id == turn.prev.id,
+        "prev_about_to_win": turn.prev.n_cards == 0,
+        **_neighbour("next", turn.next),
+        **_table(witness.players.values()),
+        "players": [_player(witness, other) for other in witness.active()],
+    }
+
+
+def steady_facts() -> frozenset[str]:
+    """The facts that stay the same for one seat through a whole game."""
+    return frozenset(_rules_in_words(Rules(), 3)) | {"seat"}
+
+
+@lru_cache(maxsize=64)
+def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
+    return {
+        "rules": asdict(rules),
+        "win_rule": rules.win_rule,
+        "rule_text": rule_sentences(rules, seats),
+        "objective": objective(seats),
+        "scoring": scoring(),
+        "walk": WALK,
+        "node_texts": NODE_TEXTS,
+        "meanings": _MEANINGS,
+        "seats": list(range(seats)),
+    }
+
+
+def _history(position: Position) -> list[str]:
+    """What the table saw, an event a line, with the seat's own cards beside its own plays."""
+    own = iter(position.own_plays)
+    lines = []
+    for event in position.events:
+        line = _line(event)
+        if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat:
+            line += _own_cards(next(own))
+        lines.append(line)
+    return lines
+
+
+def _moved(event: Event) -> int | None:
+    """Whose move it tells of, None if it only follows from one."""
+    if isinstance(event, CardsPlayedEvent):
+        return event.player_id
+    return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None
+
+
+@lru_cache(maxsize=4096)
+def _line(event: Event) -> str:
+    line = sentence(event)
+    if isinstance(event, DoubtResolvedEvent) and event.board_cards:
+        line += f" They are {cards_in_words(event.board_cards)}."
+    return line
+
+
+def _own_cards(play: OwnPlay) -> str:
+    kind = "honest" if is_honest(play.cards, play.number) else "a bluff"
+    return f" Yours: {cards_in_words(play.cards)}, {kind}."
+
+
+def _own_play(play: OwnPlay) -> dict[str, Any]:
+    return {
+        "number": card_name(play.number),
+        "cards": _words(in_order(play.cards)),
+        "honest": is_honest(play.cards, play.number),
+    }
+
+
+def _own_hand(hand: tuple[int, ...], turn: TurnData) -> dict[str, Any]:
+    counts = Counter(hand)
+    return {
+        "hand": {card_name(card): counts[card] for card in (*NUMBERS, JOKER) if card in counts},
+        "own_cards": turn.my_n_cards,
+        "held_of_number": hand.count(turn.current_number) if turn.current_number else None,
+    }
+
+
+def _board(position: Position, witness: Witness) -> dict[str, Any]:
+    turn = position.turn
+    number, hand = turn.current_number, position.hand
+    empty = number == 0
+    elsewhere = witness.elsewhere(number) + hand.count(number)
+    jokers = position.rules.jokers - witness.elsewhere(JOKER) - hand.count(JOKER)
+    return {
+        "numbers_in_play": _words(turn.playing_cards),
+        "sets_gone": _words(witness.sets_gone),
+        "jokers_gone": witness.jokers_gone,
+        "board_cards": turn.board_cards,
+        "streak": turn.streak,
+        "can_doubt": turn.can_doubt,
+        "number": None if empty else card_name(number),
+        "number_elsewhere": None if empty else elsewhere,
+        "last_player": turn.last_player_id,
+        "last_play": None if empty else turn.n_cards_played,
+        "sure_bluff": None if empty else turn.n_cards_played > COPIES - elsewhere + jokers,
+    }
+
+
+def _neighbour(who: str, data: PlayerData) -> dict[str, Any]:
+    rates = _rates(f"{who}_", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times)
+    return {who: data.id, f"{who}_cards": data.n_cards, **rates}
+
+
+def _table(players: Collection[PlayerData]) -> dict[str, Any]:
+    return _rates(
+        "table_",
+        sum([data.doubts for data in players]),
+        sum([data.not_first_turns for data in players]),
+        sum([data.honest_times for data in players]),
+        sum([data.dishonest_times for data in players]),
+    )
+
+
+def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:
+    """Doubts per chance to doubt, and the honest and the dishonest share of doubted plays."""
+    return {
+        f"{who}doubt_rate": rate(doubts, chances),
+        f"{who}honest_share": rate(honest, honest + dishonest),
+        f"{who}bluff_rate": rate(dishonest, honest + dishonest),
+    }
+
+
+def rate(times: int, chances: int) -> float | None:
+    """The share, None where there was no chance: nobody knows then."""
+    return times / chances if chances else None
+
+
+def _player(witness: Witness, seat: int) -> dict[str, Any]:
+    data = witness.players[seat]
+    return {
+        "seat": seat,
+        "cards": data.n_cards,
+        "turns": data.turns,
+        "chances_to_doubt": data.not_first_turns,
+        "doubts": data.doubts,
+        "doubted_plays": data.honest_times + data.dishonest_times,
+        "honest_plays": data.honest_times,
+        **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
+        "known_cards": _spread(witness.known(seat)),
+        "put_down": witness.down.get(seat, 0),
+        "surely_holds": _spread(witness.certain(seat)),
+    }
+
+
+def _words(cards: Iterable[int]) -> list[str]:
+    return [card_name(card) for card in cards]
+
+
+def _spread(counts: Sequence[int]) -> list[str]:
+    """Counts by value as that many words, jokers last."""
+    return [card_name(card) for card in (*NUMBERS, JOKER) for _ in range(counts[card])] if any(counts) else []

@@ -1,0 +1,320 @@
+"""Models at a game of the working directory, with a node of each kind: asked, refused, re-asked, kept, given back."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
+from dubito.experiment.models import asking
+from dubito.game_registry import find_game
+from dubito.handlers import Entrant, Table, step
+from dubito.house.policy import by_lot
+from dubito.llm.answers import answer_format, form_of, read_answer
+from dubito.llm.cache import ReplyCache
+from dubito.llm.decider import Decider, GameServices, Journal
+from dubito.llm.failures import AttemptFailed
+from dubito.llm.model_player import ModelPlayer
+from dubito.llm.preflight import preflight
+from dubito.llm.prices import find_price
+from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.replayed import Tape
+from dubito.llm.settings import ModelSettings, settings_for
+from dubito.registry import find_bots
+from dubito.store.model_log import ModelLog
+from dubito.store.records import Decision
+from dubito.store.run_db import RunDb
+from dubito.streams import DealStreams
+from tests.llm.kit import Heard, Server, Unhurried, reply, says
+
+HOME: Final = Path(__file__).parent / "tiny_game"
+GAME: Final = find_game("guess", HOME)
+BOTS: Final = find_bots(HOME, "guess")
+PROMPT: Final = load_prompt("plain", HOME, GAME)
+NODES: Final = {node.name: node for node in GAME.nodes}
+
+
+def settings(**more: Any) -> ModelSettings:
+    """Of a player in this game."""
+    said = {"model": "house-random", "base_url": "house"} | more
+    return settings_for(BOTS.find("OpenAIBot").cls, "x", said, GAME)
+
+
+@contextmanager
+def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[tuple[Table, Journal, ModelLog]]:
+    """A game of two model players, with a run's tables and cache."""
+    folder.mkdir(exist_ok=True)
+    checked, journal = settings(**more), Journal()
+    calls = CallOptions(8, folder.parent / "cache", offline, HOME)
+    with RunDb.create(folder / "run.db") as db:
+        log, cache = ModelLog(db), ReplyCache(calls.cache)
+        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
+            way = pipeline.asker("x", checked, None)
+            preflight("x", 0, checked, PROMPT.longest_form, way)
+            fallback = fallback_of("x", checked, BOTS)
+            decider = Decider("x", checked, PROMPT, fallback, way, log, 0, GAME.rules(), lambda outcome: None)
+            yield table_of(decider, journal), journal, log
+
+
+def table_of(decider: Decider, journal: Journal) -> Table:
+    """A game in which this model sits at both seats."""
+    streams = DealStreams(3, 0)
+    entrants = [Entrant("x", BOTS.find("OpenAIBot").cls, decider.settings.model_dump())] * 2
+    game = GAME.deal(GAME.rules(), 2, streams.deck())
+    return Table(game, entrants, streams, services=[GameServices(decider, journal)] * 2)
+
+
+def finished(table: Table) -> list[Any]:
+    """Play it; the outputs."""
+    outputs = []
+    while not table.game.over:
+        outputs.append(step(table)[0])
+    return outputs
+
+
+def decisions(log: ModelLog) -> list[Decision]:
+    """All that were taken, seat by seat."""
+    return [taken for seat in range(2) for number in range(8) if (taken := log.taken(0, seat, number)) is not None]
+
+
+def test_a_model_plays_a_whole_game_by_its_nodes(tmp_path: Path) -> None:
+    with at_the_table(tmp_path / "one") as (table, journal, log):
+        outputs = finished(table)
+        taken = decisions(log)
+    assert len(outputs) == len(taken) == len(journal.decisions) == 16
+    assert {one.outcome for one in taken} == {"model"}, "house-random plays what is legal"
+    assert [one.node for one in taken] == [*NODES] * 4
+    assert [one.turn for one in taken] == [*range(1, 9)] * 2, "every answer is a move"
+    assert {type(one.answer) for one in taken} == {str, list, int, bool}
+    assert isinstance(outputs[1], tuple), "of the model's list the game makes its own output"
+
+
+def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
+    with at_the_table(tmp_path / "one") as (table, journal, log):
+        first = finished(table)
+        taped = Journal()
+        tape = Tape(log)
+        decider = table.players[0]._decider  # type: ignore[union-attr]
+        again = Decider("x", decider.settings, PROMPT, decider.fallback, tape.ask, tape, 0, decider.rules, print)
+        assert finished(table_of(again, taped)) == first
+        assert taped.digest() == journal.digest()
+    with at_the_table(tmp_path / "two", offline=True) as (table, cached, log):
+        assert finished(table) == first
+        assert cached.digest() == journal.digest()
+        assert log.spent().calls == 0
+
+
+def answering(answers: dict[str, object]) -> Callable[[Heard], Any]:
+    """A server that says this at each question, as it stands if it is a text."""
+
+    def answer(heard: Heard) -> Any:
+        text = json.dumps(heard.body)
+        node = next((name for name in NODES if f"Question {name}." in text), "sure")
+        said = answers.get(node, {"hint": "high", "stake": None, "number": 7, "sure": True}[node])
+        if said is None:
+            said = [int(text.split("You hold ")[-1][0])]
+        return says(heard.protocol, said if isinstance(said, str) and said[:1] == "{" else json.dumps({"answer": said}))
+
+    return answer
+
+
+def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) -> None:
+    with (
+        Server(answering({"stake": [5, 5, 5, 5, 5], "number": 0})) as server,
+        at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, log),
+    ):
+        outputs = finished(table)
+        taken = decisions(log)
+    assert [one.outcome for one in taken] == ["model", "fallback:illegal", "fallback:illegal", "model"] * 4
+    asked = {heard.last for heard in server.heard if heard.re_asked}
+    again = 'Reply again with nothing but the JSON object, {"answer": X}, X being'
+    assert asked == {
+        f"Your last answer cannot be played: the card 5 is not in your hand that often. {again} a list of cards, each "
+        "one of 1, 2, 3, 5.",
+        f"Your last answer cannot be played: 0 is not legal now. {again} a whole number.",
+    }
+    assert journal.touched == {0, 1}
+    assert outputs[1] == (table.game.hands[0][0],), "the fallback's move is played"
+    assert taken[1].answer == [table.game.hands[0][0]], "and kept as the answer that makes it"
+    assert [one.answer for one in taken[2:4]] == [1, True]
+
+
+def test_a_legal_answer_to_the_re_ask_is_the_models(tmp_path: Path) -> None:
+    def answer(heard: Heard) -> Any:
+        return answering({} if heard.re_asked else {"number": 10})(heard)
+
+    with (
+        Server(answer) as server,
+        at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, _, log),
+    ):
+        finished(table)
+        outcomes = [one.outcome for one in decisions(log)]
+    assert outcomes == ["model", "model", "model_after_reask", "model"] * 4
+
+
+HOSTILE: Final = {
+    "hint": ['"HIGH"', '"high "', '""', "null", "true", "0", '["high"]', '{"answer": "high"}', '"\\ud800"'],
+    "stake": [
+        *('"1"', "1", "null", "true", '["1"]', "[[1]]", "[1.0]", "[true]", "[4]", "[1, null]", '{"1": 1}', "[1e0]"),
+        "[99999999999999999999999]",
+    ],
+    "number": ['"7"', "7.0", "7e0", "true", "null", "[7]", '{"n": 7}', "NaN", "07", "Infinity", '"seven"'],
+    "sure": ["1", '"true"', "null", "[true]", "yes"],
+}
+
+
+@pytest.mark.parametrize(("node", "text"), [(node, text) for node, texts in HOSTILE.items() for text in texts])
+def test_what_is_not_of_its_kind_is_malformed(node: str, text: str) -> None:
+    said = reply(f'{{"answer": {text}}}')
+    with pytest.raises(AttemptFailed) as failed:
+        read_answer(said, form_of(("answer",), NODES[node]))
+    assert failed.value.cause == "malformed"
+    assert len(failed.value.detail) < 200
+
+
+@pytest.mark.parametrize(
+    ("node", "answer"),
+    [
+        *(("hint", "high"), ("stake", []), ("stake", [1, 1, 1, 1, 1, 1]), ("stake", [5] * 52), ("number", -3)),
+        *(("number", 10**30), ("number", 0), ("sure", False)),
+    ],
+)
+def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
+    """Whether the rules allow it is not the form's to say."""
+    found = read_answer(reply(json.dumps({"answer": answer})), form_of(("answer",), NODES[node])).answer
+    assert (type(found), found) == (type(answer), answer)
+
+
+def test_the_detail_names_what_was_wanted() -> None:
+    for node, detail in {
+        "hint": '`answer` is not one of "high", "low", "none"',
+        "stake": "`answer` is not a list of cards, each one of 1, 2, 3, 5 (without quotes)",
+        "number": "`answer` is not a whole number (without quotes)",
+    }.items():
+        with pytest.raises(AttemptFailed) as failed:
+            read_answer(reply('{"answer": "7"}'), form_of(("answer",), NODES[node]))
+        assert failed.value.detail == detail
+
+
+def test_a_prompt_of_several_kinds_says_which_node_takes_which() -> None:
+    said = answer_format(("reasoning", "answer"), GAME.nodes)
+    assert said.endswith(
+        '"answer", at question hint one of "high", "low", "none"; at question stake a list of cards, each one of 1, 2, '
+        "3, 5; at question number a whole number; at question sure true or false."
+    )
+    assert answer_format(("answer",), GAME.nodes[2:3]).endswith("X is a whole number.")
+
+
+@pytest.mark.parametrize("answer", [True, False, 0, 1, 7, -1, 10**25, "high", "1", [], [1], [1, 2, 2], 0.5, None])
+def test_any_answer_is_kept_and_given_back(tmp_path: Path, answer: object) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        log = ModelLog(db)
+        log.decision(Decision(0, 1, 2, 3, "stake", answer, "model"))
+        taken = log.taken(0, 1, 2)
+        ((row,),) = db.read("SELECT answer FROM decisions")
+    assert taken is not None
+    assert (type(taken.answer), taken.answer) == (type(answer), answer)
+    assert row == (answer if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode())
+
+
+SCHEMAS: Final = {name: form_of(("answer",), node).schema for name, node in NODES.items()}
+
+
+def drawn(node: str, text: str) -> list[Any]:
+    """What house-random answers, over many chances."""
+    return [by_lot(SCHEMAS[node], text, Random(seed)).answer for seed in range(300)]
+
+
+def test_house_random_draws_from_the_last_line_of_what_is_legal() -> None:
+    earlier = "legal: none\nsomething\n"
+    assert set(drawn("hint", f"{earlier}  legal: high | low\nthe end")) == {"high", "low"}
+    assert set(drawn("number", f"{earlier}legal: 3 | 4")) == {3, 4}
+    stakes = drawn("stake", f"{earlier}legal: 3 | 3 | 5")
+    assert {tuple(sorted(cards)) for cards in stakes} == {(3,), (5,), (3, 3), (3, 5), (3, 3, 5)}
+    assert set(drawn("sure", "legal: 3")) == {True, False}
+
+
+def test_without_that_line_house_random_fits_the_schema() -> None:
+    assert set(drawn("hint", "")) == {"high", "low", "none"}
+    assert {tuple(cards) for cards in drawn("stake", "")} == {(1,), (2,), (3,), (5,)}
+    assert set(drawn("number", "legal: a")) == {0}
+    assert not by_lot(SCHEMAS["number"], "", Random(0)).understood
+    assert by_lot(SCHEMAS["sure"], "", Random(0)).understood
+
+
+def test_the_faces_play_any_game_with_what_they_know() -> None:
+    for name, api in {"OpenAIBot": "responses", "AnthropicBot": "messages"}.items():
+        bot, own = BOTS.find(name), find_bots(HOME).find(name)
+        assert issubclass(bot.cls, ModelPlayer)
+        assert bot.cls.defaults == own.cls.defaults == {"api": api}
+        assert (bot.summary, bot.digest) == (own.summary, own.digest)
+
+
+def test_failing_falls_back_on_the_games_own_bot() -> None:
+    assert settings().fallback == "Dull"
+    assert fallback_of("x", settings(), BOTS).__name__ == "Dull"
+    with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but one of dubito is"):
+        fallback_of("x", settings(fallback="RandomBoi"), BOTS)
+    with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
+        fallback_of("x", settings(fallback="OpenAIBot"), BOTS)
+
+
+def test_the_house_has_a_games_own_models_only() -> None:
+    check_house("x", settings(), GAME)
+    with pytest.raises(UsageError, match="the house has no model 'house-sharp'; it has house-random"):
+        check_house("x", settings(model="house-sharp"), GAME)
+    assert find_price("house", "house-of-another-game", {}) == find_price("house", "house-random", {})
+
+
+def refused(name: str, home: Path, game: Any = GAME) -> str:
+    """Why there is no such prompt."""
+    with pytest.raises(UsageError) as error:
+        load_prompt(name, home, game)
+    return str(error.value)
+
+
+def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
+    assert prompt_names(HOME, GAME) == ["plain"]
+    assert prompt_names(HOME) == ["plain", "reasoned"]
+    assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
+    elsewhere = "no prompt of guess is named 'reasoned' (there is one of dubito): choose from plain"
+    assert refused("reasoned", HOME) == elsewhere
+    assert refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, reasoned"
+    copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")
+    assert refused("mine", tmp_path, None).startswith("no prompt is named 'mine' (there is one of guess): ")
+    assert load_prompt("mine", tmp_path, GAME).digest == PROMPT.digest
+
+
+def copy(folder: Path, into: Path, **files: str) -> None:
+    """A prompt's folder again, with other texts in some files."""
+    into.mkdir(parents=True)
+    for file in folder.iterdir():
+        (into / file.name).write_text(files.get(file.stem, file.read_text()))
+
+
+def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
+    copy(HOME / "prompts/guess/plain", tmp_path / "mine", prompt="title: x\nanswer: [p_bluff, answer]\n")
+    assert refused("./mine", tmp_path).endswith("answer: guess has nothing to state as p_bluff: take it away")
+
+
+def test_includes_are_found_beside_the_prompt_and_in_the_project(tmp_path: Path) -> None:
+    text = '{% include "shared/own.jinja" %}{% include "shared/history.jinja" %}'
+    copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine", history=text)
+    own = tmp_path / "prompts/guess/shared/own.jinja"
+    own.parent.mkdir()
+    own.write_text("Told:\n")
+    rendered = load_prompt("mine", tmp_path, GAME).render(GAME.facts.example_position("sure"))
+    assert "Told:" in rendered.history[0]
+
+
+def test_a_game_without_facts_or_prompts_says_so() -> None:
+    bare = replace(GAME, name="bare", package="dubito.llm")
+    with pytest.raises(UsageError, match="no prompt can tell of bare, so no model plays it: its package has no facts"):
+        load_prompt("./prompts/guess/plain", HOME, bare)
+    assert refused("plian", HOME, bare).endswith("'plian': there is none yet: write one in prompts/bare")

@@ -1,0 +1,1 @@
+"""A working directory with a game of its own."""
