@@ -197,6 +197,11 @@ class Sitting:
         ending, results = self.game.ending(), self.spec.results
         return results.buckets[results.bucket(ending.marks[self.me], ending.capped)]
 
+    def ended_in_words(self) -> str:
+        """The same in words."""
+        ending = self.game.ending()
+        return self.spec.results.ended_in_words(ending.marks[self.me], ending.capped)
+
     def record(self) -> Any:
         """The finished game, as its game keeps it."""
         number = self.number if self.asks_models else None

@@ -29,7 +29,7 @@ class Frame:
     """The table between two moves."""
 
     move: int  # how many were made
-    turn: int
+    turn: int  # that the last move belongs to
     mover: int | None  # whose move it was
     said: list[str]
     seats: list[str]  # what everybody may know of each
@@ -39,13 +39,13 @@ class Frame:
     question: Question | None
 
 
-def frame_of(sitting: Sitting, move: int, mover: int | None, said: list[str]) -> Frame:
+def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
     """The table as the person sees it now."""
     game, players = sitting.game, len(sitting.setup.players)
     panels = [(sitting.to_me(panel.title), sitting.to_me(panel.public)) for panel in sitting.panels()]
     return Frame(
         move=move,
-        turn=game.turns_played,
+        turn=turn,
         mover=mover,
         said=said,
         seats=[text for _, text in panels[:players]],
@@ -77,16 +77,16 @@ def dealt(sitting: Sitting) -> dict[str, Any]:
     """The table before the first move."""
     if own := sitting.spec.module("frames"):
         return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
-    return asdict(frame_of(sitting, 0, None, sitting.start))
+    return asdict(frame_of(sitting, 0, 0, None, sitting.start))
 
 
 def after(
-    sitting: Sitting, move: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
+    sitting: Sitting, move: int, turn: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
 ) -> dict[str, Any]:
-    """The table after a move, the `move`th."""
+    """The table after a move, the `move`th, of that turn."""
     if own := sitting.spec.module("frames"):
         return asdict(own.after(sitting.game, mover, output, events, said, sitting.me))
-    return asdict(frame_of(sitting, move, mover, said))
+    return asdict(frame_of(sitting, move, turn, mover, said))
 
 
 def words(sitting: Sitting) -> dict[str, Any]:

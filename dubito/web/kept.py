@@ -63,9 +63,9 @@ class Live:
         """One move, and its frame."""
         self._rests.clear()
         sitting = self.sitting
-        mover = sitting.game.seat
+        mover, turn = sitting.game.seat, sitting.game.turns_played + 1
         played, events, said = sitting.step(output)
-        self.frames.append(after(sitting, len(self.frames), mover, played, events, said))
+        self.frames.append(after(sitting, len(self.frames), turn, mover, played, events, said))
 
     def until_asked(self) -> None:
         """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
@@ -104,6 +104,7 @@ class Live:
             "first": since,
             "frames": frames[since:],
             "result": sitting.ended() if over else None,
+            "ended": sitting.ended_in_words() if over else None,
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
             "errors": sitting.errors if over else [],

@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,7 +147,7 @@ class Served:
 
 def guests_of(registry: Registry) -> Opponents:
     """All hand-written bots of a registry."""
-    return Opponents(company(check({}, "the tests"), registry), registry)
+    return Opponents(company(check({"game": registry.game.name}, "the tests"), registry), registry)
 
 
 @contextmanager
@@ -157,11 +157,12 @@ def served(
     most: int = MOST_TABLES,
     clock: Clock | None = None,
     opponents: Opponents | None = None,
+    others: Sequence[Opponents] = (),
 ) -> Iterator[Served]:
-    """The web table on a free port, with these opponents or a registry's hand-written bots."""
+    """The web table on a free port, with these opponents or a registry's hand-written bots; `others` play other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
-    tables = Tables(folder, {those.game.name: those}, clock, most)
+    tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most)
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(tables, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -22,7 +22,7 @@ def sees(game: Game, seat: int, label: Label) -> list[str]:
     if public.node == "cards":
         return [*lines, f"Your turn: play cards as {public.number}."]
     n = f"{public.n_cards} card{'s' * (public.n_cards > 1)}"
-    return [*lines, f"{label(public.mover)} has played {n} as {public.number}. Do you say BS? (yes or no)"]
+    return [*lines, f"{label(public.mover)} has played {n} as {public.number}. Do you say BS?"]
 
 
 def holding(game: Game, seat: int) -> list[int]:

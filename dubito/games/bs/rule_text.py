@@ -11,6 +11,8 @@ _N: Final = len(SEATS)
 def rule_sentences(rules: Any) -> list[str]:
     """The rules of a game, a paragraph each."""
     return [
+        "Be the first to have no card left. Cards are played face down, and whoever plays them may lie about what they "
+        "are, and may be accused of it.",
         f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
         f"{COPIES} of each. All of it is shuffled and dealt, {NUMBERS} cards to each seat. Everybody sees only its own "
         "hand, and at any time how many cards each seat holds and how many lie on the pile.",

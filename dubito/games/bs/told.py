@@ -119,11 +119,11 @@ class Teller:
         game = self._game
         hands = [Panel(self._label(seat), _count(len(game.hands[seat].cards)), self.holds(seat)) for seat in SEATS]
         public = game.public
-        pile = f"{_count(len(game.pile.cards))}, face down"
+        pile = f"{_count(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
         if not game.over:
-            pile += f". Round {public.round}; {self._label(public.mover)} is asked for {public.number} next"
+            pile += f" Round {public.round}, number {public.number}."
         lies = " ".join(str(card.number) for card in game.pile.cards)
-        return [*hands, Panel("The pile", f"{pile}.", f"from the bottom: {lies}" if lies else "")]
+        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "")]
 
     def ending(self) -> list[str]:
         """Who won, and how long it took."""
