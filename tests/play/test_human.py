@@ -1,6 +1,7 @@
 """A person's seat behind `step`: what they may do changes the game, nothing else does."""
 
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,15 @@ def test_the_end_is_told_to_him(guests: Opponents) -> None:
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))
     assert isinstance(sitting._table.players[0], Guest)
+
+
+def test_what_another_seat_alone_observes_is_not_told() -> None:
+    @dataclass(frozen=True)
+    class Peeked(CardsPlayedEvent):
+        @property
+        def only(self) -> int | None:
+            return 2
+
+    event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
+    assert in_words_to(SPEC, [event], label, 1) == []
+    assert in_words_to(SPEC, [event], label, 2) == ["B puts down 1 card as 7s."]
