@@ -124,5 +124,13 @@ SPEC = Spec(
     answer_of=_answer_of,
     package="dubito.games.bs",
     missing=missing_nodes,
+    demo={
+        "games": 40,
+        "bots": ["ConMan", "CalculatingLiar", "Player1", "RiskTaker"],
+        "contenders": [
+            {"bot": "OpenAIBot", "name": "careful by OpenAI's protocol", "model": "house-careful", "base_url": "house"},
+            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
+        ],
+    },
     forfeits=True,
 )
