@@ -20,6 +20,7 @@ from resource import RUSAGE_SELF, getrusage
 
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.sample import sample_table
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -33,7 +34,6 @@ from dubito.llm.wire import Ask, Place, Received
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recorder import Origin, watched
-from dubito.workshop.sample import sample_table
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds

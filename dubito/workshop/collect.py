@@ -15,7 +15,7 @@ from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.games.dubito.player import NODES
+from dubito.game import Spec
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt
@@ -23,6 +23,7 @@ from dubito.llm.replayed import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.streams import DealStreams
+from dubito.workshop.craft import node_names
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
@@ -37,7 +38,7 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
     games = _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept))
-    return _collected(experiment.games, games.play, nodes, count)
+    return _collected(experiment.games, games.play, nodes, count, kept.registry.game)
 
 
 def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
@@ -46,7 +47,7 @@ def from_config(experiment: Experiment, registry: Registry, nodes: Collection[st
         raise UsageError(
             "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count)
+    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count, registry.game)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class _Games:
         streams = DealStreams(self.experiment.seed, deal)
         lineup = lineups(self.experiment, deal, streams)[place]
         table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
-        found = watched(table, Origin(self.run, self.experiment.seed, deal, game))
+        found = watched(table, Origin(self.run, self.experiment.seed, deal, game), self.registry.game)
         self.ended(game, lineup, table)
         return found
 
@@ -75,7 +76,8 @@ def _models(kept: RunToReplay) -> Models | None:
     log = ModelLog(kept.db)
     tape, players = Tape(log), {}
     for spec in model_specs(kept.experiment, kept.registry):
-        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt))
+        folder = Path(settings_of(spec, kept.registry).prompt)
+        prompt = Prompt(folder, log.prompt(spec.prompt), kept.registry.game)
         players[spec.name] = decider_of(
             spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
         )
@@ -91,15 +93,17 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
         raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
 
 
-def _collected(games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int) -> list[Recorded]:
+def _collected(
+    games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int, game: Spec
+) -> list[Recorded]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
     chosen = spaced(games, min(games, count))
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[Recorded] = []
-    for game in chosen:
-        piles = _piles(one for one in play(game) if one.position.node in nodes)
+    for number in chosen:
+        piles = _piles(one for one in play(number) if one.position.node in nodes)
         found += [one for pile in piles.values() for one in pile[:most]]
-    return spread(found, count)
+    return spread(found, count, game)
 
 
 def spaced(games: int, n: int) -> list[int]:
@@ -108,14 +112,14 @@ def spaced(games: int, n: int) -> list[int]:
     return [place * games // n + place % width for place in range(n)]
 
 
-def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
+def spread(found: Sequence[Recorded], count: int, game: Spec | None = None) -> list[Recorded]:
     """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
 
     Each node begins with another game, so that few positions too come from many games.
     """
     piles = _piles(found)
     games = sorted({game for _, game in piles})
-    nodes = [node for node in NODES if any(node == other for other, _ in piles)]
+    nodes = [node for node in node_names(game) if any(node == other for other, _ in piles)]
     turns: dict[str, list[Recorded]] = {}
     for number, node in enumerate(nodes):
         first = number * len(games) // len(nodes)

@@ -5,63 +5,14 @@ does, either will do: the question names the number, the history holds what rate
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from jinja2 import Environment, meta
 
 from dubito.errors import UsageError
-from dubito.games.dubito.facts import Position, facts
+from dubito.game import Position
 from dubito.llm.prompts import DESCRIPTION, Prompt
-
-# Facts that are not missed where another one says the same.
-_INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
-    "rules": ("rule_text",),
-    "win_rule": ("rule_text",),
-    "node_name": ("node", "question"),
-    "node": ("question",),
-    "answers": ("question",),
-    "can_doubt": ("node", "question"),
-    "own_plays": ("history",),
-    "own_moves": ("history",),
-    "seats_in_game": ("players",),
-    "places": ("history",),
-    "numbers_in_play": ("sets_gone",),
-    "sets_gone": ("numbers_in_play", "history"),
-    "prev_honest_share": ("prev_bluff_rate",),
-    "next_honest_share": ("next_bluff_rate",),
-    "table_honest_share": ("table_bluff_rate",),
-    "own_cards": ("hand",),
-}
-
-_ALWAYS: Final = [("rule_text",), ("objective",), ("seat",), ("question",), ("if_true",), ("if_false",), ("hand",)]
-_AFTER: Final = [  # who may doubt what is put down
-    ("next_cards", "players.cards"),
-    ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
-]
-# What matters at each node: one of each group has to be told, `players.x` being a field of each player's.
-_IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
-    "A": [*_ALWAYS, *_AFTER],
-    "B": [*_ALWAYS, *_AFTER],
-    "C": [
-        *_ALWAYS,
-        ("number", "question"),
-        ("last_play", "question"),
-        ("last_player", "question"),
-        ("board_cards", "if_true"),
-        ("held_of_number", "hand"),
-        ("number_elsewhere", "sure_bluff", "players.surely_holds", "players.known_cards", "history"),
-        ("prev_cards", "prev_about_to_win", "players.cards"),
-        ("prev_bluff_rate", "prev_honest_share", "players.bluff_rate", "players.honest_plays", "history"),
-    ],
-    "D": [
-        *_ALWAYS,
-        ("number", "question"),
-        ("held_of_number", "question", "hand"),
-        ("board_cards", "history"),
-        *_AFTER,
-    ],
-    "E": [*_ALWAYS, ("number", "question"), ("board_cards", "history"), *_AFTER],
-}
+from dubito.workshop.craft import craft_of
 
 
 def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
@@ -71,13 +22,15 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     for name, source in prompt.sources.items():
         if name != DESCRIPTION:
             named |= meta.find_undeclared_variables(environment.parse(source))
-    return [key for key in keys if key not in named and not named.intersection(_INSTEAD.get(key, ()))]
+    instead = craft_of(prompt.game).INSTEAD
+    return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
 
 def missing(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
     """The important facts that the prompt does not tell at this node, in any of these positions."""
-    some = [facts(position) for position in positions if position.node == node]
-    return [group[0] for group in _IMPORTANT[node] if not any(_tells(prompt, some, fact) for fact in group)]
+    important = craft_of(prompt.game).IMPORTANT[node]
+    some = [prompt.game.facts.facts(position) for position in positions if position.node == node]
+    return [group[0] for group in important if not any(_tells(prompt, some, fact) for fact in group)]
 
 
 def _tells(prompt: Prompt, positions: Iterable[Mapping[str, Any]], fact: str) -> bool:

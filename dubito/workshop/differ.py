@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Final
 
-from dubito.games.dubito.facts import Position
+from dubito.game import Position
 from dubito.llm.prompts import Prompt
 
 _PARTS: Final = ("answer fields", "system", "history", "user")

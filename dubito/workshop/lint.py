@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Final
 
-from dubito.games.dubito.player import NODES
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
+from dubito.workshop.craft import node_names
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
 from dubito.workshop.recorded import Recorded
 
@@ -46,7 +46,9 @@ def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
     made = requests(prompt, games)
     faults = filter(None, [system_fault(made), beginning_fault(made)])
     findings = [*_unused(prompt), *_missing(prompt, games), *faults]
-    return Advice([_size(node, [one for one in made if one.position.node == node]) for node in NODES], findings)
+    return Advice(
+        [_size(node, [one for one in made if one.position.node == node]) for node in node_names(prompt.game)], findings
+    )
 
 
 def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
@@ -61,7 +63,7 @@ def _unused(prompt: Prompt) -> list[str]:
 
 def _missing(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> list[str]:
     nodes: dict[str, list[str]] = {}
-    for node in NODES:
+    for node in node_names(prompt.game):
         asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
         for fact in missing(prompt, node, [position for last in asked for position in last][:_TRIED]):
             nodes.setdefault(fact, []).append(node)

@@ -10,10 +10,10 @@ from itertools import takewhile
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.games.dubito.facts import Position
-from dubito.games.dubito.game_data import GameStartEvent
+from dubito.game import Position
 from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, Rendered
+from dubito.workshop.craft import craft_of
 from dubito.workshop.recorded import Recorded
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
@@ -29,6 +29,7 @@ class RenderedRequest:
     decision: int  # of this player in this game, from 1
     rendered: Rendered
     before: Rendered | None  # None: it is the player's first
+    game: str  # which one it is, in words
 
     @property
     def bytes(self) -> int:
@@ -59,10 +60,8 @@ class RenderedRequest:
     @property
     def where(self) -> str:
         """Which request it is, and from which line on it is another than the one before."""
-        position, start = self.position, self.position.events[0]
-        assert isinstance(start, GameStartEvent)
-        game = f"decision {self.decision} of seat {position.seat} in a game of {len(start.player_ids)}"
-        return f"node {position.node}, {game}, {position.rules.win_rule}, {self._parts()}"
+        asked = f"decision {self.decision} of seat {self.position.seat} in {self.game}"
+        return f"node {self.position.node}, {asked}, {self._parts()}"
 
     def _parts(self) -> str:
         if self.before is None:
@@ -78,7 +77,7 @@ class RenderedRequest:
 
 def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
-    made = []
+    made, craft = [], craft_of(prompt.game)
     for game in games:
         last: dict[int, Rendered] = {}
         decisions: dict[int, int] = {}
@@ -86,7 +85,9 @@ def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[Render
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
-            made.append(RenderedRequest(one.position, decisions[seat], rendered, last.get(seat)))
+            made.append(
+                RenderedRequest(one.position, decisions[seat], rendered, last.get(seat), craft.in_words(one.position))
+            )
             last[seat] = rendered
     return made
 

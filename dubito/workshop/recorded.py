@@ -1,26 +1,25 @@
 """Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
 
-The file is a position's file (`positions.py` of its game) with `hidden` in it. Only what is here reads `hidden`.
+The file is a position's file (`Facts.to_json` of its game) with `hidden` in it. Only what is here reads `hidden`.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.games.dubito.facts import Position
-from dubito.games.dubito.game_data import GameStartEvent
-from dubito.games.dubito.positions import from_json, to_json
-from dubito.games.dubito.record import Card, first_fault
-from dubito.games.dubito.rules import last_play_is_dishonest
+from dubito.game import Spec
+from dubito.game_registry import DUBITO
+from dubito.games.dubito.record import first_fault
 from dubito.llm.prompts import OWN_PROMPTS
+from dubito.workshop.craft import craft_of, game_or_dubito
 
-SHIPPED: Final = OWN_PROMPTS / "positions"  # made by `dubito prompts record`, see docs/prompts.md
+SHIPPED: Final = OWN_PROMPTS / "positions"  # Dubito's; made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 _Count = Annotated[int, Field(ge=0)]
 
@@ -45,9 +44,9 @@ class Hidden:
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
-    hands: tuple[tuple[Card, ...], ...]  # by seat, each sorted
-    board: tuple[Card, ...]  # the last play last
-    dishonest: bool | None  # whether the last play is; None on an empty board
+    hands: tuple[tuple[_Count, ...], ...]  # by seat, each sorted
+    board: tuple[_Count, ...]  # what lies face down, the last play last
+    dishonest: bool | None  # whether the last play is; None where there is none to judge
     source: Source
 
 
@@ -55,13 +54,14 @@ class Hidden:
 class Recorded:
     """A position and the truth; None where a file does not tell it."""
 
-    position: Position
+    position: Any  # a Position of its game
     hidden: Hidden | None
+    game: Spec | None = field(default=None, compare=False, repr=False)  # None: Dubito
 
     @property
     def text(self) -> str:
         """The file's text."""
-        text = to_json(self.position)
+        text = game_or_dubito(self.game).facts.to_json(self.position)
         if self.hidden is None:
             return text
         return text.removesuffix("}\n") + f',\n "hidden": {json.dumps(asdict(self.hidden))}' + "}\n"
@@ -84,40 +84,30 @@ class Recorded:
         return (self.hidden.source.run, self.hidden.source.seed, self.hidden.source.deal)
 
 
-def read_recorded(text: str) -> Recorded:
+def shipped(game: Spec) -> Path:
+    """Where the positions of a game lie that come with the project."""
+    return SHIPPED if game.name == DUBITO else OWN_PROMPTS / game.name / SHIPPED.name
+
+
+def read_recorded(text: str, game: Spec | None = None) -> Recorded:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
-    position = from_json(text)
+    position = game_or_dubito(game).facts.from_json(text)
     told = json.loads(text).get("hidden")
     if told is None:
-        return Recorded(position, None)
+        return Recorded(position, None, game)
     try:
         hidden = TypeAdapter(Hidden).validate_json(json.dumps(told))
     except ValidationError as error:
         raise UsageError(f"this is no position: hidden.{first_fault(error)}") from None
-    fault = _contradiction(position, hidden)
+    fault = craft_of(game).contradiction(position, hidden.hands, hidden.board, hidden.dishonest)
+    if fault is None and hidden.source.seat != position.seat:
+        fault = f"source: the position is of seat {position.seat}"
     if fault is not None:
         raise UsageError(f"this is no position: hidden.{fault}")
-    return Recorded(position, hidden)
+    return Recorded(position, hidden, game)
 
 
-def _contradiction(position: Position, hidden: Hidden) -> str | None:
-    turn, seat = position.turn, position.seat
-    start = position.events[0]
-    assert isinstance(start, GameStartEvent)  # from_json has seen to it
-    if len(hidden.hands) != len(start.player_ids):
-        return "hands: there are more or fewer than players"
-    if hidden.hands[seat] != tuple(sorted(position.hand)):
-        return f"hands: that of seat {seat} is not the position's hand"
-    if hidden.source.seat != seat:
-        return f"source: the position is of seat {seat}"
-    if len(hidden.board) != turn.board_cards:
-        return "board: it has another number of cards than the position's"
-    if hidden.dishonest is not last_play_is_dishonest(hidden.board, turn.n_cards_played, turn.current_number):
-        return "dishonest: the cards of the board say otherwise"
-    return None
-
-
-def read_folder(folder: Path) -> dict[str, Recorded]:
+def read_folder(folder: Path, game: Spec | None = None) -> dict[str, Recorded]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
@@ -125,13 +115,13 @@ def read_folder(folder: Path) -> dict[str, Recorded]:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
-    return {file.name: _read(file) for file in files}
+    return {file.name: _read(file, game) for file in files}
 
 
-def _read(file: Path) -> Recorded:
+def _read(file: Path, game: Spec | None) -> Recorded:
     text = read_text(file)
     try:
-        return read_recorded(text)
+        return read_recorded(text, game)
     except UsageError as error:
         raise UsageError(f"{one_line(str(file))}: {error}") from None
 

@@ -1,16 +1,13 @@
-"""Watching a game: every question that its players are asked becomes a recorded position.
+"""Watching a game: every question that its players are asked becomes a recorded position."""
 
-A player is watched if it answers the nodes A-E one by one, whether it is a model or written by hand.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dubito.games.dubito.game_data import Event, TurnOutput
-from dubito.games.dubito.notebook import Notebook
-from dubito.games.dubito.player import FiveNodes, Listener
-from dubito.games.dubito.rules import Rules, last_play_is_dishonest
+from dubito.game import GameEvent, Spec
 from dubito.handlers import Table, step
+from dubito.streams import DealStreams
+from dubito.workshop.craft import Craft, Watched, craft_of, game_or_dubito
 from dubito.workshop.recorded import Hidden, Recorded, Source
 
 
@@ -24,65 +21,64 @@ class Origin:
     game: int
 
 
-def watched(table: Table, origin: Origin) -> list[Recorded]:
+def watched(table: Table, origin: Origin, game: Spec | None = None) -> list[Recorded]:
     """Play the game to its end and return the positions of all its questions, in their order."""
-    watcher = Watcher(table, origin)
+    watcher = Watcher(table, origin, game)
     while not table.game.over:
         watcher.step()
     return watcher.recorded
 
 
 class Watcher:
-    """Plays a game at a table turn by turn; `recorded` are the positions of all questions so far."""
+    """Plays a game at a table step by step; `recorded` are the positions of all questions so far."""
 
-    def __init__(self, table: Table, origin: Origin) -> None:
-        """Listen to the players of a table whose game has not begun."""
+    def __init__(self, table: Table, origin: Origin, game: Spec | None = None) -> None:
+        """Watch a table whose game, Dubito if none is given, has not begun."""
         self.recorded: list[Recorded] = []
-        self._table, self._origin = table, origin
-        self._seats = [_Seat(seat, table.game.rules, self) for seat in range(len(table.players))]
-        self._tell([table.game.start])
-        for seat, player in zip(self._seats, table.players, strict=True):
-            if isinstance(player, FiveNodes):
-                player.listeners += (seat,)
+        self._table, self._origin, self._game = table, origin, game
+        self._craft = craft_of(game)
+        own: Watched | None = getattr(self._craft, "Watch", None)
+        self._watch = own(table, self._note) if own else Moves(table, self._note, game_or_dubito(game), self._craft)
+        self._decisions = [0] * len(table.players)
 
-    def step(self) -> TurnOutput:
-        """Play one turn."""
+    def step(self) -> Any:
+        """Make the game go on by one output, and return it."""
+        return self._watch.step()
+
+    def _note(self, position: Any) -> None:
+        """Record a question that is asked now."""
+        hands, board, dishonest = self._craft.truth(self._table.game)
+        seat, origin = position.seat, self._origin
+        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, self._decisions[seat])
+        self._decisions[seat] += 1
+        hidden = Hidden(tuple(tuple(sorted(hand)) for hand in hands), tuple(board), dishonest, source)
+        self.recorded.append(Recorded(position, hidden, self._game))
+
+
+class Moves:
+    """Plays a game in which every move is one node's answer, and tells of every question when it is asked."""
+
+    def __init__(self, table: Table, asked: Callable[[Any], None], game: Spec, craft: Craft) -> None:
+        """Watch a table whose game has not begun."""
+        self._table, self._told = table, asked
+        seats, streams = range(len(table.players)), DealStreams(0, 0)
+        self._cards = [table.game.cards(seat, streams.seat(seat)) for seat in seats]  # to look at: nothing is drawn
+        self._notebooks = [game.facts.Notebook(seat, craft.rules_of(table.game)) for seat in seats]
+        self._tell([table.game.start])
+
+    def step(self) -> Any:
+        """Make one move."""
         game = self._table.game
-        self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
-        output: TurnOutput
+        seat, view = game.seat, game.view()
+        node = view.node
+        notebook = self._notebooks[seat]
+        self._told(notebook.position(node, view, self._cards[seat]))
         output, events = step(self._table, announce=True)
-        self._tell(events, output.cards or ())
+        notebook.answered(node, output)
+        self._tell(events)
         return output
 
-    def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
-        for seat, hand in zip(self._seats, self._table.game.hands, strict=True):
+    def _tell(self, events: Sequence[GameEvent]) -> None:
+        for notebook, cards in zip(self._notebooks, self._cards, strict=True):
             for event in events:
-                seat.notebook.observe(event, hand.cards, played)
-
-    def note(self, seat: int, number: int, node: str, notebook: Notebook) -> None:
-        """Record the question that a seat is asked now, its `number`th of the game."""
-        game, origin = self._table.game, self._origin
-        hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
-        position = notebook.position(node, game.turn_data(), hands[seat])
-        board = tuple(game.board)
-        dishonest = last_play_is_dishonest(board, game.n_cards_played, game.number)
-        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        self.recorded.append(Recorded(position, Hidden(hands, board, dishonest, source)))
-
-
-class _Seat(Listener):
-    """Listens to one player."""
-
-    def __init__(self, seat: int, rules: Rules, watcher: Watcher) -> None:
-        self.notebook = Notebook(seat, rules)
-        self._seat, self._watcher = seat, watcher
-        self._decisions = 0
-
-    def asked(self, node: str) -> None:
-        """The walk's question is recorded, not those that a bot asks itself on its way."""
-        self._watcher.note(self._seat, self._decisions, node, self.notebook)
-        self._decisions += 1
-
-    def answered(self, node: str, answer: bool) -> None:
-        """The nodes behind it on this turn are told."""
-        self.notebook.answered(node, answer)
+                notebook.observe(event, cards)

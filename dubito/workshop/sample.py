@@ -1,54 +1,21 @@
-"""Some games to try a prompt on: every table size under both win rules, by players who answer by chance."""
+"""Some games to try a prompt on, as the game's own `workshop` has them."""
 
-from functools import cache
-from typing import Final, get_args
+from typing import Final
 
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import TurnData
-from dubito.games.dubito.player import FiveNodes
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
-from dubito.handlers import Entrant, Table
-from dubito.streams import DealStreams
+from dubito.game import Spec
+from dubito.workshop.craft import craft_of, game_or_dubito
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
-_SEED: Final = 0
+_PLAYED: Final[dict[str, tuple[tuple[Recorded, ...], ...]]] = {}  # by the game's name
 
 
-class _ByChance(FiveNodes):
-    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
-
-    def bluff_first_hand(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.3
-
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.7
-
-    def should_doubt(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.2
-
-    def bluff_regular(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.3
-
-    def maximize_regular(self, p: TurnData) -> bool:
-        return self.rng.random() < 0.7
-
-
-@cache
-def sample_games() -> tuple[tuple[Recorded, ...], ...]:
-    """The positions of each game, in the order in which they were asked."""
-    return tuple(
-        _game(Rules(win_rule=win_rule), size, deal)
-        for win_rule in get_args(WinRule)
-        for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1))
-    )
-
-
-def _game(rules: Rules, size: int, deal: int) -> tuple[Recorded, ...]:
-    return tuple(watched(sample_table(rules, size, deal), Origin(None, _SEED, deal, deal)))
-
-
-def sample_table(rules: Rules, size: int, deal: int) -> Table:
-    """A table of such players."""
-    entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
-    return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
+def sample_games(game: Spec | None = None) -> tuple[tuple[Recorded, ...], ...]:
+    """The positions of each game, in the order in which they were asked; of Dubito if no game is given."""
+    name, craft = game_or_dubito(game).name, craft_of(game)
+    if name not in _PLAYED:
+        _PLAYED[name] = tuple(
+            tuple(watched(table, Origin(None, craft.SEED, table.deal, table.number), game))
+            for table in craft.sample_tables()
+        )
+    return _PLAYED[name]

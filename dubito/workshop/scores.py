@@ -4,14 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import Final
+from typing import Any, Final
 
 from dubito.experiment.calibration import Statement, add_stated
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
-from dubito.games.dubito.player import NODES
+from dubito.game import Spec
 from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
+from dubito.workshop.craft import craft_of, node_names
 from dubito.workshop.trial import Taken
 
 ALL: Final = "all"  # nodes together
@@ -23,10 +24,10 @@ class ScoreRow:
 
     node: str
     positions: int
-    yes: Rate  # of the answers that came
+    yes: Rate  # of the answers that came and are yes or no
     invalid: Rate
     causes: dict[str, int]  # of those that did not come
-    right: Rate  # at node C, where the truth is known: a doubt if, and only if, the last play was dishonest
+    right: Rate  # at the node that is judged, where the truth is known: yes if, and only if, the play was dishonest
     tokens: tuple[float, float, float] | None  # a decision: in, of them cached, out; None: no reply said
     picodollars: float | None  # a thousand decisions; None: no price is known
 
@@ -42,25 +43,27 @@ class Agreement:
     to_no: int
 
 
-def rows(taken: Sequence[Taken], price: Price | None) -> list[ScoreRow]:
-    """Node by node, then all."""
-    return [_row(node, those, price) for node in (*NODES, ALL) if (those := _of(node, taken))]
+def rows(taken: Sequence[Taken], price: Price | None, game: Spec | None = None) -> list[ScoreRow]:
+    """Node by node, then all; of Dubito if no game is given."""
+    return [_row(node, those, price) for node in (*node_names(game), ALL) if (those := _of(node, taken))]
 
 
-def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement]:
+def agreements(taken: Sequence[Taken], other: Sequence[Taken], game: Spec | None = None) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
-    for node in (*NODES, ALL):
+    for node in (*node_names(game), ALL):
         pairs = [pair for pair in zip(_of(node, taken), _of(node, other), strict=True) if None not in _answers(pair)]
         if pairs:
-            same = _rate((one.recorded.deal, one.answer is two.answer) for one, two in pairs)
-            flips = Counter(one.answer for one, two in pairs if one.answer is not two.answer)
-            found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
+            same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
+            flips = [one.answer for one, two in pairs if one.answer != two.answer]
+            found.append(
+                Agreement(node, len(pairs), same, *(sum(one is yes for one in flips) for yes in (True, False)))
+            )
     return found
 
 
 def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
-    """What the prompts' models stated at node C, beside the truth where it is known; prompts by their number."""
+    """What the prompts' models stated, beside the truth where it is known; prompts by their number."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(taken):
         for one in each:
@@ -79,7 +82,7 @@ def _of(node: str, taken: Sequence[Taken]) -> list[Taken]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
 
-def _answers(pair: tuple[Taken, Taken]) -> tuple[bool | None, bool | None]:
+def _answers(pair: tuple[Taken, Taken]) -> tuple[Any, Any]:
     return pair[0].answer, pair[1].answer
 
 
@@ -91,7 +94,7 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     return ScoreRow(
         node,
         len(taken),
-        _rate((one.recorded.deal, one.answer is True) for one in answered),
+        _rate((one.recorded.deal, one.answer is True) for one in answered if isinstance(one.answer, bool)),
         _rate((one.recorded.deal, one.answer is None) for one in taken),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
         _rate((one.recorded.deal, one.answer is truth) for one, truth in judged),
@@ -107,9 +110,10 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
 
 
 def _truth(one: Taken) -> bool | None:
-    """What is right at node C; None elsewhere, and where the file does not tell it."""
-    hidden = one.recorded.hidden
-    return hidden.dishonest if hidden is not None and one.recorded.position.node == "C" else None
+    """What is right at the node that is judged; None elsewhere, and where the file does not tell it."""
+    recorded = one.recorded
+    judged = recorded.hidden is not None and recorded.position.node == craft_of(recorded.game).JUDGED
+    return recorded.hidden.dishonest if recorded.hidden is not None and judged else None
 
 
 def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:

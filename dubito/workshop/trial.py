@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from platform import python_version
@@ -18,7 +19,6 @@ from dubito import __version__
 from dubito.experiment.model_checks import CallOptions, price_of_model
 from dubito.experiment.models import asking
 from dubito.experiment.watch import Watch
-from dubito.games.dubito.player import PlayerAI
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME
@@ -31,6 +31,7 @@ from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
+from dubito.workshop.craft import craft_of
 from dubito.workshop.recorded import Recorded, Source, digest_of_folder
 
 
@@ -57,9 +58,9 @@ class Taken:
     """What came of one question."""
 
     recorded: Recorded
-    answer: bool | None  # None: none ever came
+    answer: Any  # None: none ever came
     cause: str | None  # then why
-    stated: Stated | None  # at node C, where the prompt asks for it
+    stated: Stated | None  # where the node has something to state, and the prompt asks for it
     usages: tuple[Usage | None, ...]  # of the replies, as billed when they were first received
 
 
@@ -98,16 +99,17 @@ class _Question:
             entry.name,
             entry.settings,
             entry.prompt,
-            PlayerAI,
+            entry.prompt.game.base,
             way,
             self,
             source.seed,
-            position.rules,
+            self.recorded.position.rules,
             counted=lambda outcome: None,
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
-        journal = Journal()
-        answer = player.decide(self.rendered, place, position.turn.me.turns + 1, journal, lambda: False)
+        journal, craft = Journal(), craft_of(entry.prompt.game)
+        turn, check = craft.turn_of(position, source.decision), partial(craft.check, position)
+        answer = player.decide(self.rendered, place, turn, journal, lambda: False, check)
         _, _, cause = self.outcome.partition(":")
         stated = next(iter(journal.stated), None)
         return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))

@@ -29,7 +29,7 @@ def test_a_position_without_hidden_truth_is_read_too() -> None:
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda hidden: hidden.pop("board"), "hidden.board: Field required"),
     (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
-    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
+    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands and board: a card is not between 0 and 13"),
     (lambda hidden: hidden["hands"].append([]), "hidden.hands: there are more or fewer than players"),
     (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "is not the position's hand"),
     (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),

@@ -7,9 +7,9 @@ import pytest
 from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.sample import sample_table
+from dubito.games.dubito.worlds import World, pairs
 from dubito.workshop.recorder import Origin, Watcher
-from dubito.workshop.sample import sample_table
-from dubito.workshop.worlds import World, pairs
 
 
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:

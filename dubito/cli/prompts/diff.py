@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import say
 from dubito.cli.prompts.show import at_position, position_of
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
+from dubito.workshop.craft import node_names
 from dubito.workshop.differ import differences
 
 
@@ -16,11 +17,14 @@ from dubito.workshop.differ import differences
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @at_position
-def diff(one: str, other: str, node: str | None, file: Path | None) -> int:
+@game_option
+def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""
-    position, here = position_of(node, file), Path.cwd()
-    old, new = load_prompt(one, here), load_prompt(other, here)
+    here = Path.cwd()
+    spec = find_game(game, here)
+    position = position_of(spec, node, file)
+    old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
     lines = list(differences(old, new, position))
     for line in lines:
         say(line)
@@ -28,6 +32,8 @@ def diff(one: str, other: str, node: str | None, file: Path | None) -> int:
         return 1
     elsewhere = []
     if node is None and file is None:
-        elsewhere = [name for name in NODES if any(differences(old, new, example_position(name)))]
-    say("the same" if not elsewhere else f"the same at node C, but not at {', '.join(elsewhere)}: see it with --node")
+        example = spec.facts.example_position
+        elsewhere = [name for name in node_names(spec) if any(differences(old, new, example(name)))]
+    where = f"the same at node {position.node}, but not at {', '.join(elsewhere)}: see it with --node"
+    say(where if elsewhere else "the same")
     return 1 if elsewhere else 0

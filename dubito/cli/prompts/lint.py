@@ -4,8 +4,10 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import percent, say, table
 from dubito.errors import one_line
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.prefix import FIRST
@@ -14,10 +16,11 @@ from dubito.workshop.sample import sample_games
 
 @click.command()
 @click.argument("name")
-def lint(name: str) -> None:
+@game_option
+def lint(name: str, game: str) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    prompt = load_prompt(name, Path.cwd())
-    games = sample_games()
+    spec = find_game(game, Path.cwd())
+    prompt, games = load_prompt(name, Path.cwd(), spec), sample_games(spec)
     advice = advice_on(prompt, games)
     cells = [
         [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", percent(size.shared)]

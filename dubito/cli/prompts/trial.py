@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dubito.cli.options import game_option
 from dubito.cli.output import note
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
@@ -15,10 +16,11 @@ from dubito.experiment.model_checks import CallOptions, check_house, check_surch
 from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
 from dubito.game import Spec
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
 from dubito.registry import find_bots
-from dubito.workshop.recorded import SHIPPED, read_folder
+from dubito.workshop.recorded import read_folder, shipped
 from dubito.workshop.trial import TrialEntry, TrialMeans, ask, default_folder
 from dubito.yaml_file import from_yaml
 
@@ -42,6 +44,7 @@ from dubito.yaml_file import from_yaml
 @click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@game_option
 def test(
     name: str,
     model: str,
@@ -49,6 +52,7 @@ def test(
     positions: Path | None,
     output: Path | None,
     quiet: bool,
+    game: str,
     **flags: Any,
 ) -> int:
     """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
@@ -57,10 +61,10 @@ def test(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls = _calls(given)
-    settings = _settings(model, given)
-    entries = _entries([name] if against is None else [name, against], settings)
-    found = read_folder(SHIPPED if positions is None else positions)
-    _check(model, settings, calls, entries[0].prompt.game)
+    settings, spec = _settings(model, given), find_game(game, Path.cwd())
+    entries = _entries([name] if against is None else [name, against], settings, spec)
+    found = read_folder(shipped(spec) if positions is None else positions, spec)
+    _check(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
     kept = f"what was answered is kept in {folder}, and the same command goes on"
@@ -109,11 +113,11 @@ def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
     return check_settings("--model", settings)
 
 
-def _entries(names: Sequence[str], settings: ModelSettings) -> list[TrialEntry]:
+def _entries(names: Sequence[str], settings: ModelSettings, game: Spec) -> list[TrialEntry]:
     """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
     entries: list[TrialEntry] = []
     for name in names:
-        prompt = load_prompt(name, Path.cwd())
+        prompt = load_prompt(name, Path.cwd(), game)
         own = settings
         if any(prompt.digest == entry.prompt.digest for entry in entries):
             own = settings.model_copy(update={"sample": 1})

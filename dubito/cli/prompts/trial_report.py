@@ -1,12 +1,14 @@
 """What a trial of prompts has to show, as tables."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from dubito.cli.output import percent, percent_with_interval, say, show, table
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.standings import calibration_bins, calibration_table
+from dubito.workshop.craft import craft_of
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
 from dubito.workshop.trial import Taken, Trial, TrialEntry
 
@@ -17,7 +19,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
-        show(calibration_table(players), calibration_bins(players, "calibration-bins"))
+        show(
+            calibration_table(players, entries[0].prompt.game.results.stated),
+            calibration_bins(players, "calibration-bins"),
+        )
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
@@ -27,7 +32,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 
 
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
-    found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
+    game = entries[0].prompt.game
+    found = [
+        (entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price, game)
+    ]
     causes = sorted({cause for _, row in found for cause in row.causes})
     headers = ["prompt", "node", "positions", "yes %", "right %", "invalid %", *causes]
     headers += ["tokens in", "of them cached", "out", "cost of 1,000"]
@@ -47,8 +55,16 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     taken = trial.taken[0]
     deals = len({one.recorded.deal for one in taken})
     title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
-    title += "deal; right: at C, a doubt of what is dishonest, and of nothing else; tokens: of a decision"
+    craft = craft_of(game)
+    title += f"deal; right: at {craft.JUDGED}, {craft.RIGHT}; tokens: of a decision"
     table(one_line(title), headers, cells)
+
+
+def _said(answer: Any) -> str:
+    """An answer in words: yes, no, the cards."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return " ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
 
 
 def _takes(row: ScoreRow) -> list[str]:
@@ -64,10 +80,10 @@ def _print_agreement(
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
     cells = [
         [row.node, f"{row.positions}", percent_with_interval(row.same), f"{row.to_yes}", f"{row.to_no}"]
-        for row in agreements(taken, other)
+        for row in agreements(taken, other, entries[0].prompt.game)
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
-        if None not in (first.answer, second.answer) and first.answer is not second.answer:
-            said, against = ("yes", "no") if first.answer else ("no", "yes")
+        if None not in (first.answer, second.answer) and first.answer != second.answer:
+            said, against = _said(first.answer), _said(second.answer)
             say(f"flipped: {name}: {said} by {one_line(one)}, {against} by {one_line(two)}")

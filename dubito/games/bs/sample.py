@@ -16,7 +16,7 @@ from dubito.games.bs.cards import DECK, NUMBERS, Card
 from dubito.games.bs.notebook import Notebook, Position
 from dubito.games.bs.spec import BSRules
 from dubito.games.bs.state import Game
-from dubito.games.bs.table import SEATS
+from dubito.games.bs.table import SEATS, Table
 
 _HONEST: Final = 0.85  # who holds the number plays it, mostly
 _ACCUSES: Final = 0.1
@@ -91,19 +91,18 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
     tell([game.start])
     while not game.over:
         seat, view = game.seat, game.view()
-        output = by_chance(game, chance)
+        output = by_chance(view, game.hands[seat].cards, chance)
         yield world, Asked(books[seat].position(view.node, view, game.hands[seat].cards), output)
         books[seat].answered(view.node, output)
         world = replace(world, moves=(*world.moves, output))
         tell(game.apply(output))
 
 
-def by_chance(game: Game, chance: Random) -> Output:
-    """A legal answer of the seat to move."""
-    if game.view().node == "bs":
+def by_chance(view: Table, cards: Sequence[Card], chance: Random) -> Output:
+    """A legal answer of whoever sees this and holds these cards."""
+    if view.node == "bs":
         return chance.random() < _ACCUSES
-    cards = game.hands[game.seat].cards
-    held = [card for card in cards if card.number == game.public.number]
+    held = [card for card in cards if card.number == view.number]
     if held and chance.random() < _HONEST:
         return held
     return chance.sample(cards, min(len(cards), chance.randint(1, 2)))

@@ -64,7 +64,7 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
     for number, wanted in Counter(answer).items():
         held = cards.of(number)
         if wanted > len(held):
-            raise IllegalOutput(_short_of(number, len(held), wanted))
+            raise IllegalOutput(short_of(number, len(held), wanted))
         output += held[:wanted]
     return output
 
@@ -74,7 +74,8 @@ def _answer_of(node: str, output: bool | Sequence[Card]) -> bool | list[int]:
     return output if isinstance(output, bool) else [card.number for card in output]
 
 
-def _short_of(number: int, held: int, wanted: int) -> str:
+def short_of(number: int, held: int, wanted: int) -> str:
+    """Why so many cards of a number cannot be played."""
     if not held:
         return f"the hand holds no card of number {number}; play cards that it holds"
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"

@@ -17,8 +17,8 @@ from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.rules import Rules
-from dubito.workshop.recorder import Origin, Watcher
-from dubito.workshop.sample import sample_table
+from dubito.games.dubito.sample import sample_table
+from dubito.games.dubito.watch import Watch
 
 _TRIES: Final = 8  # to find a second world
 
@@ -75,14 +75,15 @@ class World:
 def pairs(rules: Rules, size: int, deal: int) -> Iterator[tuple[Position, Position]]:
     """The positions of a sample game for which another world is found, each beside its own in that world."""
     table, chance = sample_table(rules, size, deal), Random(deal)
-    watcher = Watcher(table, Origin(None, 0, deal, deal))
+    asked: list[Position] = []
+    watch = Watch(table, asked.append)
     world = World(rules, tuple(tuple(hand.cards) for hand in table.game.hands))
     while not table.game.over:
-        before = len(watcher.recorded)
-        move = watcher.step()
-        for one in watcher.recorded[before:]:
-            tries = (world.changed(one.position.seat, chance).seen(one.position) for _ in range(_TRIES))
-            other = next((position for position in tries if position is not None), None)
+        asked.clear()
+        move = watch.step()
+        for position in asked:
+            tries = (world.changed(position.seat, chance).seen(position) for _ in range(_TRIES))
+            other = next((seen for seen in tries if seen is not None), None)
             if other is not None:
-                yield one.position, other
+                yield position, other
         world = replace(world, moves=(*world.moves, move))
