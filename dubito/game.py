@@ -66,15 +66,8 @@ class GameEvent:
 
     __slots__ = ()
 
-    @property
-    def only(self) -> int | None:
-        """The one seat that observes it; None: everybody who is in the game."""
-        return None
-
-    @property
-    def leaves(self) -> int | None:
-        """The seat that observes nothing after this."""
-        return None
+    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
+    leaves: int | None = None  # the seat that observes nothing after this
 
 
 @dataclass(frozen=True, slots=True)
