@@ -70,13 +70,18 @@ def _rules(config: Config, game: Spec) -> BaseModel:
         key, said = one_line(str(first["loc"][-1])), config.said
         first["loc"] = ("rules", *first["loc"])
         if first["type"] == "extra_forbidden":
-            where = (
-                f"--{key.replace('_', '-')}: {game.name} has no such rule"
-                if key in said.flags
-                else (f"{said.source}: unknown key '{key}'")
-            )
-            raise UsageError(f"{where}: {suggestion(key, game.rules.model_fields)}") from None
+            where = f"--{key.replace('_', '-')}" if key in said.flags else f"{said.source}: unknown key '{key}'"
+            raise UsageError(f"{where}: {_known_rules(key, game)}") from None
         raise UsageError(sentence_of(first, config.said)) from None
+
+
+def _known_rules(key: str, game: Spec) -> str:
+    """What to say instead of a rule that the game has not."""
+    known = game.rules.model_fields
+    if not known:
+        return f"{game.name} has no rules to vary: take it out"
+    hint = suggestion(key, known)
+    return hint if hint.startswith("did you mean") else f"{game.name} has no such rule: {hint}"
 
 
 def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
@@ -156,7 +161,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
-    if at and before and (is_path or prompt in prompt_names(home)):
+    if at and before and (is_path or prompt in prompt_names(home, registry.game)):
         settings |= {"model": before, "prompt": prompt}
     return settings
 
