@@ -13,8 +13,10 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
 from dubito.experiment.models import asking
+from dubito.game import Player
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant, Table, step
+from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.policy import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
@@ -191,6 +193,18 @@ def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
     assert (type(found), found) == (type(answer), answer)
 
 
+SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
+
+
+@pytest.mark.parametrize("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
+@pytest.mark.parametrize(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
+def test_the_houses_faults_spoil_answers_of_every_kind(node: str, answer: object, fault: str) -> None:
+    written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
+    with pytest.raises(AttemptFailed) as failed:
+        read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
+    assert failed.value.cause == "malformed"
+
+
 def test_the_detail_names_what_was_wanted() -> None:
     for node, detail in {
         "hint": '`answer` is not one of "high", "low", "none"',
@@ -263,6 +277,38 @@ def test_failing_falls_back_on_the_games_own_bot() -> None:
         fallback_of("x", settings(fallback="RandomBoi"), BOTS)
     with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
         fallback_of("x", settings(fallback="OpenAIBot"), BOTS)
+
+
+class Watchful(Player):
+    """Keeps what it observes; plays by the view."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.seen: list[Any] = []
+
+    def observe(self, event: Any) -> None:
+        self.seen.append(event)
+
+    def play(self, view: Any) -> Any:
+        return (self.cards[-1],) if view.node == "stake" else view.legal[-1]
+
+
+def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -> None:
+    with (
+        Server(answering({"number": "ten"})) as server,
+        at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, _),
+    ):
+        decider = replace(table.players[0]._decider, fallback=Watchful)  # type: ignore[union-attr]
+        other = table_of(decider, journal)
+        outputs = finished(other)
+    for player in other.players:
+        seen = player._fallback.seen  # type: ignore[union-attr]
+        assert len(seen) == 1 + len(outputs)
+    assert outputs[2::4] == [9] * 4, "the last legal one"
+
+
+def test_a_preflight_asks_for_the_form_that_asks_most() -> None:
+    assert PROMPT.longest_form == PROMPT.form("stake")
 
 
 def test_the_house_has_a_games_own_models_only() -> None:
