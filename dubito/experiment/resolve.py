@@ -20,10 +20,10 @@ PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with th
 }
 
 
-def resolve(config: Config, registry: Registry) -> Experiment:
-    """Find the bots of a config, which are those of its game, and check their settings; raises UsageError."""
+def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
+    """Find the bots of a config, enough of its game's for a table if it `fills_tables`; raises UsageError."""
     game = registry.game
-    rules, sizes = _rules(config, game), _table_sizes(config, game)
+    rules, sizes = rules_of(config, game), _table_sizes(config, game)
     if config.on_bot_error == "forfeit" and not game.forfeits:
         raise UsageError(f"{config.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
     if config.bots is None:
@@ -46,7 +46,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
         "" if game.name == DUBITO else digest_of_game(game, registry.working_directory),
         game.lineup,
     )
-    _check_field(experiment, config)
+    _check_field(experiment, config, fills_tables)
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
         raise UsageError(
             "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
@@ -61,8 +61,8 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     return experiment
 
 
-def _rules(config: Config, game: Spec) -> BaseModel:
-    """The game's rules as the config has them."""
+def rules_of(config: Config, game: Spec) -> BaseModel:
+    """The game's rules as the config has them; raises UsageError."""
     try:
         return game.rules.model_validate(config.rules)
     except ValidationError as error:
@@ -98,10 +98,10 @@ def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
     return tuple(sorted(config.table_sizes))
 
 
-def _check_field(experiment: Experiment, config: Config) -> None:
+def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> None:
     """Where nobody sits twice at a table, the field must fill it."""
     most, n = max(experiment.table_sizes), len(experiment.field)
-    if experiment.lineup != "uniform" and n < most:
+    if fills_tables and experiment.lineup != "uniform" and n < most:
         raise UsageError(f"{config.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more")
 
 

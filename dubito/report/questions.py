@@ -110,13 +110,13 @@ class Questions:
 
 
 def _own_turns(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], int]:
-    """At which turn of the game each seat had its own first, second, ...; all are counted from 1."""
+    """At which turn of the game each seat made its own first, second, ... move; all are counted from 1."""
     own: dict[tuple[int, int], int] = {}
     taken: Counter[int] = Counter()
     for number, turn in enumerate(turns, start=1):
-        seat = turn["seat"]
-        taken[seat] += 1
-        own[seat, taken[seat]] = number
+        for seat in turn.get("movers", [turn["seat"]]):
+            taken[seat] += 1
+            own[seat, taken[seat]] = number
     return own
 
 
