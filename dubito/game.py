@@ -147,6 +147,10 @@ class Notebook(Protocol):
     def observe(self, event: Any, cards: Any) -> None:
         """The seat observed this; `cards` is what it holds now."""
 
+    def answered(self, node: str, answer: Any) -> None:
+        """The seat has answered this question, which nobody may have observed: with its output, where that is all of
+        a move."""
+
     def position(self, node: str, view: Any, cards: Any) -> Any:
         """The question that it is asked now."""
 

@@ -32,6 +32,9 @@ class Notebook:
         if hasattr(event, "seen"):
             self.moves.append(event)
 
+    def answered(self, node: str, answer: Any) -> None:
+        """Everybody observes it anyway."""
+
     def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:
         """The question."""
         moves = tuple((move.seat, move.node, move.seen) for move in self.moves)
