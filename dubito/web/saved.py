@@ -122,7 +122,7 @@ def _asked(spec: Spec, database: Path, number: int, turns: Sequence[Mapping[str,
         raise UsageError(f"there is no {DATABASE} beside its file")
     texts = Texts()
     with RunDb.open(database) as db:
-        asked = Questions(db)
+        asked = Questions(db, spec)
         decisions = asked.decisions(number, turns, texts)
     fits = getattr(told_of(spec), "fits", None)
     if not all(decision["turn"] and (fits is None or fits(decision, turns)) for decision in decisions):
