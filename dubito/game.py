@@ -22,6 +22,7 @@ from dubito.errors import UsageError
 from dubito.streams import SeatStreams
 
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
 
 @dataclass(frozen=True, slots=True)
