@@ -42,6 +42,12 @@ PROMPT: Final = load_prompt("plain", HOME, GAME)
 NODES: Final = {node.name: node for node in GAME.nodes}
 
 
+@pytest.fixture(autouse=True)
+def _found() -> None:
+    """Whatever other tests have played since: `games` are those of this folder."""
+    find_game("guess", HOME)
+
+
 def settings(**more: Any) -> ModelSettings:
     """Of a player in this game."""
     said = {"model": "house-random", "base_url": "house"} | more

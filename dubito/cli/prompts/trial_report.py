@@ -18,7 +18,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
-        show(calibration_table(players, entries[0].prompt.game.results.stated), calibration_bins(players, "calibration-bins"))
+        show(
+            calibration_table(players, entries[0].prompt.game.results.stated),
+            calibration_bins(players, "calibration-bins"),
+        )
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
