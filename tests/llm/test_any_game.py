@@ -25,7 +25,7 @@ from dubito.llm.failures import AttemptFailed
 from dubito.llm.model_player import ModelPlayer
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import find_price
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.replayed import Tape
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.registry import find_bots
@@ -40,6 +40,12 @@ GAME: Final = find_game("guess", HOME)
 BOTS: Final = find_bots(HOME, "guess")
 PROMPT: Final = load_prompt("plain", HOME, GAME)
 NODES: Final = {node.name: node for node in GAME.nodes}
+
+
+@pytest.fixture(autouse=True)
+def _found() -> None:
+    """Whatever other tests have played since: `games` are those of this folder."""
+    find_game("guess", HOME)
 
 
 def settings(**more: Any) -> ModelSettings:
@@ -298,13 +304,17 @@ def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -
         Server(answering({"number": "ten"})) as server,
         at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, _),
     ):
-        decider = replace(table.players[0]._decider, fallback=Watchful)  # type: ignore[union-attr]
-        other = table_of(decider, journal)
+        telling = replace(GAME, answer_of=lambda node, output: f"{node} {output}")
+        decider = table.players[0]._decider  # type: ignore[union-attr]
+        other = table_of(replace(decider, fallback=Watchful, prompt=Prompt(PROMPT.folder, game=telling)), journal)
         outputs = finished(other)
     for player in other.players:
         seen = player._fallback.seen  # type: ignore[union-attr]
         assert len(seen) == 1 + len(outputs)
     assert outputs[2::4] == [9] * 4, "the last legal one"
+    kept = [decision for decision in journal.decisions if "fallback:malformed" in str(decision)]
+    assert len(kept) == 4
+    assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
 
 
 def test_a_preflight_asks_for_the_form_that_asks_most() -> None:
