@@ -102,7 +102,7 @@ class _Person:
         if self._own("sees"):
             return cast(list[str], self._own("sees")(game, seat, label))
         view, node = game.view(), self._node(game)
-        names = [name for name in dir(type(view)) if not name.startswith("_") and name != "node"]
+        names = [name for name in dir(view) if not name.startswith("_") and name != "node"]
         facts = {name: value for name in names if not callable(value := getattr(view, name))}
         held = one_line(str(game.cards(seat, DealStreams(0, 0).seat(seat))), 1000)
         said = [f"{name}: {one_line(str(value), 1000)}" for name, value in facts.items()]

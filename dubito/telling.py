@@ -27,19 +27,20 @@ class Panel:
     title: str
     public: str
     truth: str = ""
+    seat: int | None = None  # whose it is; None: the board's
 
 
 class Teller(Protocol):
     """Tells one game to those who see everything; made at its deal, and told of every move after it was made."""
 
     def holds(self, seat: int) -> str:
-        """What a seat holds now."""
+        """What a seat holds now; empty where that cannot be said."""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         """A move that was made, and what was observed of it."""
 
     def panels(self) -> list[Panel]:
-        """The whole state: the seats in their order, then the board."""
+        """The whole state, the seats and the board."""
 
     def ending(self) -> list[str]:
         """How the finished game ended in a sentence, then what else is to be said of its end."""
@@ -124,11 +125,11 @@ class _PlainTold:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """What the game says of itself, and its rules' values."""
-        return [f"{self._spec.summary}.", self.in_short(rules)]
+        return [f"{said}." for said in (self._spec.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
         """The rules' values."""
-        return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items()) or "There is nothing to vary."
+        return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:
         """The event's name and fields."""
@@ -154,8 +155,8 @@ class _PlainTeller:
         self._dealt = json.dumps(spec.deal_to_json(game), ensure_ascii=False)
 
     def holds(self, seat: int) -> str:
-        """Nothing is known of it."""
-        return "what is not told of this game"
+        """Nobody can say."""
+        return ""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         """The events' fields, beside what was given back."""

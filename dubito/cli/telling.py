@@ -31,7 +31,7 @@ def tell(
         seat, turn = game.seat, game.turns_played + 1
         hand = teller.holds(seat)
         output, events = step(table, announce=True)
-        if show_hands and turn > begun:
+        if show_hands and turn > begun and hand:
             say(f"{turn:4}. [{label(seat)} holds {hand}]")
         begun = turn
         for line in said():

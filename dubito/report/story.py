@@ -93,5 +93,6 @@ class _Words:
         truth = [self.spoken(line.truth) for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
 
-    def _in_words(self, panels: list[Panel]) -> list[list[str]]:
-        return [[self.spoken(text) for text in (panel.title, panel.public, panel.truth)] for panel in panels]
+    def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
+        texts = [[panel.title, panel.public, panel.truth] for panel in panels]
+        return [[*map(self.spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]

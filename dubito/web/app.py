@@ -95,8 +95,7 @@ class _Pages:
 
     def table(self, request: Request) -> Response:
         game = self.tables.plays(self._secret(request))
-        own = game is None or self.tables.game(game).module("frames") is not None
-        return _page("table" if own else "panels")
+        return _page("table" if game is None or game.module("frames") else "panels")
 
     def rules(self, request: Request) -> Response:
         spec = self._game(request)

@@ -41,15 +41,17 @@ class Frame:
 
 def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
     """The table as the person sees it now."""
-    game, players = sitting.game, len(sitting.setup.players)
-    panels = [(sitting.to_me(panel.title), sitting.to_me(panel.public)) for panel in sitting.panels()]
+    game, panels = sitting.game, sitting.panels()
+    seats = {panel.seat: sitting.to_me(panel.public) for panel in panels}
     return Frame(
         move=move,
         turn=turn,
         mover=mover,
         said=said,
-        seats=[text for _, text in panels[:players]],
-        boards=panels[players:],
+        seats=[seats.get(seat, "") for seat in range(len(sitting.setup.players))],
+        boards=[
+            (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
+        ],
         sees=sitting.person.sees(game, sitting.me, sitting.label) if sitting.asked else [],
         to_move=None if game.over else game.seat,
         question=_question(sitting) if sitting.asked else None,

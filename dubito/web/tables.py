@@ -130,10 +130,10 @@ class Tables:
             _, live = self._find(secret)
         return _seen(live, since)
 
-    def plays(self, secret: str | None) -> str | None:
-        """The name of the game at the person's table, if there is one."""
-        with self._lock, suppress(HTTPException):
-            return self._read(secret)[2].setup.game
+    def plays(self, secret: str | None) -> Spec | None:
+        """The game at the person's table, if there is one."""
+        with self._lock, suppress(HTTPException, UsageError):
+            return self.game(self._read(secret)[2].setup.game)
         return None
 
     def has(self, secret: str | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from dubito.game import GameEvent
 from dubito.games.bs.cards import Card
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
+from dubito.games.bs.rule_text import OBJECTIVE, rounds, rule_sentences
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS
 from dubito.telling import ME, Label, Line, Panel
@@ -14,6 +14,7 @@ from dubito.telling import ME, Label, Line, Panel
 _TO_ME: Final = {
     f"{ME} puts": "You put",
     f"{ME} holds no card any more and wins": "You hold no card any more and win",
+    f"{ME} wins": "you win",
     f"{ME} holds": "you hold",
     ME: "you",
 }
@@ -26,7 +27,7 @@ def rules(rules: Any, seats: int) -> list[str]:
 
 def in_short(rules: Any) -> str:
     """What may be varied: the cap."""
-    return f"At most {rules.max_rounds:,} rounds"
+    return f"At most {rounds(rules.max_rounds)}"
 
 
 def to_me(text: str) -> str:
@@ -117,7 +118,9 @@ class Teller:
     def panels(self) -> list[Panel]:
         """The hands, then the pile."""
         game = self._game
-        hands = [Panel(self._label(seat), _count(len(game.hands[seat].cards)), self.holds(seat)) for seat in SEATS]
+        hands = [
+            Panel(self._label(seat), _count(len(game.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
+        ]
         public = game.public
         pile = f"{_count(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
         if not game.over:
@@ -134,7 +137,7 @@ class Teller:
             seat = next(seat for seat in SEATS if game.counts[seat].forfeits)
             how = f"The game is over by a mistake of {self._label(seat)}; nobody wins."
         else:
-            how = f"The game stops after {game.max_rounds} rounds; nobody wins."
+            how = f"The game stops after {rounds(game.max_rounds)}; nobody wins."
         return [how, f"{game.turns_played} turns"]
 
 

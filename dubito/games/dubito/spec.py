@@ -39,8 +39,9 @@ def _to_json(output: TurnOutput) -> list[Any]:
     return [output.doubt, output.number, output.cards]
 
 
-def _from_json(plain: list[Any]) -> TurnOutput:
-    return TurnOutput(*plain)
+def _from_json(plain: Any) -> TurnOutput:
+    """A list, or a mapping as tables in the browser were once kept."""
+    return TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain)
 
 
 SPEC: Final = Spec(

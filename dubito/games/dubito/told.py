@@ -70,7 +70,7 @@ class Teller:
         """The hands, then the board."""
         game, label = self._game, self._label
         seats = range(len(game.hands))
-        hands = [Panel(label(seat), f"{len(game.hands[seat].cards)} cards", self.holds(seat)) for seat in seats]
+        hands = [Panel(label(seat), f"{len(game.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
         return [*hands, Panel("The board", f"{len(game.board)} cards", cards_in_words(game.board))]
 
     def ending(self) -> list[str]:

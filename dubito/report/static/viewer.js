@@ -95,16 +95,16 @@
 
   // A game without cards to draw: each seat and the board in words, the truth with the hands.
   function panels(state, turn) {
-    const players = game.names.length;
-    $("seats").replaceChildren(...state.slice(0, players).map((panel, seat) => {
+    $("seats").replaceChildren(...game.names.map((name, seat) => {
+      const panel = state.find((one) => one[3] === seat);
       const moved = turn && turn.seat === seat;
-      const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", game.names[seat]));
+      const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", name));
       if (moved) head.append(" ", make("span", "moved", "moved"));
-      const item = make("li", "", head, ...words(panel));
+      const item = make("li", "", head, ...(panel ? words(panel) : []));
       if (moved) item.setAttribute("aria-current", "true");
       return item;
     }));
-    const boards = state.slice(players);
+    const boards = state.filter((panel) => panel[3] === null);
     const really = turn && open ? turn.truth : [];
     $("board").textContent = boards.length ? boards[0][0] : "What happened";
     $("pile").replaceChildren(
