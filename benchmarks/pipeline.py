@@ -21,6 +21,7 @@ from resource import RUSAGE_SELF, getrusage
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.sample import sample_table
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -45,7 +46,7 @@ def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
     found: list[Position] = []
     for deal in count():
-        game = watched(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal))
+        game = watched(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break

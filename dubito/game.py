@@ -22,6 +22,7 @@ from dubito.errors import UsageError
 from dubito.streams import SeatStreams
 
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,8 @@ class GameEvent:
 
     __slots__ = ()
 
-    @property
-    def only(self) -> int | None:
-        """The one seat that observes it; None: everybody who is in the game."""
-        return None
-
-    @property
-    def leaves(self) -> int | None:
-        """The seat that observes nothing after this."""
-        return None
+    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
+    leaves: int | None = None  # the seat that observes nothing after this
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +328,7 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
 class Spec:
     """A game as the harness has it."""
 

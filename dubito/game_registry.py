@@ -30,6 +30,11 @@ def find_games(working_directory: Path) -> list[Spec]:
     return sorted(map(_load, _folders(working_directory)), key=lambda game: game.name)
 
 
+def game_names(working_directory: Path) -> list[str]:
+    """The names of all games, sorted, whether they can be used or not."""
+    return sorted(folder.name for folder in _folders(working_directory))
+
+
 def digest_of_game(spec: Spec, working_directory: Path) -> str:
     """A hash over the sources of a game's package."""
     return _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.name))
@@ -80,7 +85,7 @@ def _import_from(games: Path, name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
-        text = one_line(f"{type(error).__name__}: {error}")
+        text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise UsageError(f"the game in {one_line(str(games / name))}: importing it raises {text}: correct it") from None
     finally:
         sys.dont_write_bytecode = written

@@ -56,7 +56,7 @@ class Table:
         self.entrants = entrants
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
-        self._fallback, self._forfeits = fallback, forfeits
+        self._fallback, self.forfeits = fallback, forfeits
         self._seatings = []
         for seat in range(len(entrants)):
             service = services[seat] if services else None
@@ -84,10 +84,10 @@ class Table:
     def failed(self, seat: int, turn: int, reason: str) -> None:
         """Name the bot's error at this turn, counted from 1: raise it, or keep it where the table says what follows."""
         error = BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
-        if self._fallback is None and not self._forfeits:
+        if self._fallback is None and not self.forfeits:
             raise error
         self.errors.append(error)
-        if self._forfeits and not self.game.over:
+        if self.forfeits and not self.game.over:
             cast(_Forfeitable, self.game).forfeit(seat)
 
     def tell(self, events: Sequence[GameEvent], turn: int) -> None:
@@ -95,7 +95,7 @@ class Table:
         for event in events:
             only, leaves = event.only, event.leaves
             for seat in self.watchers:
-                if only not in (None, seat):
+                if only is not None and only != seat:
                     continue
                 player = self.players[seat]
                 assert player is not None

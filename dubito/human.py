@@ -1,47 +1,35 @@
 """A person at the table: their seat among bots, what they may do there, and the game in words to them.
 
-Bots are stepped by the code that a run uses; the person's output is checked before the turn is played, so
+Bots are stepped by the code that a run uses; the person's output is checked before the move is made, so
 that a mistake of theirs changes nothing.
 """
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.record import GameRecord, Label, RecordedOutput, Recorder, ending, narrated
-from dubito.games.dubito.rules import Rules, check_players, why_illegal
-from dubito.games.dubito.spec import SPEC
-from dubito.handlers import Entrant, step
+from pydantic import BaseModel, ValidationError
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Player, Spec
+from dubito.game_registry import DUBITO
+from dubito.handlers import Entrant, Table, step
+from dubito.person import person_of
+from dubito.record import first_fault, output_of, records_of
 from dubito.streams import DealStreams
+from dubito.telling import Panel, in_words_to, labels, told_of
 
 GUEST: Final = "Guest"  # what a record calls the person
-GOOD_BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
 SEEDS: Final = 2**53  # whole numbers that every browser can hold
 
-_ME: Final = "\0"  # stands for the person while a sentence is made; no name can contain it
-_TO_ME: Final = {
-    f"{_ME} puts": "You put",
-    f"{_ME} doubts": "You doubt",
-    f"{_ME}, who shows": "you, and you show",
-    f"{_ME} picks": "You pick",
-    f"{_ME} discards": "You discard",
-    f"{_ME} is": "You are",
-    f"{_ME} holds": "you hold",
-    _ME: "you",
-}
 
-
-class Guest(PlayerAI):
+class Guest(Player):
     """The person, as the table sees them: plays what was typed."""
 
-    given: TurnOutput
+    given: Any
 
-    def play(self, p: TurnData) -> TurnOutput:
+    def play(self, view: Any) -> Any:
         """What the person decided."""
         return self.given
 
@@ -56,10 +44,10 @@ class Setup:
     seat: int
     seed: int
     deal: int = 0
-    rules: Rules = field(default_factory=Rules)
+    rules: dict[str, Any] = field(default_factory=dict)  # those of the game
+    game: str = DUBITO
 
     def __post_init__(self) -> None:
-        check_players(len(self.bots) + 1)
         if GUEST in self.bots:
             raise UsageError(f"nobody else may be named {GUEST}: a record calls the person at the table so")
         if not 0 <= self.seat <= len(self.bots):
@@ -70,23 +58,38 @@ class Setup:
         """Who sits at the table, seat by seat."""
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
+    def dealt(self, spec: Spec) -> tuple[Any, DealStreams]:
+        """The game just dealt, and the streams it came from; raises UsageError if it cannot be dealt so."""
+        try:
+            rules = spec.rules(**self.rules)
+        except (ValidationError, TypeError) as error:
+            reason = first_fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
+            raise UsageError(f"the rules of {spec.name} cannot be so: {reason}") from None
+        streams = DealStreams(self.seed, self.deal)
+        return spec.deal(rules, len(self.bots) + 1, streams.deck()), streams
 
-def set_up(bots: Sequence[str], rules: Rules, seat: int | None, seed: int | None, deal: int = 0) -> Setup:
-    """A game with the person in that seat; what they do not say, chance does."""
+
+def set_up(
+    spec: Spec, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
+) -> Setup:
+    """A game with the person in that seat; what they do not say, chance does. Raises UsageError if there is no such."""
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     if seat is None:
         seat = DealStreams(seed, deal).seating().randrange(len(bots) + 1)
-    return Setup(list(bots), seat, seed, deal, rules)
+    setup = Setup(list(bots), seat, seed, deal, rules.model_dump(), spec.name)
+    setup.dealt(spec)
+    return setup
 
 
 class Sitting:
-    """One game with a person at the table, told turn by turn."""
+    """One game with a person at the table, told move by move."""
 
     def __init__(
         self,
         setup: Setup,
+        spec: Spec,
         bots: Sequence[Entrant],
-        fallback: type[PlayerAI],
+        fallback: type[Player],
         services: Sequence[object] = (),
         number: int = 0,
     ) -> None:
@@ -95,28 +98,27 @@ class Sitting:
         A bot that fails is stood in for by `fallback`, and what it did kept in `errors`. `services` are what the
         bots need who ask a model, one each, and `number` the game's in the store of what they are asked.
         """
-        self.setup = setup
+        self.setup, self.spec = setup, spec
         self.me = setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if self.asks_models else 0
+        self.person = person_of(spec)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
-        self._table = deal_table(
-            seats,
-            setup.rules,
-            DealStreams(setup.seed, setup.deal),
-            deal=setup.deal,
-            number=self.number,
-            fallback=fallback,
-            services=given,
-        )
-        self.game = self._table.game
+        self.game, streams = setup.dealt(spec)
         self.label = labels(setup.players, self.me)
-        self.recorder = Recorder(self.game)
+        self.recorder = records_of(spec).recorder(self.game, setup.rules)
+        self.outputs: list[Any] = []  # as the game writes them
+        self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
+        self._teller = told_of(spec).Teller(self.game, self.label)
+        self.start = in_words_to(spec, [self.game.start], self.label, self.me)
+        self._table = Table(
+            self.game, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
+        )
 
     @property
     def asked(self) -> bool:
-        """Whether it is the person's turn."""
+        """Whether it is the person's move."""
         return not self.game.over and self.game.seat == self.me
 
     @property
@@ -126,24 +128,35 @@ class Sitting:
 
     @property
     def waits_for(self) -> str | None:
-        """The player whose turn it is, in words, if it asks a model and so may take its time."""
+        """The player whose move it is, in words, if it asks a model and so may take its time."""
         game = self.game
         if game.over or not self._table.entrants[game.seat].bot.is_model:
             return None
         return self.label(game.seat)
 
-    def why_not(self, output: TurnOutput) -> str | None:
-        """Why the person may not do this on their turn, in the engine's words; None if they may."""
-        game = self.game
-        return why_illegal(output, game.hands[self.me].counts, game.number, game.can_doubt)
+    def to_me(self, text: str) -> str:
+        """The sentence with the person spoken to."""
+        return told_of(self.spec).to_me(text)
 
-    def step(self, output: TurnOutput | None = None) -> tuple[TurnOutput, Sequence[Event], list[str]]:
-        """Play one turn, the person's with their output: what was put down, the events, and both in words to them.
+    def panels(self) -> list[Panel]:
+        """The whole state in words; of the person's own eyes are only the public ones."""
+        return self._teller.panels()
+
+    def rules(self) -> list[str]:
+        """The rules of this game, in sentences."""
+        return told_of(self.spec).rules(self.spec.rules(**self.setup.rules), len(self.setup.players))
+
+    def why_not(self, output: Any) -> str | None:
+        """Why the person may not do this on their move, in the engine's words; None if they may."""
+        return self.person.why_illegal(self.game, output)
+
+    def step(self, output: Any = None) -> tuple[Any, Sequence[Any], list[str]]:
+        """Make one move, the person's with their output: what was given, the events, and both in words to them.
 
         Raises IllegalOutput, nothing changed, for what they may not do.
         """
         game, table = self.game, self._table
-        seat, stood_in = game.seat, sum(table.fallback_turns)
+        seat, turn, stood_in = game.seat, game.turns_played + 1, sum(table.fallback_turns)
         if self.asked:
             reason = "it is your turn" if output is None else self.why_not(output)
             if output is None or reason is not None:
@@ -154,66 +167,45 @@ class Sitting:
         elif output is not None:
             raise IllegalOutput("the game is over" if game.over else "it is not your turn")
         played, events = step(table, announce=True)
-        self.recorder.add(game.turns_played, played, events)
-        words = [in_words_to(event, self.label) for event in events]
+        self.recorder.add(turn, played, events)
+        self.outputs.append(self.spec.output_to_json(played))
+        self._teller.moved(seat, played, events)
+        words = in_words_to(self.spec, events, self.label, self.me)
+        if seat == self.me and isinstance(played, bool):  # which nobody observes
+            words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
-            words.insert(0, f"{self.label(seat)} has failed: {SPEC.fallback}'s rules play its turn.")
+            words.insert(0, f"{self.label(seat)} has failed: {self.spec.fallback}'s rules play its turn.")
         if game.over:
-            words.append(to_me(ending(game, self.label)))
+            words.append(self.to_me(self._teller.ending()[0]))
+        self.said += [(turn, line) for line in words]
         return played, events, words
 
-    def play_again(self, outputs: Iterable[RecordedOutput], take: Callable[[TurnOutput | None], object]) -> None:
-        """Play turns that were played before, from the deal on; `take` makes each, the person's with their output.
+    def play_again(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
+        """Make moves that were made before, from the deal on; `take` makes each, the person's with their output.
 
         Raises UsageError where a bot does something else than it did.
         """
-        for output in outputs:
-            seat = self.game.seat
-            take(TurnOutput(output.doubt, output.number, output.cards) if self.asked else None)
-            if self.recorder.outputs[-1] != output:
+        for kept in outputs:
+            seat, output = self.game.seat, output_of(self.spec, kept)
+            take(output if self.asked else None)
+            if self.outputs[-1] != self.spec.output_to_json(output):
                 name = self.label(seat)
                 raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
 
-    def record(self) -> GameRecord:
-        """The finished game."""
+    def ended(self) -> str:
+        """What the finished game was for the person: the name of a bucket of the game's results."""
+        ending, results = self.game.ending(), self.spec.results
+        return results.buckets[results.bucket(ending.marks[self.me], ending.capped)]
+
+    def ended_in_words(self) -> str:
+        """The same in words."""
+        ending = self.game.ending()
+        return self.spec.results.ended_in_words(ending.marks[self.me], ending.capped)
+
+    def record(self) -> Any:
+        """The finished game, as its game keeps it."""
         number = self.number if self.asks_models else None
         return self.recorder.record(self.game, self.setup.players, self.setup.seed, self.setup.deal, number)
-
-
-def labels(players: Sequence[str], me: int | None) -> Label:
-    """The player's name, with the seat where several share one or it is "You"; the person's seat is their stand-in."""
-
-    def label(seat: int) -> str:
-        if seat == me:
-            return _ME
-        name = one_line(players[seat])
-        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
-        return name if alone else f"{name} {seat}"
-
-    return label
-
-
-def names_to(players: Sequence[str], me: int | None) -> list[str]:
-    """What the seats are called, the person's as they are spoken to."""
-    label = labels(players, me)
-    return ["You" if seat == me else label(seat) for seat in range(len(players))]
-
-
-def in_words_to(event: Event, label: Label) -> str:
-    """One event in a card player's words; what the person does is said to them."""
-    return to_me(narrated(event, label))
-
-
-def to_me(text: str) -> str:
-    """The sentence with the person spoken to."""
-    for words, said in _TO_ME.items():
-        text = text.replace(words, said)
-    return text
-
-
-def sorted_hand(cards: Iterable[int]) -> list[int]:
-    """A hand as a player sorts it: ascending, jokers last."""
-    return sorted(cards, key=lambda card: (card == 0, card))
 
 
 def as_sentence(reason: str) -> str:

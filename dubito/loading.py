@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 
 
-def import_file(name: str, file: Path, source: bytes) -> ModuleType:
-    """The module of these bytes, under this name; an edited file anew."""
-    digest = sha256(source).hexdigest()
+def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
+    """The module of these bytes, under this name; anew if the file was edited, or the game whose classes it has."""
+    mark = sha256(source).hexdigest(), game
     loaded = sys.modules.get(name)
-    if loaded is None or getattr(loaded, "_dubito_digest", digest) != digest:
+    if loaded is None or getattr(loaded, "_dubito_mark", mark) != mark:
         loaded = import_as(name, file, source)
-    loaded._dubito_digest = digest  # type: ignore[attr-defined]  # a mark of ours
+    loaded._dubito_mark = mark  # type: ignore[attr-defined]
     return loaded
 
 

@@ -10,6 +10,7 @@ stops no other bot.
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -19,7 +20,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Player, Spec
-from dubito.game_registry import DUBITO, find_game
+from dubito.game_registry import DUBITO, find_game, game_names
 from dubito.loading import import_as, import_file, private_name
 
 BotKind = Literal["manual", "llms"]
@@ -79,7 +80,21 @@ class Registry:
         for broken in self.broken:
             if broken.is_called(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
+        if having := self._elsewhere(name):
+            raise UsageError(
+                f"no bot of {self.game.name} is named {one_line(name)!r}, but one of {' and of '.join(having)} is: "
+                f"say `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
+            )
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}")
+
+    def _elsewhere(self, name: str) -> list[str]:
+        """The other games that have a bot of this name."""
+        found = []
+        for game in game_names(self.working_directory):
+            with suppress(UsageError):  # a broken game is not what was asked about
+                if game != self.game.name and name in find_bots(self.working_directory, game).bots:
+                    found.append(game)
+        return found
 
     @property
     def fallback(self) -> type[Any]:
@@ -136,12 +151,9 @@ def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
 
 def _model_players(own: Path) -> list[Bot]:
     """The project's model players, as those of another game than Dubito."""
-    from dubito.llm.model_player import model_players  # late: only those who ask models need it
-
     files, dubito = [file for kind, file in _files([own], DUBITO) if kind == "llms"], find_game(DUBITO, own)
     bots = [_load("llms", file, own, dubito) for file in files]
-    classes = model_players({bot.name: bot.cls for bot in bots})
-    return [replace(bot, cls=classes[bot.name]) for bot in bots]
+    return [replace(bot, cls=bot.cls.elsewhere()) for bot in bots]
 
 
 def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
@@ -149,14 +161,14 @@ def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         imported = _imports(source)
-        module = import_file(_module_name(file, own), file, source)
+        module = import_file(_module_name(file, own), file, source, game)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
-        text = one_line(f"{type(error).__name__}: {error}")
+        text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
     cls = _bot_class(module, file, game)
     return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED), game.missing(cls))

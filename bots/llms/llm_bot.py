@@ -11,6 +11,7 @@ from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
 from dubito.llm.decider import GameServices
+from dubito.llm.model_player import ModelPlayer, model_player
 from dubito.llm.wire import Place
 
 
@@ -31,6 +32,11 @@ class LLMBot(BotBase):
         self._notebook = Notebook(id, services.decider.rules)
         self._decisions = 0
         self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
+
+    @classmethod
+    def elsewhere(cls) -> type[ModelPlayer]:
+        """What it is in other games."""
+        return model_player(cls)
 
     def play(self, p: TurnData) -> TurnOutput:
         """One turn by the nodes."""

@@ -9,11 +9,13 @@ from typing import Final
 from dubito.cli.output import note
 from dubito.cli.run import call_options, note_unused_addresses
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.model_checks import check_cache, checked_models, model_specs
 from dubito.experiment.models import serving
 from dubito.experiment.opponents import Opponents, company
 from dubito.experiment.watch import Watch
+from dubito.game import Spec
+from dubito.game_registry import DUBITO, find_games
 from dubito.registry import find_bots
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
@@ -31,6 +33,7 @@ def opponents(
     first: int,
     stopped: Callable[[], bool],
     server: Mapping[str, str | None] = _USUAL,
+    game: str | None = None,
 ) -> Iterator[Opponents]:
     """Those of these names, or everybody whom the config and the bot files give.
 
@@ -38,9 +41,7 @@ def opponents(
     for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`
     and `api_key_env` where they were given as flags. Raises UsageError.
     """
-    here = Path.cwd()
-    flags = {key: value for key, value in server.items() if value is not None}
-    said = check({} if config is None else read_config(config), str(config or "the command"), flags)
+    here, said = Path.cwd(), _config(config, server, game)
     registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE))
     together = checked_models(company(said, registry, names), registry, calls)
@@ -58,6 +59,29 @@ def opponents(
             registry,
             stack.enter_context(serving(together, registry, db, calls, Watch(), stopped, first)),
         )
+
+
+def _config(file: Path | None, server: Mapping[str, str | None], game: str | None) -> Config:
+    """What a file and flags say; raises UsageError where they are of two games."""
+    flags = {key: value for key, value in server.items() if value is not None}
+    content = {} if file is None else read_config(file)
+    if game is not None and content.get("game", DUBITO) != game:
+        if file is not None:
+            raise UsageError(
+                f"{file} is of another game: give --game {game} one that says `game: {game}`, or take it away"
+            )
+        flags["game"] = game
+    return check(content, str(file or "the command"), flags)
+
+
+def others(but: Spec) -> dict[str, Opponents]:
+    """The hand-written bots of all games but one, by the game's name; of games that have some."""
+    here, found = Path.cwd(), {}
+    for spec in find_games(here):
+        if spec.name != but.name:
+            registry = find_bots(here, spec.name)
+            found[spec.name] = Opponents(company(check({"game": spec.name}, "the command"), registry), registry)
+    return {name: opponents for name, opponents in found.items() if opponents.choices()}
 
 
 def _store(games: Path) -> RunDb:

@@ -1,10 +1,14 @@
 """Flags that several commands have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+from pydantic import BaseModel
 
+from dubito.experiment.config import check
+from dubito.experiment.resolve import rules_of
+from dubito.game import Spec
 from dubito.game_registry import DUBITO
 
 game_option = click.option(
@@ -24,3 +28,20 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = decorate(command)
     return command
+
+
+def rules_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags that vary a game's rules; what is not said is the game's to say."""
+    for decorate in (
+        click.option("--max-turns", type=int, help="Dubito: turns after which a game stops. [default: 1000]"),
+        click.option("--win-rule", help="Dubito: immediate, or contested. [default: immediate]"),
+        click.option("--jokers", type=int, help="Dubito: jokers in the deck, 0 to 2. [default: 2]"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def rules_from(flags: Mapping[str, Any], spec: Spec) -> BaseModel:
+    """The rules of a game with what these flags say of them; raises UsageError."""
+    said = {key: value for key, value in flags.items() if value is not None}
+    return rules_of(check({"game": spec.name}, "the command", said), spec)

@@ -7,48 +7,30 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import click
 
 from dubito.cli.company import opponents
-from dubito.cli.options import server_options
+from dubito.cli.options import game_option, rules_from, rules_options, server_options
 from dubito.cli.output import note, say
 from dubito.cli.telling import check_save, save_record
-from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
+from dubito.errors import IllegalOutput, RunStopped, UsageError
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.games.dubito.core_game import Result
-from dubito.games.dubito.game_data import JOKER, NUMBERS, TurnOutput
-from dubito.games.dubito.record import card_name, cards_in_words
-from dubito.games.dubito.rule_text import objective, rule_sentences
-from dubito.games.dubito.rules import Rules, WinRule
-from dubito.human import GOOD_BOTS, Setup, Sitting, as_sentence, in_words_to, set_up, sorted_hand, to_me
-
-_HOW: Final = (
-    "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "
-    "open a round, say the number you claim: `7 king as 7`; without it, cards of one number are claimed as what they "
-    "are. `?` tells the rules, Ctrl-D leaves the table."
-)
-_CARDS: Final = {
-    **{card_name(card): card for card in (JOKER, *NUMBERS)},
-    **{card_name(card, plural=True): card for card in (JOKER, *NUMBERS)},
-    **{str(card): card for card in (JOKER, *NUMBERS)},
-    "sixes": 6,
-    "a": 1,
-    "j": 11,
-    "q": 12,
-    "k": 13,
-    "*": JOKER,
-}
+from dubito.game import Spec
+from dubito.game_registry import DUBITO, find_game
+from dubito.human import Setup, Sitting, as_sentence, set_up
+from dubito.person import person_of
+from dubito.registry import find_bots
 
 
 @click.command()
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
+@game_option
 @click.option("--seed", type=click.IntRange(0), help="Seed of the game; by chance if not said.")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: with the seed it fixes the cards.")
-@click.option("--win-rule", default="immediate", show_default=True, help="immediate, or contested.")
-@click.option("--jokers", default=2, show_default=True, help="Jokers in the deck, 0 to 2.")
-@click.option("--seat", type=int, help="Your seat, from 0, which opens; by chance if not said.")
+@rules_options
+@click.option("--seat", type=int, help="Your seat, from 0, which begins; by chance if not said.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well.")
 @click.option(
@@ -61,26 +43,27 @@ _CARDS: Final = {
 @server_options
 def play(
     bots: Sequence[str],
+    game: str,
     seed: int | None,
     deal: int,
-    win_rule: WinRule,
-    jokers: int,
     seat: int | None,
     save: Path | None,
     config: Path | None,
     games: Path,
-    **server: str | None,
+    **flags: Any,
 ) -> None:
-    """Play a game yourself against these bots, by default three good ones.
+    """Play a game yourself against these bots, by default some good ones.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     """
-    setup = set_up(bots or GOOD_BOTS, Rules(jokers, win_rule), seat, seed, deal)
+    spec, server = find_game(game, Path.cwd()), {key: flags.pop(key) for key in ("base_url", "api_key_env")}
+    against = bots or person_of(spec).BOTS or _anybody(spec)
+    setup = set_up(spec, against, rules_from(flags, spec), seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, setup.bots, games, number, lambda: False, server) as company:
+    with opponents(config, setup.bots, games, number, lambda: False, server, game) as company:
         sitting = company.seat(setup, number)
         _welcome(setup, sitting)
         try:
@@ -92,11 +75,16 @@ def play(
         except EOFError:
             say("\nYou leave the table; the game ends here, unfinished.")
             if sitting.asks_models:
-                say(f"The same cards again: {_again(setup, config)}")
+                say(f"The same cards again: {_again(sitting, config)}")
             return
     _farewell(sitting, config)
     if save is not None:
-        save_record(save, sitting.record())
+        save_record(save, spec, sitting.record())
+
+
+def _anybody(spec: Spec) -> list[str]:
+    """Bots for a small table of a game that names none: hand-written ones, as they come."""
+    return [bot.name for bot in find_bots(Path.cwd(), spec.name).hand_written()][: max(1, spec.seats[0] - 1)]
 
 
 def _tell(text: str) -> None:
@@ -105,16 +93,17 @@ def _tell(text: str) -> None:
 
 
 def _welcome(setup: Setup, sitting: Sitting) -> None:
-    seats = [to_me(sitting.label(seat)) for seat in range(len(setup.players))]
+    seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(setup.players))]
     _tell(f"At the table, in playing order: {', '.join(seats)}.")
-    _tell(objective(len(seats)))
-    _tell(_HOW)
+    _tell(sitting.rules()[0])
+    _tell(sitting.person.HOW)
     say()
-    _tell(in_words_to(sitting.game.start, sitting.label))
+    for line in sitting.start:
+        _tell(line)
 
 
 def _turn(sitting: Sitting) -> None:
-    before = sitting.game.places[sitting.me]
+    before, turn = sitting.person.cheer(sitting.game, sitting.me), sitting.game.turns_played + 1
     thinks = sitting.waits_for
     if thinks is not None and sys.stdout.isatty():
         click.echo(f"      {thinks} is thinking ...\r", nl=False)
@@ -122,10 +111,10 @@ def _turn(sitting: Sitting) -> None:
     if thinks is not None and sys.stdout.isatty():
         click.echo("\033[2K", nl=False)
     for line in words:
-        _tell(f"{sitting.game.turns_played:4}. {line}")
-    place = sitting.game.places[sitting.me]
-    if before is None and place is not None:
-        say(_cheer(place))
+        _tell(f"{turn:4}. {line}")
+    cheer = sitting.person.cheer(sitting.game, sitting.me)
+    if cheer and not before:
+        say(cheer)
 
 
 def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped) -> Sitting:
@@ -134,14 +123,8 @@ def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped) -> Sittin
     input("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
     again = company.seat(sitting.setup, sitting.number)
-    again.play_again(sitting.recorder.outputs, again.step)
+    again.play_again(sitting.outputs, again.step)
     return again
-
-
-def _cheer(place: int) -> str:
-    if place == 1:
-        return "\n  ***  A hard win! You are the first to be out of cards.  ***\n"
-    return f"\n  **  A soft win! You are out of cards, in place {place}, and have not lost.  **\n"
 
 
 def _asked(sitting: Sitting) -> list[str]:
@@ -149,76 +132,46 @@ def _asked(sitting: Sitting) -> list[str]:
     _show(sitting)
     while True:
         line = input("> ").strip()
-        if line == "?":
+        if line in ("?", "rules"):
             _tell_rules(sitting)
+        elif line == "hand":
+            _show(sitting)
+        elif line == "log":
+            for turn, said in sitting.said:
+                _tell(f"{turn:4}. {said}")
         elif line:
             try:
-                return sitting.step(read_move(line, sitting.game.number))[2]
+                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[2]
             except (IllegalOutput, UsageError) as error:
                 _tell(as_sentence(str(error)))
 
 
 def _show(sitting: Sitting) -> None:
-    game, hand = sitting.game, sorted_hand(sitting.game.hands[sitting.me].cards)
-    held = [
-        f"{to_me(sitting.label(seat))} {game.player_data(seat).n_cards}"
-        for seat, place in enumerate(game.places)
-        if place is None
-    ]
     say()
-    _tell(f"Cards held: {', '.join(held)}.")
-    _tell(f"Your hand: {cards_in_words(hand)}")
-    if not game.number:
-        _tell("Your turn. The board is empty: you open a round.")
-        return
-    assert game.last_player is not None
-    last = to_me(sitting.label(game.last_player))
-    number = card_name(game.number, plural=True)
-    doubt = "" if game.can_doubt else " (nobody may doubt them)"
-    _tell(f"Your turn. On the board: {game.n_cards_played} of {len(game.board)} by {last}, as {number}{doubt}.")
-
-
-def read_move(line: str, number: int) -> TurnOutput:
-    """What a person typed, in a round of that number (0: they open); whether it is legal the engine says.
-
-    Raises UsageError for what cannot be read.
-    """
-    words = line.casefold().replace(",", " ").split()
-    if words in (["doubt"], ["d"]):
-        return TurnOutput(True)
-    text, claimed, as_what = " ".join(words).partition(" as ")
-    cards = [_card(word) for word in text.split()]
-    if claimed:
-        return TurnOutput(False, _card(as_what), cards)
-    own = set(cards) - {JOKER}
-    return TurnOutput(False, own.pop() if not number and len(own) == 1 else None, cards)
-
-
-def _card(word: str) -> int:
-    if word not in _CARDS:
-        raise UsageError(f"'{one_line(word, 20)}' is no card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`")
-    return _CARDS[word]
+    for line in sitting.person.sees(sitting.game, sitting.me, sitting.label):
+        _tell(line)
 
 
 def _tell_rules(sitting: Sitting) -> None:
-    players = len(sitting.setup.players)
-    for line in [objective(players), *rule_sentences(sitting.game.rules, players)[:-1]]:  # without the long example
+    for line in sitting.rules():
         _tell(f"- {line}")
-    _tell(_HOW)
+    _tell(sitting.person.HOW)
 
 
 def _farewell(sitting: Sitting, config: Path | None) -> None:
-    game, setup = sitting.game, sitting.setup
-    if game.result(sitting.me) is Result.LOSS:
-        say("You lose this one.")
     for error in sitting.errors:
         note(error)
-    say(f"The same cards again: {_again(setup, config)}")
+    say(f"The same cards again: {_again(sitting, config)}")
 
 
-def _again(setup: Setup, config: Path | None) -> str:
+def _again(sitting: Sitting, config: Path | None) -> str:
     """The command that deals the same cards."""
-    flags = "" if setup.rules == Rules() else f" --jokers {setup.rules.jokers} --win-rule {setup.rules.win_rule}"
+    setup, spec = sitting.setup, sitting.spec
+    flags = "" if spec.name == DUBITO else f" --game {spec.name}"
+    usual, said = spec.rules().model_dump(), setup.rules
+    flags += "".join(
+        f" --{key.replace('_', '-')} {shlex.quote(str(said[key]))}" for key in usual if said[key] != usual[key]
+    )
     if config is not None:
         flags += f" --config {shlex.quote(str(config))}"
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"

@@ -12,14 +12,14 @@ from dubito.cli.telling import tell
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.stored import game_of
-from dubito.games.dubito.record import Recorder, load
-from dubito.games.dubito.record import replay as told_again
-from dubito.human import labels
+from dubito.game_registry import DUBITO, find_game
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
 from dubito.llm.wire import Place, Reply
+from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots
 from dubito.store.export import is_export, unpacked
+from dubito.telling import labels
 
 
 @click.command()
@@ -79,7 +79,7 @@ def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
 
     table, names = run_replay.table_of(kept, game, hear)
     try:
-        tell(table, labels(names, None), Recorder(table.game), show_hands, said)
+        tell(kept.registry.game, table, labels(names, None), None, show_hands, said)
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -92,12 +92,16 @@ def _record(file: Path) -> int:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UsageError(f"cannot read {file}: {reason}") from None
-    record = load(text)
-    for recorded, replayed in zip_longest(record.story, told_again(record)):
+    records = records_of(find_game(game_named(text, DUBITO), Path.cwd()))
+    record = records.load(text)
+    for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:
             say("differs")
             say(f"recorded: {recorded or '(nothing more)'}")
             say(f"replayed: {replayed or '(nothing more)'}")
             return 1
-    say(f"identical: {len(record.outputs)} turns, {len(record.story)} lines of story")
+    game, outputs = records.opened(record)
+    for output in outputs:
+        play(game, output)
+    say(f"identical: {game.turns_played} turns, {len(record.story)} lines of story")
     return 0

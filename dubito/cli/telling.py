@@ -1,58 +1,66 @@
-"""One game, told turn by turn, in words a card player uses."""
+"""One game, told turn by turn, in words for people."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from dubito.cli.output import note, say
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import Event, TurnOutput
-from dubito.games.dubito.record import GameRecord, Label, Recorder, cards_in_words, dump, ending, narrated
-from dubito.games.dubito.rules import is_honest
-from dubito.games.dubito.spec import SPEC
+from dubito.game import Spec
 from dubito.handlers import Table, step
+from dubito.record import Forfeit, Recorder, records_of
 from dubito.store.folder import write_whole
+from dubito.telling import Label, forfeit_in_words, told_of
 
 
 def tell(
-    table: Table, label: Label, recorder: Recorder, show_hands: bool, said: Callable[[], list[str]] = list
+    spec: Spec,
+    table: Table,
+    label: Label,
+    recorder: Recorder | None,
+    show_hands: bool,
+    said: Callable[[], list[str]] = list,
 ) -> None:
-    """Play the game and tell it; `said` gives what was asked and said on the turn that was just played."""
-    game = table.game
-    say(narrated(game.start, label))
-    turn = 0
+    """Play the game and tell it; `said` gives what was asked and said on the move that was just made."""
+    game, words = table.game, told_of(spec)
+    teller = words.Teller(game, label)
+    say(words.sentence(game.start, label))
+    begun = 0  # the turn whose hand is shown
     while not game.over:
-        turn += 1
-        seat, number = game.seat, game.number
-        hand = cards_in_words(game.hands[seat].cards)
+        seat, turn = game.seat, game.turns_played + 1
+        hand = teller.holds(seat)
         output, events = step(table, announce=True)
-        recorder.add(turn, output, events)
-        for error in table.errors:
-            note(f"{error}; {SPEC.fallback}'s rules played the turn")
-        table.errors.clear()
-        if show_hands:
+        if show_hands and turn > begun and hand:
             say(f"{turn:4}. [{label(seat)} holds {hand}]")
+        begun = turn
         for line in said():
             say(f"{turn:4}.   {line}")
-        for line in _lines(events, label, output, number, show_hands):
-            say(f"{turn:4}. {line}")
-    say(_final(game, label))
+        if output is not None:
+            if recorder is not None:
+                recorder.add(turn, output, events)
+            for each in teller.moved(seat, output, events):
+                truth = f"[{each.truth}]" if show_hands and each.truth else ""
+                if text := " ".join(filter(None, (each.said, truth))):
+                    say(f"{turn:4}. {text}")
+        _mistakes(spec, table, label, recorder, turn)
+    if not game.turns_played:
+        _mistakes(spec, table, label, recorder, 1)
+    say("\n".join(teller.ending()))
 
 
-def _lines(events: Sequence[Event], label: Label, output: TurnOutput, number: int, show_hands: bool) -> list[str]:
-    lines = [narrated(event, label) for event in events]
-    if show_hands and output.cards:
-        verdict = "honest" if is_honest(output.cards, output.number or number) else "a bluff"
-        lines[0] += f" [really {cards_in_words(output.cards)}: {verdict}]"
-    return lines
-
-
-def _final(game: Game, label: Label) -> str:
-    winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
-    placed = [f"{place}. {label(seat)}" for place, seat in winners]
-    turns = f"{game.turns} turns and {game.free_turns} free ones"
-    return "\n".join([ending(game, label), *placed, turns])
+def _mistakes(spec: Spec, table: Table, label: Label, recorder: Recorder | None, turn: int) -> None:
+    """What bots did wrong since, and what followed."""
+    if table.errors and table.forfeits:
+        note(str(table.errors[0]))
+        seat = table.errors[0].seat
+        say(f"{turn:4}. {forfeit_in_words(seat, label)}")
+        if recorder is not None:
+            recorder.add(turn, Forfeit(seat), [])
+    else:
+        for error in table.errors:
+            note(f"{error}; {spec.fallback}'s rules played the turn")
+    table.errors.clear()
 
 
 def check_save(path: Path | None) -> None:
@@ -74,10 +82,10 @@ def check_save(path: Path | None) -> None:
         raise UsageError(f"cannot save {one_line(str(path))}: {one_line(reason)}")
 
 
-def save_record(path: Path, record: GameRecord) -> None:
+def save_record(path: Path, spec: Spec, record: Any) -> None:
     """Write a game's record and say so; raises RunStopped."""
     try:
-        write_whole(path, dump(record))
+        write_whole(path, records_of(spec).dump(record))
     except RunStopped as error:
         raise RunStopped(f"the game was played, but {error}") from None
     say(f"record: {path}")

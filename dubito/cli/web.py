@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.company import opponents
+from dubito.cli.company import opponents, others
 from dubito.cli.options import server_options
 from dubito.cli.output import note, say
 from dubito.errors import one_line
@@ -20,8 +20,9 @@ from dubito.errors import one_line
 @click.option(
     "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
 )
+@click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
 @server_options
-def web(config: Path | None, port: int, host: str, games: Path, **asked: str | None) -> None:
+def web(config: Path | None, port: int, host: str, games: Path, game: str | None, **asked: str | None) -> None:
     """Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.
 
     Only this machine can reach the page unless --host says so.
@@ -32,8 +33,8 @@ def web(config: Path | None, port: int, host: str, games: Path, **asked: str | N
 
     stop = threading.Event()
     first = int(time.time() * 1000)
-    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked) as company:
-        tables = Tables(games, company, time.time)
+    with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
+        tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
         models = [one.name for one in company.choices() if one.asks]
         server = make_server(make_app(tables, host), lambda: _announce(host, listener.getsockname(), games, models))
         with suppress(KeyboardInterrupt):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import Course
 from dubito.experiment.embedded import EmbeddedHouses
@@ -113,6 +115,11 @@ def _player(
     return decider_of(spec, experiment, registry, prompt, ask, log, counted)
 
 
+def rules_of(experiment: Experiment, registry: Registry) -> BaseModel:
+    """The rules of an experiment, as the game's notebooks take them."""
+    return registry.game.rules(**experiment.rules)
+
+
 def decider_of(
     spec: PlayerSpec,
     experiment: Experiment,
@@ -132,7 +139,7 @@ def decider_of(
         ask=ask,
         log=log,
         seed=experiment.seed,
-        rules=registry.game.rules(**experiment.rules),
+        rules=rules_of(experiment, registry),
         counted=counted,
     )
 

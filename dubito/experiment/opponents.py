@@ -7,6 +7,7 @@ from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config, Experiment, PlayerSpec
 from dubito.experiment.models import Models
 from dubito.experiment.resolve import player, resolve, unsettled
+from dubito.game import Spec
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import GameServices
@@ -20,7 +21,7 @@ def company(config: Config, registry: Registry, names: Sequence[str] | None = No
     Everybody is the players of the config and, under their own names, all hand-written bots that can be used. A
     name is one of theirs, or an entry as in a config's `bots`, such as `openai:MODEL@PROMPT`. Raises UsageError.
     """
-    said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry)
+    said = resolve(config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False)
     known = {bot.name: unsettled(bot) for bot in registry.bots.values() if bot.kind == "manual"}
     known |= {spec.name: spec for spec in said.players}
     if names is not None:
@@ -91,7 +92,12 @@ class Opponents:
         """
         specs = [self._find(name) for name in setup.bots]
         bots = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
-        return Sitting(setup, bots, self._registry.fallback, self._services(setup), number)
+        return Sitting(setup, self.game, bots, self._registry.fallback, self._services(setup), number)
+
+    @property
+    def game(self) -> Spec:
+        """The game that they play."""
+        return self._registry.game
 
     def _find(self, name: str) -> PlayerSpec:
         if name not in self._specs:
@@ -102,9 +108,8 @@ class Opponents:
         if self._models is None:
             return []
         journal, players = self._models.journal(), self._models.players
+        rules = self.game.rules(**setup.rules)
         return [
-            GameServices(replace(players[name], seed=setup.seed, rules=setup.rules), journal)
-            if name in players
-            else None
+            GameServices(replace(players[name], seed=setup.seed, rules=rules), journal) if name in players else None
             for name in setup.bots
         ]

@@ -70,11 +70,11 @@ class RunToReplay:
         """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
         settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
         try:
-            prompt = load_prompt(settings.prompt, self.home)
+            prompt = load_prompt(settings.prompt, self.home, self.registry.game)
         except UsageError:
             if not there:
                 raise
-            return Prompt(Path(settings.prompt), there)
+            return Prompt(Path(settings.prompt), there, self.registry.game)
         if prompt.digest != spec.prompt:
             changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
             self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")

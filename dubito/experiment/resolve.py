@@ -20,10 +20,10 @@ PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with th
 }
 
 
-def resolve(config: Config, registry: Registry) -> Experiment:
-    """Find the bots of a config, which are those of its game, and check their settings; raises UsageError."""
+def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
+    """Find the bots of a config, enough of its game's for a table if it `fills_tables`; raises UsageError."""
     game = registry.game
-    rules, sizes = _rules(config, game), _table_sizes(config, game)
+    rules, sizes = rules_of(config, game), _table_sizes(config, game)
     if config.on_bot_error == "forfeit" and not game.forfeits:
         raise UsageError(f"{config.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
     if config.bots is None:
@@ -46,7 +46,7 @@ def resolve(config: Config, registry: Registry) -> Experiment:
         "" if game.name == DUBITO else digest_of_game(game, registry.working_directory),
         game.lineup,
     )
-    _check_field(experiment, config)
+    _check_field(experiment, config, fills_tables)
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
         raise UsageError(
             "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
@@ -61,8 +61,8 @@ def resolve(config: Config, registry: Registry) -> Experiment:
     return experiment
 
 
-def _rules(config: Config, game: Spec) -> BaseModel:
-    """The game's rules as the config has them."""
+def rules_of(config: Config, game: Spec) -> BaseModel:
+    """The game's rules as the config has them; raises UsageError."""
     try:
         return game.rules.model_validate(config.rules)
     except ValidationError as error:
@@ -70,13 +70,18 @@ def _rules(config: Config, game: Spec) -> BaseModel:
         key, said = one_line(str(first["loc"][-1])), config.said
         first["loc"] = ("rules", *first["loc"])
         if first["type"] == "extra_forbidden":
-            where = (
-                f"--{key.replace('_', '-')}: {game.name} has no such rule"
-                if key in said.flags
-                else (f"{said.source}: unknown key '{key}'")
-            )
-            raise UsageError(f"{where}: {suggestion(key, game.rules.model_fields)}") from None
+            where = f"--{key.replace('_', '-')}" if key in said.flags else f"{said.source}: unknown key '{key}'"
+            raise UsageError(f"{where}: {_known_rules(key, game)}") from None
         raise UsageError(sentence_of(first, config.said)) from None
+
+
+def _known_rules(key: str, game: Spec) -> str:
+    """What to say instead of a rule that the game has not."""
+    known = game.rules.model_fields
+    if not known:
+        return f"{game.name} has no rules to vary: take it out"
+    hint = suggestion(key, known)
+    return hint if hint.startswith("did you mean") else f"{game.name} has no such rule: {hint}"
 
 
 def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
@@ -93,10 +98,10 @@ def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
     return tuple(sorted(config.table_sizes))
 
 
-def _check_field(experiment: Experiment, config: Config) -> None:
+def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> None:
     """Where nobody sits twice at a table, the field must fill it."""
     most, n = max(experiment.table_sizes), len(experiment.field)
-    if experiment.lineup != "uniform" and n < most:
+    if fills_tables and experiment.lineup != "uniform" and n < most:
         raise UsageError(f"{config.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more")
 
 
@@ -156,7 +161,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
-    if at and before and (is_path or prompt in prompt_names(home)):
+    if at and before and (is_path or prompt in prompt_names(home, registry.game)):
         settings |= {"model": before, "prompt": prompt}
     return settings
 

@@ -1,6 +1,5 @@
 """A model as a player of any game in which every move is one node's answer."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dubito.errors import IllegalOutput
@@ -26,7 +25,8 @@ class ModelPlayer(Player):
         self._decider, self._journal = services.decider, services.journal
         self._game: Spec = services.decider.prompt.game
         self._fallback = fallback_for(services.decider.fallback, self._seating)
-        self._notebook = self._game.facts.Notebook(id, services.decider.rules)
+        self._facts = self._game.facts
+        self._notebook = self._facts.Notebook(id, services.decider.rules)
         self._decisions = 0
 
     def observe(self, event: Any) -> None:
@@ -36,7 +36,7 @@ class ModelPlayer(Player):
 
     def facts(self, position: Position) -> dict[str, Any]:
         """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
-        return self._game.facts.facts(position)
+        return self._facts.facts(position)
 
     def play(self, view: View) -> Any:
         """Ask the model at the view's node."""
@@ -70,10 +70,7 @@ class _Move:
         return self._game.answer_of(self._view.node, self.output)
 
 
-def model_players(faces: Mapping[str, type[Any]]) -> dict[str, type[ModelPlayer]]:
-    """The model players of other games by the names of Dubito's, with their words and the settings that they know."""
-    return {name: type(name, (ModelPlayer,), _own(face)) for name, face in faces.items()}
-
-
-def _own(face: type[Any]) -> dict[str, Any]:
-    return {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
+def model_player(face: type[Any]) -> type[ModelPlayer]:
+    """The model player of other games that one of Dubito stands for: with its words, and the settings that it knows."""
+    own = {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
+    return type(face.__name__, (ModelPlayer,), own)

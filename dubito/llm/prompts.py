@@ -10,23 +10,13 @@ nothing that changes in a game. So a chapter, once told, is told in the same byt
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import (
-    Environment,
-    FunctionLoader,
-    StrictUndefined,
-    TemplateError,
-    TemplateSyntaxError,
-    Undefined,
-    meta,
-    nodes,
-)
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import dubito
@@ -34,15 +24,21 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Position, Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.llm import answers
+from dubito.llm.templates import (
+    DESCRIPTION,
+    HISTORY,
+    TEMPLATES,
+    TemplateFiles,
+    check_names,
+    new_environment,
+    read_text,
+    said,
+)
 from dubito.yaml_file import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
-DESCRIPTION: Final = "prompt.yaml"
-_TEMPLATES: Final = ("system.jinja", "user.jinja")
-_HISTORY: Final = "history.jinja"
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like
 _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by folder
-_WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(_TEMPLATES)}, and what these include"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +86,24 @@ class Prompt:
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
-        described = sources[DESCRIPTION] if sources else _read(folder / DESCRIPTION)
+        described = sources[DESCRIPTION] if sources else read_text(folder / DESCRIPTION)
         self.description = _description(folder / DESCRIPTION, described)
         self._check_stated()
-        files = _Files(folder, sources, _shared(self.game))
-        environment = _environment(files)
-        trees = {name: tree for template in _TEMPLATES for name, tree in files.reachable(environment, template).items()}
-        history = files.reachable(environment, _HISTORY) if files.has(_HISTORY) else {}
+        files = TemplateFiles(folder, sources, _shared(self.game))
+        environment = new_environment(files)
+        trees = {name: tree for template in TEMPLATES for name, tree in files.reachable(environment, template).items()}
+        history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
         self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
         steady = self._steady() | {"history", "first"}
-        _check_names(files, trees, {*self.variables, *environment.globals})
-        _check_names(files, history, {*steady, *environment.globals})
+        check_names(files, trees, {*self.variables, *environment.globals})
+        check_names(files, history, {*steady, *environment.globals})
         self._files = files
-        self._history = environment.get_template(_HISTORY) if history else None
+        self._history = environment.get_template(HISTORY) if history else None
         self._answer_format = answers.answer_format(self.fields, self.game.nodes)
-        self._system, self._user = map(environment.get_template, _TEMPLATES)
+        self._system, self._user = map(environment.get_template, TEMPLATES)
         for example in examples:
             self.render(example)
 
@@ -122,9 +118,9 @@ class Prompt:
     @property
     def is_current(self) -> bool:
         """Whether its folder would load to the same prompt today."""
-        files = _Files(self.folder, None, _shared(self.game))
+        files = TemplateFiles(self.folder, None, _shared(self.game))
         try:
-            return files.has(_HISTORY) == (_HISTORY in self.sources) and all(
+            return files.has(HISTORY) == (HISTORY in self.sources) and all(
                 files.source(name) == text for name, text in self.sources.items()
             )
         except UsageError:
@@ -162,7 +158,7 @@ class Prompt:
             return Rendered(self._system.render(values), self._user.render(values), history)
         except Exception as error:  # a template is the user's code: it may raise anything
             where = self._files.place(error)
-            raise UsageError(f"{where}: {_said(error)}; correct the template") from None
+            raise UsageError(f"{where}: {said(error)}; correct the template") from None
 
     def _steady(self) -> Set[str]:
         return self._facts.steady_facts() | {_ANSWER_FORMAT}
@@ -235,122 +231,29 @@ def prompt_names(working_directory: Path, game: Spec | None = None) -> list[str]
     return sorted({file.parent.name for file in files})
 
 
-def plain(value: object) -> object:
-    """How a template writes a value: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
-    if isinstance(value, str):  # most are
-        return value
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.2f}"
-    if isinstance(value, list | tuple):
-        return " ".join(str(plain(item)) for item in value) or "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
-    if not isinstance(value, int | Undefined):  # a function, say: it would be written with its address in memory
-        raise TypeError(f"a value of type {type(value).__name__} cannot be written; are brackets missing?")
-    return value
-
-
 def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
     """Where a game's prompts lie: each in a folder of its own."""
     roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
-    return [root if game is None or game.name == DUBITO else root / game.name for root in roots]
+    return [prompt_root(root, game) if game else root for root in roots]
+
+
+def prompt_root(prompts: Path, game: Spec) -> Path:
+    """Where the prompts of a game lie within a folder of prompts."""
+    return prompts if game.name == DUBITO else prompts / game.name
+
+
+def game_of_folder(folder: Path, working_directory: Path) -> Spec:
+    """The game whose prompt lies in this folder, if it lies in `prompts/GAME`; else Dubito."""
+    of = folder.resolve().parent
+    if of.parent.name == "prompts":
+        with suppress(UsageError):
+            return find_game(of.name, working_directory)
+    return find_game(DUBITO, working_directory)
 
 
 def _shared(game: Spec) -> list[Path]:
     """Where includes are looked for that do not lie beside the prompt."""
-    return list(dict.fromkeys([*_roots(Path(), game)[:1], OWN_PROMPTS]))
-
-
-class _Files:
-    """The templates of one prompt, each read once from the first folder that has it."""
-
-    def __init__(self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path]) -> None:
-        self._roots = [] if sources else [folder, folder.parent, *shared]
-        self.sources: dict[str, str] = dict(sources or {})
-        self.paths = {name: folder / name for name in self.sources}
-        self._folder = folder
-
-    def has(self, name: str) -> bool:
-        """Whether the prompt's own folder, or what stands for it, has this file."""
-        return (self._folder / name).is_file() if self._roots else name in self.sources
-
-    def source(self, name: str) -> str:
-        """The text of a template, named as an include names it; raises UsageError if there is none."""
-        if name not in self.sources:
-            inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
-            path = next((path for path in inside if path.is_file()), None)
-            if path is None:
-                raise UsageError(f"there is no {one_line(str(self._folder / name))}{_WANTED}")
-            self.sources[name], self.paths[name] = _read(path), path
-        return self.sources[name]
-
-    def loaded(self, name: str) -> tuple[str, str, None]:
-        """What a FunctionLoader gives: the text, and the path for tracebacks."""
-        return self.source(name), str(self.paths[name]), None
-
-    def reachable(self, environment: Environment, name: str) -> dict[str, nodes.Template]:
-        """The template and all that it includes, parsed; raises UsageError naming file and line."""
-        trees: dict[str, nodes.Template] = {}
-        wanted = [name]
-        while wanted:
-            name = wanted.pop()
-            if name in trees:
-                continue
-            trees[name] = self._parsed(environment, name)
-            for other in meta.find_referenced_templates(trees[name]):
-                if other is None:
-                    raise UsageError(f"{self.paths[name]}: the name of an included file must be a plain text")
-                wanted.append(other)
-        return trees
-
-    def _parsed(self, environment: Environment, name: str) -> nodes.Template:
-        try:
-            tree = environment.parse(self.source(name), name)
-            environment.compile(tree, name)
-        except TemplateSyntaxError as error:
-            raise UsageError(f"{self.paths[name]}, line {error.lineno}: {_said(error)}; correct it") from None
-        return tree
-
-    def place(self, error: BaseException) -> str:
-        """File and line of the template where it was raised."""
-        names = {str(path) for path in self.paths.values()}
-        place, trace = str(self.paths[_TEMPLATES[0]].parent), error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename in names:
-                place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
-            trace = trace.tb_next
-        return place
-
-
-def _environment(files: _Files) -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        loader=FunctionLoader(files.loaded),
-        undefined=StrictUndefined,
-        finalize=plain,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
-    )
-    del environment.globals["lipsum"], environment.filters["random"]  # the same facts give the same bytes
-    return environment
-
-
-def _check_names(files: _Files, trees: Mapping[str, nodes.Template], known: Set[str]) -> None:
-    """Refuse a variable that is neither a fact nor set by a template: it would be an error one day."""
-    own = {node.name for tree in trees.values() for node in tree.find_all(nodes.Name) if node.ctx == "store"}
-    for name, tree in trees.items():
-        allowed = known if name in (*_TEMPLATES, _HISTORY) else known | own
-        for unknown in sorted(meta.find_undeclared_variables(tree) - allowed):
-            hint = suggestion(unknown, known)
-            if _HISTORY in trees:
-                hint += f"; what changes in a game belongs in {_TEMPLATES[1]}"
-            raise UsageError(f"{files.paths[name]}: there is no variable '{unknown}': {hint}")
+    return list(dict.fromkeys([prompt_root(OWN_PROMPTS, game), OWN_PROMPTS]))
 
 
 def _description(path: Path, text: str) -> Description:
@@ -365,22 +268,6 @@ def _description(path: Path, text: str) -> Description:
         ) from None
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text in UTF-8") from None
-    except FileNotFoundError:
-        raise UsageError(f"there is no {one_line(str(path))}{_WANTED}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
-
-
 def _digest(sources: Mapping[str, str]) -> str:
     parts = [f"{name}\0{len(text)}\0{text}" for name, text in sorted(sources.items())]
     return sha256("".join(parts).encode()).hexdigest()
-
-
-def _said(error: Exception) -> str:
-    text = error.message if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
-    return one_line(text or type(error).__name__).rstrip(".")

@@ -1,5 +1,6 @@
 """The games of a report, one by one, and their list."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -74,7 +75,7 @@ class ShownGames:
             f"game {game}, turn {decision['turn']}",
             decision["node"],
             outcome,
-            "yes" if decision["answer"] else "no",
+            _answered(decision["answer"]),
             decision["p_bluff"],
             len(attempts),
             None if reply is None else one_line(reply, 300),
@@ -147,6 +148,12 @@ class ShownGames:
         if self.source.models:
             line += counts.get(game, (0, 0))
         return line
+
+
+def _answered(answer: Any) -> str:
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 def _reasons(refused: dict[int, str]) -> list[str]:

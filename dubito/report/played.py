@@ -9,14 +9,12 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
 from dubito.experiment.stored import StoredRun
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.rules import Rules, deal_hands
 from dubito.handlers import Table, step
-from dubito.human import labels
+from dubito.record import output_of, play
 from dubito.registry import Registry
-from dubito.report.story import Turns, of_outputs, told
+from dubito.report.story import Turns, told
 from dubito.streams import DealStreams
+from dubito.telling import labels
 
 
 class NotShown(DubitoError):
@@ -42,7 +40,7 @@ class Games:
         table, turns = self._turns(game, names, outcome, record)
         label = labels(names, None)
         try:
-            whole = told(table, turns, [label(seat) for seat in range(len(names))], label)
+            whole = told(self.source.game, table, turns, [label(seat) for seat in range(len(names))], label)
         except DubitoError as error:
             raise NotShown(f"it cannot be played again: {error}") from None
         fallbacks = [counts[-1] for counts in outcome.counts]
@@ -58,9 +56,9 @@ class Games:
             )
         return rows[0][0], rows[0][1]
 
-    def _turns(self, game: int, names: list[str], outcome: Outcome, record: str | None) -> tuple[Game, Turns]:
+    def _turns(self, game: int, names: list[str], outcome: Outcome, record: str | None) -> tuple[Any, Turns]:
         if record is not None:
-            return self._from_record(game, json.loads(record))
+            return self._from_record(game, len(names), json.loads(record))
         kept = self._opened()
         for name in names:
             if name in self._changed:
@@ -70,15 +68,14 @@ class Games:
             raise NotShown("its seed seats other players than the run has it: the harness was changed since")
         return table.game, _stepped(table)
 
-    def _from_record(self, game: int, record: dict[str, Any]) -> tuple[Game, Turns]:
-        rules = Rules(**self.source.identity.rules)
+    def _from_record(self, game: int, seats: int, record: dict[str, Any]) -> tuple[Any, Turns]:
+        spec = self.source.game
         streams = DealStreams(self.source.seed, game // self.source.games_per_deal)
-        dealt = deal_hands(streams.deck(), len(record["hands"]), rules)
-        if [hand.cards for hand in dealt] != record["hands"]:
+        table: Any = spec.deal(spec.rules(**self.source.identity.rules), seats, streams.deck())
+        if spec.deal_to_json(table) != {key: value for key, value in record.items() if key != "outputs"}:
             raise NotShown("its cards are not those that its seed deals: the record was changed by hand")
-        table = Game(rules, dealt)
-        outputs = (TurnOutput(*output) for output in record["outputs"])
-        return table, of_outputs(table, outputs)
+        outputs = (output_of(spec, output) for output in record["outputs"])
+        return table, ((output, play(table, output)) for output in outputs)
 
     def _opened(self) -> replay.RunToReplay:
         """The run as it can be played again; raises NotShown with the same reason each time."""

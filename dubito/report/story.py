@@ -1,96 +1,98 @@
 """A game told turn by turn, as the viewer shows it. The engine says every state; the viewer knows no rules."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from dubito.errors import DubitoError, UsageError
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import Event, PlayerWonEvent, TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.record import GameRecord, Label, card_name, ending, in_order, narrated
-from dubito.games.dubito.rules import is_honest
-from dubito.human import GUEST, labels, names_to, to_me
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Spec
+from dubito.human import GUEST
+from dubito.record import Forfeit, play, records_of
+from dubito.telling import Label, Line, Panel, forfeit_in_words, labels, names_to, told_of
 
-_LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
-
-Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
+Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 
 
 def told(
-    game: Game, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
+    spec: Spec, game: Any, moves: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
-    """The game told, from its deal on; an error of a turn that cannot be played is passed on.
+    """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
 
-    `label` names the players in sentences, which are then `spoken` to whom they are for.
+    `label` names the players in sentences, which are then `spoken` to whom they are for. An error of a move that
+    cannot be made is passed on.
     """
-    held = [list(hand.cards) for hand in game.hands]
-    dealt = [_letters(hand) for hand in held]
-    shown: list[dict[str, Any]] = []
-    story: list[str] = []
-    opened, number, free, seat = 0, 0, 0, game.seat
-    for output, events in turns:
-        was_free, free = game.free_turns > free, game.free_turns
-        if output.doubt:
-            opened = len(shown) + 1
-        story.append(" ".join(spoken(narrated(event, label)) for event in events))
-        now = [list(hand.cards) for hand in game.hands]
-        shown.append(
-            {
-                "seat": seat,
-                "pile": opened,  # the first turn whose cards lie on the board
-                "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-                "free": was_free,
-                "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
-                **_played(output, number),
-            }
-        )
-        number, seat, held = game.number, game.seat, now
-    return {
-        "names": list(names),
-        "hands": dealt,
-        "turns": shown,
-        "story": story,  # a line for each turn
-        "places": list(game.places),
-        "ending": spoken(ending(game, label)),
-    }
+    drawn = getattr(told_of(spec), "drawn", None)
+    if drawn is not None:
+        whole: dict[str, Any] = drawn(game, moves, names, label, spoken)
+        return whole
+    return _Words(spec, game, label, spoken).told(moves, names)
 
 
-def of_outputs(game: Game, outputs: Iterable[TurnOutput]) -> Turns:
-    """The turns of a game that is played from what its players gave back."""
-    return ((output, game.apply(output)) for output in outputs)
-
-
-def of_record(record: GameRecord) -> dict[str, Any]:
+def of_record(spec: Spec, record: Any) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
     """
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
-    label = labels(record.players, me)
-    names = names_to(record.players, me)
-    game = Game(record.rules, [Hand(cards) for cards in record.hands])
-    outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
+    names, words = names_to(record.players, me), told_of(spec)
+    game, outputs = records_of(spec).opened(record)
     try:
-        whole = told(game, of_outputs(game, outputs), names, label, to_me)
-    except DubitoError as error:
+        moves = ((output, play(game, output)) for output in outputs)
+        whole = told(spec, game, moves, names, labels(record.players, me), words.to_me)
+    except IllegalOutput as error:
         raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
     if not game.over:
         raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
-    return whole | {"me": me, "capped": game.capped}
+    ending = game.ending()
+    ended = [spec.results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+    return whole | {"me": me, "ended": ended, "capped": ending.capped}
 
 
-def _played(output: TurnOutput, number: int) -> dict[str, Any]:
-    """What was put down, and as what; nothing of a doubt."""
-    if output.doubt:
-        return {}
-    assert output.cards is not None
-    claimed = output.number or number
-    return {
-        "claimed": card_name(claimed, plural=True),
-        "cards": _letters(output.cards),
-        "honest": is_honest(output.cards, claimed),
-    }
+@dataclass
+class _Words:
+    """Tells a game in panels: of every turn its sentences, the truth beside them, and the panels that have changed."""
 
+    spec: Spec
+    game: Any
+    label: Label
+    spoken: Callable[[str], str]
 
-def _letters(cards: Iterable[int]) -> str:
-    return "".join(_LETTERS[card] for card in in_order(cards))
+    def told(self, moves: Turns, names: Sequence[str]) -> dict[str, Any]:
+        """All that the viewer shows; the moves of one turn are one step of it."""
+        game, words = self.game, told_of(self.spec)
+        teller = words.Teller(game, self.label)
+        self._panels = dealt = self._in_words(teller.panels())
+        start = self.spoken(words.sentence(game.start, self.label))
+        turns: list[dict[str, Any]] = []
+        story: list[str] = []
+        movers, lines, seat, played = list[int](), list[Line](), game.seat, game.turns_played
+        for output, events in moves:
+            movers.append(seat)
+            if output is None or isinstance(output, Forfeit):
+                lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label)))
+            else:
+                lines += teller.moved(seat, output, events)
+            if game.over or game.turns_played != played:
+                turns.append(self._turn(movers, lines, teller.panels()))
+                story.append(self.spoken(" ".join(line.said for line in lines if line.said)))
+                movers, lines, played = [], [], game.turns_played
+            seat = game.seat
+        return {
+            "names": list(names),
+            "start": start,
+            "panels": dealt,
+            "turns": turns,
+            "story": story,
+            "ending": self.spoken(teller.ending()[0]),
+        }
+
+    def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
+        now = self._in_words(panels)
+        changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
+        self._panels = now
+        truth = [self.spoken(line.truth) for line in lines if line.truth]
+        return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
+
+    def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
+        texts = [[panel.title, panel.public, panel.truth] for panel in panels]
+        return [[*map(self.spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -18,12 +18,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dubito.errors import DubitoError, UsageError
+from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Choice
-from dubito.games.dubito.record import first_fault
-from dubito.games.dubito.rule_text import objective, rule_sentences, scoring
-from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, check_players
-from dubito.human import GOOD_BOTS, as_sentence
+from dubito.game import Spec
+from dubito.human import as_sentence
+from dubito.person import Option, bots_of, lead_of, options_of
+from dubito.record import first_fault
+from dubito.telling import told_of
 from dubito.web import saved
 from dubito.web.guard import Guard, body_of
 from dubito.web.tables import LIFE, Move, NewTable, Tables
@@ -77,26 +78,48 @@ class _Pages:
         return request.cookies.get(self.cookie)
 
     def lobby(self, request: Request) -> Response:
-        choices = self.tables.choices()
+        secret, spec = self._secret(request), self._game(request)
+        choices, (least, most) = self.tables.choices(spec.name), spec.seats
         return _page(
             "lobby",
+            games=self.tables.games,
+            game=spec,
+            lead=lead_of(spec),
             groups=_groups(choices),
-            first=[*(choice.name for choice in choices if choice.asks), *GOOD_BOTS],
-            sizes=range(MIN_PLAYERS, MAX_PLAYERS + 1),
-            jokers=range(MAX_JOKERS, -1, -1),
-            goes_on=self.tables.has(self._secret(request)),
+            first=[*(choice.name for choice in choices if choice.asks), *bots_of(spec, choices)],
+            sizes=range(least, most + 1),
+            usual=min(max(4, least), most),
+            options=options_of(spec),
+            goes_on=self.tables.has(secret),
         )
 
     def table(self, request: Request) -> Response:
-        return _page("table")
+        game = self.tables.plays(self._secret(request))
+        return _page("table" if game is None or game.module("frames") else "panels")
 
     def rules(self, request: Request) -> Response:
-        players = _number(request, "players", 4)
-        check_players(players)
-        win_rule = request.query_params.get("win_rule", "immediate")
-        rules = Rules(_number(request, "jokers", 2), win_rule)  # type: ignore[arg-type]  # it checks that itself
-        told = [objective(players), *rule_sentences(rules, players), scoring()]
-        return _page("rules", told=told, players=players, rules=rules)
+        spec = self._game(request)
+        (least, most), options = spec.seats, options_of(spec)
+        players = _number(request, "players", min(max(4, least), most))
+        if not least <= players <= most:
+            raise UsageError(f"players: {spec.name} is played by {least} to {most}, not {players}")
+        rules = _rules(request, spec, options)
+        told = told_of(spec)
+        return _page(
+            "rules",
+            games=self.tables.games,
+            game=spec,
+            told=told.rules(rules, players),
+            in_short=told.in_short(rules),
+            sizes=range(least, most + 1),
+            players=players,
+            rules=rules.model_dump(),
+            options=options,
+        )
+
+    def _game(self, request: Request) -> Spec:
+        """The game that is asked for, or the first."""
+        return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
         return _page("games", games=saved.listed(self.tables.folder))
@@ -168,6 +191,18 @@ def _read(kind: TypeAdapter[T], body: bytes) -> T:
         return kind.validate_json(body)
     except ValidationError as error:
         raise UsageError(f"this request cannot be read: {first_fault(error, 'the body')}") from None
+
+
+def _rules(request: Request, spec: Spec, options: Sequence[Option]) -> BaseModel:
+    """The rules that an address names; raises UsageError for those that there are not."""
+    said: dict[str, Any] = {}
+    for option in options:
+        values = {str(value): value for value, _ in option.values}
+        if (text := request.query_params.get(option.rule)) is not None:
+            if text not in values:
+                raise UsageError(f"{option.rule} is one of {', '.join(values)}, not {one_line(repr(text), 60)}")
+            said[option.rule] = values[text]
+    return spec.rules(**said)
 
 
 def _number(request: Request, name: str, default: int) -> int:

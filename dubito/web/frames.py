@@ -1,94 +1,97 @@
-"""What is seen of the table after each turn by the person who plays.
+"""What is seen of the table after each move by the person who plays.
 
-A page shows frames and knows no rules. A frame holds nothing that its person may not know.
+A page shows frames and knows no rules. A frame holds nothing that its person may not know. A game whose package has a
+module `frames` has frames and a page of its own; those of the others are in words.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
-from dubito.games.dubito.record import Label, card_name
-from dubito.games.dubito.rules import is_honest
-from dubito.human import in_words_to, sorted_hand
-
-WORDS: Final = {
-    "one": [card_name(card) for card in (0, *NUMBERS)],
-    "many": [card_name(card, plural=True) for card in (0, *NUMBERS)],
-}
+from dubito.game import Bool, Cards, Choice
+from dubito.human import Sitting
+from dubito.person import wanted
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDoubt:
-    """A doubt: the play that was turned over, and who took the board."""
+class Question:
+    """What the person is asked, by the kind of answer: `bool`, `choice`, `whole`, or `cards`."""
 
-    doubter: int
-    target: int
-    loser: int
-    number: int  # claimed
-    cards: list[int]
-    correct: bool
+    node: str
+    kind: str
+    wanted: str  # in words
+    options: list[Any]  # names to choose from, or the cards that are held
+    illegal: list[Any]  # of the names, those that the rules refuse now
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The table between two turns; `really` and `honest` are None where they are not the person's to see."""
+    """The table between two moves."""
 
-    turn: int  # turns played, free ones included
-    mover: int | None  # whose turn it was
+    move: int  # how many were made
+    turn: int  # that the last move belongs to
+    mover: int | None  # whose move it was
     said: list[str]
-    counts: list[int]
-    places: list[int | None]
-    board: int
-    number: int
-    last: int  # cards of the last play
-    last_player: int | None
-    can_doubt: bool
-    gone: list[int]  # numbers that have left the game
+    seats: list[str]  # what everybody may know of each
+    boards: list[tuple[str, str]]  # the rest of the table, with titles
+    sees: list[str]  # what the person sees and is asked, where it is their move
     to_move: int | None
-    won: list[int]  # seats that have just won
-    shown: ShownDoubt | None
-    hand: list[int]  # the person's own
-    really: list[int] | None  # the cards of this turn's play, if it was the person's
-    honest: bool | None
+    question: Question | None
 
 
-def dealt(game: Game, label: Label, me: int) -> Frame:
-    """The table before the first turn."""
-    return _frame(game, None, [in_words_to(game.start, label)], (), me, None)
-
-
-def after(game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
-    """The table after a turn, as the person sees it who sits at `me`."""
-    return _frame(game, mover, said, events, me, output if mover == me else None)
-
-
-def _frame(
-    game: Game, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
-) -> Frame:
-    really = None if known is None or known.cards is None else sorted_hand(known.cards)
+def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
+    """The table as the person sees it now."""
+    game, panels = sitting.game, sitting.panels()
+    seats = {panel.seat: sitting.to_me(panel.public) for panel in panels}
     return Frame(
-        turn=game.turns_played,
+        move=move,
+        turn=turn,
         mover=mover,
         said=said,
-        counts=[game.player_data(seat).n_cards for seat in range(len(game.hands))],
-        places=list(game.places),
-        board=len(game.board),
-        number=game.number,
-        last=game.n_cards_played,
-        last_player=game.last_player,
-        can_doubt=game.can_doubt,
-        gone=[number for number in NUMBERS if number not in game.playing_cards],
+        seats=[seats.get(seat, "") for seat in range(len(sitting.setup.players))],
+        boards=[
+            (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
+        ],
+        sees=sitting.person.sees(game, sitting.me, sitting.label) if sitting.asked else [],
         to_move=None if game.over else game.seat,
-        won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-        shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
-        hand=sorted_hand(game.hands[me].cards),
-        really=really,
-        honest=None if really is None else is_honest(really, game.number),
+        question=_question(sitting) if sitting.asked else None,
     )
 
 
-def _shown(event: DoubtResolvedEvent) -> ShownDoubt:
-    cards = sorted_hand(event.latest_cards)
-    return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)
+def _question(sitting: Sitting) -> Question | None:
+    game, me, person = sitting.game, sitting.me, sitting.person
+    node = sitting.spec.node(game.view().node)
+    words = wanted(node)
+    match node.answer:
+        case Bool():
+            return Question(node.name, "bool", words, [True, False], [])
+        case Choice(options):
+            outputs = {name: sitting.spec.output_of(node.name, name, None) for name in options}
+            illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
+            return Question(node.name, "choice", words, list(options), illegal)
+        case Cards():
+            return Question(node.name, "cards", words, person.holding(game, me), [])
+        case _:
+            return Question(node.name, "whole", words, [], [])
+
+
+def dealt(sitting: Sitting) -> dict[str, Any]:
+    """The table before the first move."""
+    if own := sitting.spec.module("frames"):
+        return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
+    return asdict(frame_of(sitting, 0, 0, None, sitting.start))
+
+
+def after(
+    sitting: Sitting, move: int, turn: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
+) -> dict[str, Any]:
+    """The table after a move, the `move`th, of that turn."""
+    if own := sitting.spec.module("frames"):
+        return asdict(own.after(sitting.game, mover, output, events, said, sitting.me))
+    return asdict(frame_of(sitting, move, turn, mover, said))
+
+
+def words(sitting: Sitting) -> dict[str, Any]:
+    """What the game's own page needs to call things."""
+    own = sitting.spec.module("frames")
+    return dict(own.WORDS) if own else {}

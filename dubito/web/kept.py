@@ -4,18 +4,18 @@ A file holds the setup and every output so far, the bots' too: what they do when
 """
 
 import threading
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
-from dubito.errors import DubitoError, UsageError
+from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.record import RecordedOutput
-from dubito.human import Setup, as_sentence, names_to
-from dubito.web.frames import WORDS, Frame, after, dealt
+from dubito.human import Setup, as_sentence
+from dubito.telling import names_to
+from dubito.web.frames import after, dealt, words
 
 _BROKEN: Final = "something is broken here: the terminal that serves this page says what"
 
@@ -29,7 +29,7 @@ class TableFile:
     setup: Setup
     made: float
     touched: float
-    outputs: list[RecordedOutput] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
     record: str | None = None  # the finished game's name in the folder
     number: int = 0  # the game's, where what models are asked is kept
     format: Literal["dubito table 1"] = "dubito table 1"
@@ -49,7 +49,7 @@ class Live:
         """Deal; the outputs of the file are not played yet."""
         self.kept = kept
         self.sitting = opponents.seat(kept.setup, kept.number)
-        self.frames: list[Frame] = [dealt(self.sitting.game, self.sitting.label, kept.setup.seat)]
+        self.frames: list[dict[str, Any]] = [dealt(self.sitting)]
         self.trouble: str | None = None  # why the bots could not go on
         self.abandoned = False  # nobody looks at it any more
         self._rests = threading.Event()
@@ -59,13 +59,13 @@ class Live:
         """Whether nobody is playing."""
         return self._rests.is_set()
 
-    def step(self, output: TurnOutput | None = None) -> None:
-        """One turn, and its frame."""
+    def step(self, output: Any = None) -> None:
+        """One move, and its frame."""
         self._rests.clear()
         sitting = self.sitting
-        mover = sitting.game.seat
+        mover, turn = sitting.game.seat, sitting.game.turns_played + 1
         played, events, said = sitting.step(output)
-        self.frames.append(after(sitting.game, mover, played, events, said, sitting.me))
+        self.frames.append(after(sitting, len(self.frames), turn, mover, played, events, said))
 
     def until_asked(self) -> None:
         """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
@@ -94,25 +94,29 @@ class Live:
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
             "me": sitting.me,
-            "words": WORDS,
-            "rules": asdict(self.kept.setup.rules),
+            "game": sitting.spec.name,
+            "words": words(sitting),
+            "rules": self.kept.setup.rules,
             "turn": len(frames) - 1,
             "asked": rests and sitting.asked and self.trouble is None,
             "over": over and self.trouble is None,
             "trouble": self.trouble if rests else None,
             "first": since,
-            "frames": [asdict(frame) for frame in frames[since:]],
-            "result": sitting.game.result(sitting.me).value if over else None,
+            "frames": frames[since:],
+            "result": sitting.ended() if over else None,
+            "ended": sitting.ended_in_words() if over else None,
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
             "errors": sitting.errors if over else [],
         }
 
 
-def replayed(kept: TableFile, opponents: Opponents) -> Live:
-    """The game of a file, played again; refused if a bot does not do what it did."""
+def replayed(kept: TableFile, opponents: Mapping[str, Opponents]) -> Live:
+    """The game of a file, played again; refused if it is not there, or a bot does not do what it did."""
     try:
-        live = Live(kept, opponents)
+        if kept.setup.game not in opponents:
+            raise UsageError(f"there is no game {one_line(kept.setup.game, 60)} any more")
+        live = Live(kept, opponents[kept.setup.game])
         live.sitting.play_again(kept.outputs, live.step)
     except DubitoError as error:
         raise HTTPException(410, as_sentence(f"this game cannot go on: {error}")) from None

@@ -4,28 +4,29 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
-from dubito.errors import RunStopped, UsageError
+from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.opponents import Choice, Opponents
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.record import dump
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.game import Spec
+from dubito.game_registry import DUBITO
 from dubito.human import SEEDS, as_sentence, set_up
+from dubito.record import first_fault, records_of
 from dubito.store.folder import write_whole
 from dubito.web.kept import Live, TableFile, read, replayed
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
+MOST_BOTS: Final = 31  # at one table
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
 _GRACE: Final = 5.0  # seconds that the end waits for the models' answers
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -33,39 +34,42 @@ _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a page asks for: the bots, the rules, and what it does not leave to chance."""
+    """What a page asks for: the game, the bots, its rules, and what it does not leave to chance."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
-    bots: Annotated[list[str], Field(min_length=MIN_PLAYERS - 1, max_length=MAX_PLAYERS - 1)]
-    jokers: int = 2
-    win_rule: WinRule = "immediate"
+    bots: Annotated[list[str], Field(min_length=1, max_length=MOST_BOTS)]
+    game: str = DUBITO
+    rules: dict[str, Any] = field(default_factory=dict)
     seat: int | None = None
     seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The person's move. `turn` is how many turns they have seen, so that no move is made twice.
+    """The person's move. `turn` is how many moves they have seen, so that no move is made twice.
 
     `table` is which of their tables it is for, where that is said: another page of theirs may have opened a new
-    one since.
+    one since. `answer` is the move, as its game's page sends it.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
     turn: int
+    answer: Any
     table: int | None = None
-    doubt: bool = False
-    cards: list[int] | None = None
-    number: int | None = None
 
 
 class Tables:
     """All tables of a server, by the secret that their person's browser holds."""
 
-    def __init__(self, folder: Path, opponents: Opponents, clock: Callable[[], float], most: int = MOST_TABLES) -> None:
-        """`folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made."""
+    def __init__(
+        self, folder: Path, opponents: Mapping[str, Opponents], clock: Callable[[], float], most: int = MOST_TABLES
+    ) -> None:
+        """`opponents` are those of each game; the first game is the one that is offered first.
+
+        `folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made.
+        """
         self.folder = folder
         self._running = folder / "running"
         self._opponents, self._clock, self._most = opponents, clock, most
@@ -78,15 +82,34 @@ class Tables:
         except OSError as error:
             raise UsageError(f"cannot keep games in {folder}: {error.strerror}; choose another --games") from None
 
-    def choices(self) -> list[Choice]:
-        """Who may sit here."""
-        return self._opponents.choices()
+    @property
+    def games(self) -> list[Spec]:
+        """What may be played here."""
+        return [opponents.game for opponents in self._opponents.values()]
+
+    def game(self, name: str) -> Spec:
+        """The game of that name; raises UsageError if it is not played here."""
+        return self._those_of(name).game
+
+    def choices(self, game: str) -> list[Choice]:
+        """Who may sit down to a game here."""
+        return self._those_of(game).choices()
+
+    def _those_of(self, game: str) -> Opponents:
+        if game not in self._opponents:
+            raise UsageError(f"no game {one_line(repr(game), 60)} is played here: {suggestion(game, self._opponents)}")
+        return self._opponents[game]
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
         """Seat a person at a new table, which takes the place of their old one: its secret, and what they see."""
-        self._opponents.check(asked.bots)
-        now = self._clock()
-        setup = set_up(asked.bots, Rules(asked.jokers, asked.win_rule), asked.seat, asked.seed)
+        opponents = self._those_of(asked.game)
+        opponents.check(asked.bots)
+        now, game = self._clock(), opponents.game
+        try:
+            rules = game.rules(**asked.rules)
+        except ValidationError as error:
+            raise UsageError(f"rules: {first_fault(error, 'the rules')}") from None
+        setup = set_up(game, asked.bots, rules, asked.seat, asked.seed)
         with self._lock:
             taken = self._sweep(now)
             mine = self._path(old or "")
@@ -94,7 +117,7 @@ class Tables:
                 raise HTTPException(503, f"All {self._most} tables are taken: finish a game, or come back later.")
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
-            live = Live(TableFile(setup, now, now, number=self._number), self._opponents)
+            live = Live(TableFile(setup, now, now, number=self._number), opponents)
             path = self._path(secret)
             self._keep(path, live)
             self._drop(mine)
@@ -106,6 +129,12 @@ class Tables:
         with self._lock:
             _, live = self._find(secret)
         return _seen(live, since)
+
+    def plays(self, secret: str | None) -> Spec | None:
+        """The game at the person's table, if there is one."""
+        with self._lock, suppress(HTTPException, UsageError):
+            return self.game(self._read(secret)[2].setup.game)
+        return None
 
     def has(self, secret: str | None) -> bool:
         """Whether a game goes on there."""
@@ -126,8 +155,9 @@ class Tables:
                 raise HTTPException(409, f"This move is for turn {move.turn}, and {seen} turns have been played.")
             if not (live.rests and live.sitting.asked):
                 raise HTTPException(409, "It is not your turn.")
-            output = TurnOutput(move.doubt, move.number, move.cards)
-            reason = live.sitting.why_not(output)
+            sitting = live.sitting
+            output = sitting.person.answered(move.answer, sitting.game, sitting.me)
+            reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
             del self._live[path]  # until the file agrees with it again
@@ -143,8 +173,9 @@ class Tables:
             path, live = self._find(secret)
             if not live.rests or live.trouble is None:
                 raise HTTPException(409, "Nothing is in the way of this game.")
+            game = live.kept.setup.game
             self._forget(path)  # the bots stand within a turn; played again from the file, they stand before it
-            self._opponents.try_again()
+            self._opponents[game].try_again()
             _, live = self._find(secret)
         return _seen(live, 0)
 
@@ -216,8 +247,8 @@ class Tables:
             if sitting.game.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:%Y-%m-%d-%H%M%S}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", dump(sitting.record()))
-            live.kept = replace(kept, outputs=list(sitting.recorder.outputs), record=record)
+                write_whole(self.folder / f"{record}.json", records_of(sitting.spec).dump(sitting.record()))
+            live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
         except RunStopped as error:

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 from dubito.errors import DubitoError
-from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game, find_games
+from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
-from dubito.workshop.craft import craft_of, node_names
 from dubito.workshop.differ import unified
 from dubito.workshop.golden import golden_files
+from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.recorded import read_folder, read_text, shipped
 from dubito.workshop.sample import sample_games
@@ -22,47 +22,53 @@ class CheckFailed(DubitoError):
     """A prompt does not what it should; the text has a line or more."""
 
 
-def checks(folder: Path) -> Iterator[Check]:
-    """All checks of the prompt in this folder; only that it loads, if it does not."""
-    game = game_of(folder)
+def checks(folder: Path, game: Spec | None = None) -> Iterator[Check]:
+    """All checks of the prompt in this folder, of Dubito if no game is given; only that it loads, if it does not.
+
+    Whether it tells what is hidden can be checked where the game brings second worlds.
+    """
     try:
         prompt = Prompt(folder, game=game)
     except DubitoError:
         yield "loads", partial(_loads, folder, game)
         return
-    nodes = node_names(game)
     yield "loads", partial(_loads, folder, game)
+    game = prompt.game
+    nodes = [node.name for node in game.nodes]
     for node in nodes:
         yield f"renders[{node}]", partial(_renders, prompt, node)
     if (folder / "golden").is_dir():
         for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_is_golden, file, text)
-    made = cache(partial(requests, prompt, sample_games(game)))
+    made = cache(lambda: requests(prompt, sample_games(game)))
     yield "system_text_stays", lambda: _fail_by(system_fault(made()))
     yield "beginning_stays", lambda: _fail_by(beginning_fault(made()))
-    yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt)
+    if worlds := part(game, "world_pairs", None):
+        yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt, worlds)
 
 
-def game_of(folder: Path) -> Spec:
-    """The game of a prompt: that after which the folder is named in which its own lies, else Dubito."""
-    here, name = Path.cwd(), folder.resolve().parent.name
-    return find_game(name if name in {game.name for game in find_games(here)} else DUBITO, here)
-
-
-def _loads(folder: Path, game: Spec) -> None:
+def _loads(folder: Path, game: Spec | None) -> None:
     Prompt(folder, game=game)
 
 
 def _renders(prompt: Prompt, node: str) -> None:
-    there = shipped(prompt.game)
-    for name, one in read_folder(there, prompt.game).items():
-        if one.position.node == node:
+    for position, where in _examples(prompt.game):
+        if position.node == node:
             try:
-                rendered = prompt.render(one.position)
+                rendered = prompt.render(position)
             except DubitoError as error:
-                raise CheckFailed(f"{error}\nthe position is {there / name}") from None
+                raise CheckFailed(f"{error}\nthe position is {where}") from None
             if not rendered.user.strip():
-                raise CheckFailed(f"the user text is empty at node {node}\nthe position is {there / name}")
+                raise CheckFailed(f"the user text is empty at node {node}\nthe position is {where}")
+
+
+def _examples(game: Spec) -> Iterator[tuple[Position, str]]:
+    """Positions, each with where to find it: the project's own, else those of the sample games."""
+    folder = shipped(game)
+    if folder.is_dir():
+        yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
+    else:
+        yield from ((one.position, one.text) for one in chain.from_iterable(sample_games(game)))
 
 
 def _is_golden(file: Path, text: str) -> None:
@@ -77,8 +83,8 @@ def _fail_by(fault: str | None) -> None:
         raise CheckFailed(fault)
 
 
-def _tells_nothing_hidden(prompt: Prompt) -> None:
-    for here, there in craft_of(prompt.game).second_worlds():
+def _tells_nothing_hidden(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
+    for here, there in worlds():
         old, new = str(prompt.render(here)), str(prompt.render(there))
         if old != new:
             lines = "\n".join(unified(old, new, "this world", "one with other hidden cards"))

@@ -11,11 +11,10 @@ from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, decider_of
+from dubito.experiment.models import Models, decider_of, rules_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.game import Spec
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
 from dubito.llm.prompts import Prompt
@@ -23,7 +22,6 @@ from dubito.llm.replayed import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.streams import DealStreams
-from dubito.workshop.craft import node_names
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
@@ -38,7 +36,7 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
     games = _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept))
-    return _collected(experiment.games, games.play, nodes, count, kept.registry.game)
+    return _collected(experiment.games, games.play, nodes, count)
 
 
 def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
@@ -47,7 +45,7 @@ def from_config(experiment: Experiment, registry: Registry, nodes: Collection[st
         raise UsageError(
             "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count, registry.game)
+    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,12 @@ class _Games:
         streams = DealStreams(self.experiment.seed, deal)
         lineup = lineups(self.experiment, deal, streams)[place]
         table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
-        found = watched(table, Origin(self.run, self.experiment.seed, deal, game), self.registry.game)
+        found = watched(
+            table,
+            Origin(self.run, self.experiment.seed, deal, game),
+            self.registry.game,
+            rules_of(self.experiment, self.registry),
+        )
         self.ended(game, lineup, table)
         return found
 
@@ -76,8 +79,7 @@ def _models(kept: RunToReplay) -> Models | None:
     log = ModelLog(kept.db)
     tape, players = Tape(log), {}
     for spec in model_specs(kept.experiment, kept.registry):
-        folder = Path(settings_of(spec, kept.registry).prompt)
-        prompt = Prompt(folder, log.prompt(spec.prompt), kept.registry.game)
+        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt), kept.registry.game)
         players[spec.name] = decider_of(
             spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
         )
@@ -93,17 +95,15 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
         raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
 
 
-def _collected(
-    games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int, game: Spec
-) -> list[Recorded]:
+def _collected(games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int) -> list[Recorded]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
     chosen = spaced(games, min(games, count))
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[Recorded] = []
-    for number in chosen:
-        piles = _piles(one for one in play(number) if one.position.node in nodes)
+    for game in chosen:
+        piles = _piles(one for one in play(game) if one.position.node in nodes)
         found += [one for pile in piles.values() for one in pile[:most]]
-    return spread(found, count, game)
+    return spread(found, count)
 
 
 def spaced(games: int, n: int) -> list[int]:
@@ -112,14 +112,16 @@ def spaced(games: int, n: int) -> list[int]:
     return [place * games // n + place % width for place in range(n)]
 
 
-def spread(found: Sequence[Recorded], count: int, game: Spec | None = None) -> list[Recorded]:
+def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
     """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
 
     Each node begins with another game, so that few positions too come from many games.
     """
     piles = _piles(found)
     games = sorted({game for _, game in piles})
-    nodes = [node for node in node_names(game) if any(node == other for other, _ in piles)]
+    nodes = (
+        [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
+    )
     turns: dict[str, list[Recorded]] = {}
     for number, node in enumerate(nodes):
         first = number * len(games) // len(nodes)
@@ -135,16 +137,16 @@ def _piles(found: Iterable[Recorded]) -> dict[tuple[str, int], list[Recorded]]:
     """By node and game, each pile in an order that follows neither seats nor turns."""
     piles = defaultdict(list)
     for one in found:
-        assert one.hidden is not None  # it comes from a game
-        piles[one.position.node, one.hidden.source.game].append(one)
+        assert one.source is not None  # it comes from a game
+        piles[one.position.node, one.source.game].append(one)
     for pile in piles.values():
         pile.sort(key=_lot)
     return piles
 
 
 def _lot(one: Recorded) -> bytes:
-    assert one.hidden is not None
-    source = one.hidden.source
+    source = one.source
+    assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
 
 

@@ -4,15 +4,16 @@ A fact counts as told at a node if another value of it would make another text. 
 does, either will do: the question names the number, the history holds what rates are reckoned from.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, meta
 
 from dubito.errors import UsageError
 from dubito.game import Position
-from dubito.llm.prompts import DESCRIPTION, Prompt
-from dubito.workshop.craft import craft_of
+from dubito.llm.prompts import Prompt
+from dubito.llm.templates import DESCRIPTION
+from dubito.workshop.parts import part
 
 
 def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
@@ -22,15 +23,18 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     for name, source in prompt.sources.items():
         if name != DESCRIPTION:
             named |= meta.find_undeclared_variables(environment.parse(source))
-    instead = craft_of(prompt.game).INSTEAD
+    instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **part(prompt.game, "INSTEAD", {})}
     return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
 
 def missing(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
-    """The important facts that the prompt does not tell at this node, in any of these positions."""
-    important = craft_of(prompt.game).IMPORTANT[node]
+    """The important facts that the prompt does not tell at this node, in any of these positions.
+
+    Which are important is for the game to say; of one that does not, none is.
+    """
     some = [prompt.game.facts.facts(position) for position in positions if position.node == node]
-    return [group[0] for group in important if not any(_tells(prompt, some, fact) for fact in group)]
+    important: Mapping[str, Sequence[Sequence[str]]] = part(prompt.game, "IMPORTANT", {})
+    return [group[0] for group in important.get(node, ()) if not any(_tells(prompt, some, fact) for fact in group)]
 
 
 def _tells(prompt: Prompt, positions: Iterable[Mapping[str, Any]], fact: str) -> bool:

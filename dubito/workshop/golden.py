@@ -3,13 +3,10 @@
 from pathlib import Path
 
 from dubito.llm.prompts import Prompt
-from dubito.workshop.craft import node_names
 
 
 def golden_files(prompt: Prompt) -> dict[Path, str]:
     """The file of each node in the prompt's folder, and what belongs into it."""
     example = prompt.game.facts.example_position
-    return {
-        prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n"
-        for name in node_names(prompt.game)
-    }
+    names = [node.name for node in prompt.game.nodes]
+    return {prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n" for name in names}

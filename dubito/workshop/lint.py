@@ -10,7 +10,6 @@ from typing import Final
 
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
-from dubito.workshop.craft import node_names
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
 from dubito.workshop.recorded import Recorded
 
@@ -46,9 +45,8 @@ def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
     made = requests(prompt, games)
     faults = filter(None, [system_fault(made), beginning_fault(made)])
     findings = [*_unused(prompt), *_missing(prompt, games), *faults]
-    return Advice(
-        [_size(node, [one for one in made if one.position.node == node]) for node in node_names(prompt.game)], findings
-    )
+    by_node = {node.name: [one for one in made if one.position.node == node.name] for node in prompt.game.nodes}
+    return Advice([_size(node, those) for node, those in by_node.items() if those], findings)
 
 
 def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
@@ -63,7 +61,7 @@ def _unused(prompt: Prompt) -> list[str]:
 
 def _missing(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> list[str]:
     nodes: dict[str, list[str]] = {}
-    for node in node_names(prompt.game):
+    for node in [node.name for node in prompt.game.nodes]:
         asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]
         for fact in missing(prompt, node, [position for last in asked for position in last][:_TRIED]):
             nodes.setdefault(fact, []).append(node)

@@ -7,13 +7,12 @@ chapters of the history. What is measured is the latter, so that it holds at bot
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.game import Position
 from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, Rendered
-from dubito.workshop.craft import craft_of
+from dubito.workshop.parts import part
 from dubito.workshop.recorded import Recorded
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
@@ -25,11 +24,11 @@ _MOST_BELOW: Final = 0.05  # of the requests: many players who move fast leave m
 class RenderedRequest:
     """One request of a game, beside the player's request before."""
 
-    position: Position
+    position: Any  # the game's own kind of `Position`
+    game: str  # which it is of, in words, if the game has any
     decision: int  # of this player in this game, from 1
     rendered: Rendered
     before: Rendered | None  # None: it is the player's first
-    game: str  # which one it is, in words
 
     @property
     def bytes(self) -> int:
@@ -60,8 +59,8 @@ class RenderedRequest:
     @property
     def where(self) -> str:
         """Which request it is, and from which line on it is another than the one before."""
-        asked = f"decision {self.decision} of seat {self.position.seat} in {self.game}"
-        return f"node {self.position.node}, {asked}, {self._parts()}"
+        said = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
+        return f"{' '.join(filter(None, (said, self.game)))}, {self._parts()}"
 
     def _parts(self) -> str:
         if self.before is None:
@@ -77,7 +76,7 @@ class RenderedRequest:
 
 def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
-    made, craft = [], craft_of(prompt.game)
+    made, where = [], part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, Rendered] = {}
         decisions: dict[int, int] = {}
@@ -85,9 +84,7 @@ def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[Render
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
-            made.append(
-                RenderedRequest(one.position, decisions[seat], rendered, last.get(seat), craft.in_words(one.position))
-            )
+            made.append(RenderedRequest(one.position, where(one.position), decisions[seat], rendered, last.get(seat)))
             last[seat] = rendered
     return made
 

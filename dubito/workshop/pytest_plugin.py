@@ -46,9 +46,11 @@ class PromptFile(pytest.File):
 
     def collect(self) -> Iterator["PromptItem"]:
         """One for each check."""
-        from dubito.workshop.checks import checks  # late: most users of pytest test no prompts
+        from dubito.llm.prompts import game_of_folder  # late: most users of pytest test no prompts
+        from dubito.workshop.checks import checks
 
-        for name, check in checks(self.path.parent):
+        folder = self.path.parent
+        for name, check in checks(folder, game_of_folder(folder, Path.cwd())):
             yield PromptItem.from_parent(self, name=name, check=check)
 
 

@@ -1,11 +1,11 @@
 """Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
 
-The file is a position's file (`Facts.to_json` of its game) with `hidden` in it. Only what is here reads `hidden`.
+The file is a position's file, as its game's `facts` write it, with `hidden` in it. Only what is here reads `hidden`.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -14,12 +14,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
-from dubito.game_registry import DUBITO
-from dubito.games.dubito.record import first_fault
-from dubito.llm.prompts import OWN_PROMPTS
-from dubito.workshop.craft import craft_of, game_or_dubito
+from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.workshop.parts import part
 
-SHIPPED: Final = OWN_PROMPTS / "positions"  # Dubito's; made by `dubito prompts record`, see docs/prompts.md
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 _Count = Annotated[int, Field(ge=0)]
 
@@ -39,32 +36,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """What the engine knew when the node was asked."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
-
-    hands: tuple[tuple[_Count, ...], ...]  # by seat, each sorted
-    board: tuple[_Count, ...]  # what lies face down, the last play last
-    dishonest: bool | None  # whether the last play is; None where there is none to judge
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
 class Recorded:
-    """A position and the truth; None where a file does not tell it."""
+    """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
 
-    position: Any  # a Position of its game
-    hidden: Hidden | None
-    game: Spec | None = field(default=None, compare=False, repr=False)  # None: Dubito
+    game: Spec
+    position: Any  # the game's own kind of `Position`
+    source: Source | None = None
+    hidden: Any = None  # the game's own dataclass, where it has one
 
     @property
     def text(self) -> str:
         """The file's text."""
-        text = game_or_dubito(self.game).facts.to_json(self.position)
-        if self.hidden is None:
+        text = self.game.facts.to_json(self.position)
+        if self.source is None:
             return text
-        return text.removesuffix("}\n") + f',\n "hidden": {json.dumps(asdict(self.hidden))}' + "}\n"
+        told = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
+        return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(told)}' + "}\n"
 
     @property
     def digest(self) -> str:
@@ -79,35 +66,52 @@ class Recorded:
     @property
     def deal(self) -> object:
         """What positions of the same deal share, as far as anybody knows: they are not independent."""
-        if self.hidden is None:
+        if self.source is None:
             return self.digest
-        return (self.hidden.source.run, self.hidden.source.seed, self.hidden.source.deal)
+        return (self.source.run, self.source.seed, self.source.deal)
 
 
-def shipped(game: Spec) -> Path:
-    """Where the positions of a game lie that come with the project."""
-    return SHIPPED if game.name == DUBITO else OWN_PROMPTS / game.name / SHIPPED.name
-
-
-def read_recorded(text: str, game: Spec | None = None) -> Recorded:
+def read_recorded(text: str, game: Spec) -> Recorded:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
-    position = game_or_dubito(game).facts.from_json(text)
+    position = game.facts.from_json(text)
     told = json.loads(text).get("hidden")
     if told is None:
-        return Recorded(position, None, game)
-    try:
-        hidden = TypeAdapter(Hidden).validate_json(json.dumps(told))
-    except ValidationError as error:
-        raise UsageError(f"this is no position: hidden.{first_fault(error)}") from None
-    fault = craft_of(game).contradiction(position, hidden.hands, hidden.board, hidden.dishonest)
-    if fault is None and hidden.source.seat != position.seat:
+        return Recorded(game, position)
+    if not isinstance(told, dict):
+        raise UsageError("this is no position: hidden: it is no JSON object")
+    source = _read_as(Source, told.pop("source", None), "hidden.source")
+    hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
+    fault = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    if fault is None and source.seat != position.seat:
         fault = f"source: the position is of seat {position.seat}"
     if fault is not None:
         raise UsageError(f"this is no position: hidden.{fault}")
-    return Recorded(position, hidden, game)
+    return Recorded(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
-def read_folder(folder: Path, game: Spec | None = None) -> dict[str, Recorded]:
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """The truth of a game that keeps none."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
+
+
+def _read_as(kind: Any, told: object, where: str) -> Any:
+    """What is told, as this dataclass; raises UsageError with the first thing that is wrong."""
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(told))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = one_line(".".join(map(str, (where, *first["loc"]))))
+        raise UsageError(f"this is no position: {place}: {one_line(first['msg'])}") from None
+
+
+def shipped(game: Spec) -> Path:
+    """Where the project keeps positions of a game, to try prompts on."""
+    return prompt_root(OWN_PROMPTS, game) / "positions"
+
+
+def read_folder(folder: Path, game: Spec) -> dict[str, Recorded]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
@@ -118,7 +122,7 @@ def read_folder(folder: Path, game: Spec | None = None) -> dict[str, Recorded]:
     return {file.name: _read(file, game) for file in files}
 
 
-def _read(file: Path, game: Spec | None) -> Recorded:
+def _read(file: Path, game: Spec) -> Recorded:
     text = read_text(file)
     try:
         return read_recorded(text, game)

@@ -1,21 +1,41 @@
-"""Some games to try a prompt on, as the game's own `workshop` has them."""
+"""Some games to try a prompt on: those that the game brings, or a few by its own bots."""
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Final
 
+from dubito.errors import UsageError
 from dubito.game import Spec
-from dubito.workshop.craft import craft_of, game_or_dubito
+from dubito.handlers import Entrant, Table
+from dubito.registry import find_bots
+from dubito.streams import DealStreams
+from dubito.workshop.parts import part
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
-_PLAYED: Final[dict[str, tuple[tuple[Recorded, ...], ...]]] = {}  # by the game's name
+_SEED: Final = 0
+_DEALS: Final = 6
 
 
-def sample_games(game: Spec | None = None) -> tuple[tuple[Recorded, ...], ...]:
-    """The positions of each game, in the order in which they were asked; of Dubito if no game is given."""
-    name, craft = game_or_dubito(game).name, craft_of(game)
-    if name not in _PLAYED:
-        _PLAYED[name] = tuple(
-            tuple(watched(table, Origin(None, craft.SEED, table.deal, table.number), game))
-            for table in craft.sample_tables()
-        )
-    return _PLAYED[name]
+@cache
+def sample_games(game: Spec) -> tuple[tuple[Recorded, ...], ...]:
+    """The positions of each game, in the order in which they were asked."""
+    tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
+    return tuple(
+        tuple(watched(table, Origin(None, _SEED, table.deal, table.number), game, rules)) for table, rules in tables
+    )
+
+
+def _by_bots(game: Spec) -> Iterator[tuple[Table, Any]]:
+    """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
+    bots = find_bots(Path.cwd(), game.name).hand_written()
+    if not bots:
+        raise UsageError(f"{game.name} has no hand-written bot to play the games that prompts are tried on: write one")
+    entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
+    rules, (least, most) = game.rules(), game.seats
+    for deal in range(_DEALS):
+        seats, streams = least + deal % (most - least + 1), DealStreams(_SEED, deal)
+        state = game.deal(rules, seats, streams.deck())
+        yield Table(state, list(islice(entrants, seats)), streams, deal=deal, number=deal), rules

@@ -9,10 +9,10 @@ from typing import Any, Final
 from dubito.experiment.calibration import Statement, add_stated
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
-from dubito.game import Spec
+from dubito.game import Bool
 from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
-from dubito.workshop.craft import craft_of, node_names
+from dubito.workshop.parts import part
 from dubito.workshop.trial import Taken
 
 ALL: Final = "all"  # nodes together
@@ -24,10 +24,10 @@ class ScoreRow:
 
     node: str
     positions: int
-    yes: Rate  # of the answers that came and are yes or no
+    yes: Rate  # of the answers that came, where they are yes or no
     invalid: Rate
     causes: dict[str, int]  # of those that did not come
-    right: Rate  # at the node that is judged, where the truth is known: yes if, and only if, the play was dishonest
+    right: Rate  # where the truth decides it, as the game says, and is known
     tokens: tuple[float, float, float] | None  # a decision: in, of them cached, out; None: no reply said
     picodollars: float | None  # a thousand decisions; None: no price is known
 
@@ -43,22 +43,20 @@ class Agreement:
     to_no: int
 
 
-def rows(taken: Sequence[Taken], price: Price | None, game: Spec | None = None) -> list[ScoreRow]:
-    """Node by node, then all; of Dubito if no game is given."""
-    return [_row(node, those, price) for node in (*node_names(game), ALL) if (those := _of(node, taken))]
+def rows(taken: Sequence[Taken], price: Price | None) -> list[ScoreRow]:
+    """Node by node, then all."""
+    return [_row(node, those, price) for node in _nodes(taken) if (those := _of(node, taken))]
 
 
-def agreements(taken: Sequence[Taken], other: Sequence[Taken], game: Spec | None = None) -> list[Agreement]:
+def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
-    for node in (*node_names(game), ALL):
+    for node in _nodes(taken):
         pairs = [pair for pair in zip(_of(node, taken), _of(node, other), strict=True) if None not in _answers(pair)]
         if pairs:
             same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
-            flips = [one.answer for one, two in pairs if one.answer != two.answer]
-            found.append(
-                Agreement(node, len(pairs), same, *(sum(one is yes for one in flips) for yes in (True, False)))
-            )
+            flips = Counter(one.answer for one, two in pairs if _is_bool(one) and one.answer is not two.answer)
+            found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
     return found
 
 
@@ -78,6 +76,16 @@ def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
     return tally
 
 
+def _nodes(taken: Sequence[Taken]) -> list[str]:
+    """The nodes of the game, then all together."""
+    return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
+
+
+def _is_bool(one: Taken) -> bool:
+    """Whether it was a question of yes or no."""
+    return one.recorded.game.node(one.recorded.position.node).answer == Bool()
+
+
 def _of(node: str, taken: Sequence[Taken]) -> list[Taken]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
@@ -94,10 +102,10 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     return ScoreRow(
         node,
         len(taken),
-        _rate((one.recorded.deal, one.answer is True) for one in answered if isinstance(one.answer, bool)),
+        _rate((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
         _rate((one.recorded.deal, one.answer is None) for one in taken),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
-        _rate((one.recorded.deal, one.answer is truth) for one, truth in judged),
+        _rate((one.recorded.deal, one.answer == truth) for one, truth in judged),
         (
             mean(sum(usage.input for usage in usages) for usages in told),
             mean(sum(usage.cached for usage in usages) for usages in told),
@@ -109,11 +117,10 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     )
 
 
-def _truth(one: Taken) -> bool | None:
-    """What is right at the node that is judged; None elsewhere, and where the file does not tell it."""
-    recorded = one.recorded
-    judged = recorded.hidden is not None and recorded.position.node == craft_of(recorded.game).JUDGED
-    return recorded.hidden.dishonest if recorded.hidden is not None and judged else None
+def _truth(one: Taken) -> Any:
+    """The right answer; None where the truth does not decide it, and where the file does not tell it."""
+    right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
+    return None if right is None or hidden is None else right(one.recorded.position, hidden)
 
 
 def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:

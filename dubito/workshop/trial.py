@@ -19,6 +19,7 @@ from dubito import __version__
 from dubito.experiment.model_checks import CallOptions, price_of_model
 from dubito.experiment.models import asking
 from dubito.experiment.watch import Watch
+from dubito.game import Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, Stated
 from dubito.llm.failures import FALLBACK_OUTCOME
@@ -31,7 +32,7 @@ from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
-from dubito.workshop.craft import craft_of
+from dubito.workshop.parts import part
 from dubito.workshop.recorded import Recorded, Source, digest_of_folder
 
 
@@ -99,17 +100,18 @@ class _Question:
             entry.name,
             entry.settings,
             entry.prompt,
-            entry.prompt.game.base,
+            Player,
             way,
             self,
             source.seed,
-            self.recorded.position.rules,
+            None,
             counted=lambda outcome: None,
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
-        journal, craft = Journal(), craft_of(entry.prompt.game)
-        turn, check = craft.turn_of(position, source.decision), partial(craft.check, position)
-        answer = player.decide(self.rendered, place, turn, journal, lambda: False, check)
+        journal = Journal()
+        own_turn = part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
+        check = partial(part(self.recorded.game, "check", lambda position, answer: None), position)
+        answer = player.decide(self.rendered, place, own_turn(position), journal, lambda: False, check)
         _, _, cause = self.outcome.partition(":")
         stated = next(iter(journal.stated), None)
         return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
@@ -123,8 +125,8 @@ class _Question:
 
 def _source(one: Recorded) -> Source:
     """Where it was taken from; a position that does not say it is its own deal."""
-    if one.hidden is not None:
-        return one.hidden.source
+    if one.source is not None:
+        return one.source
     return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 

@@ -29,11 +29,11 @@ from dubito.games.dubito.record import (
     load,
     narrated,
     replay,
-    seat_label,
     sentence,
 )
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import step
+from dubito.telling import seat_label
 from tests.engine.helpers import cards, output, position, run, scripted, table
 
 SENTENCES: list[tuple[Event, str]] = [

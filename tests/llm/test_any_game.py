@@ -13,8 +13,10 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
 from dubito.experiment.models import asking
+from dubito.game import Player
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant, Table, step
+from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.policy import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
@@ -23,7 +25,7 @@ from dubito.llm.failures import AttemptFailed
 from dubito.llm.model_player import ModelPlayer
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import find_price
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.replayed import Tape
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.registry import find_bots
@@ -38,6 +40,12 @@ GAME: Final = find_game("guess", HOME)
 BOTS: Final = find_bots(HOME, "guess")
 PROMPT: Final = load_prompt("plain", HOME, GAME)
 NODES: Final = {node.name: node for node in GAME.nodes}
+
+
+@pytest.fixture(autouse=True)
+def _found() -> None:
+    """Whatever other tests have played since: `games` are those of this folder."""
+    find_game("guess", HOME)
 
 
 def settings(**more: Any) -> ModelSettings:
@@ -191,6 +199,18 @@ def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
     assert (type(found), found) == (type(answer), answer)
 
 
+SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
+
+
+@pytest.mark.parametrize("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
+@pytest.mark.parametrize(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
+def test_the_houses_faults_spoil_answers_of_every_kind(node: str, answer: object, fault: str) -> None:
+    written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
+    with pytest.raises(AttemptFailed) as failed:
+        read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
+    assert failed.value.cause == "malformed"
+
+
 def test_the_detail_names_what_was_wanted() -> None:
     for node, detail in {
         "hint": '`answer` is not one of "high", "low", "none"',
@@ -259,10 +279,46 @@ def test_the_faces_play_any_game_with_what_they_know() -> None:
 def test_failing_falls_back_on_the_games_own_bot() -> None:
     assert settings().fallback == "Dull"
     assert fallback_of("x", settings(), BOTS).__name__ == "Dull"
-    with pytest.raises(UsageError, match="no bot is named 'RandomBoi'"):
+    with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but one of dubito is"):
         fallback_of("x", settings(fallback="RandomBoi"), BOTS)
     with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
         fallback_of("x", settings(fallback="OpenAIBot"), BOTS)
+
+
+class Watchful(Player):
+    """Keeps what it observes; plays by the view."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.seen: list[Any] = []
+
+    def observe(self, event: Any) -> None:
+        self.seen.append(event)
+
+    def play(self, view: Any) -> Any:
+        return (self.cards[-1],) if view.node == "stake" else view.legal[-1]
+
+
+def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -> None:
+    with (
+        Server(answering({"number": "ten"})) as server,
+        at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, _),
+    ):
+        telling = replace(GAME, answer_of=lambda node, output: f"{node} {output}")
+        decider = table.players[0]._decider  # type: ignore[union-attr]
+        other = table_of(replace(decider, fallback=Watchful, prompt=Prompt(PROMPT.folder, game=telling)), journal)
+        outputs = finished(other)
+    for player in other.players:
+        seen = player._fallback.seen  # type: ignore[union-attr]
+        assert len(seen) == 1 + len(outputs)
+    assert outputs[2::4] == [9] * 4, "the last legal one"
+    kept = [decision for decision in journal.decisions if "fallback:malformed" in str(decision)]
+    assert len(kept) == 4
+    assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
+
+
+def test_a_preflight_asks_for_the_form_that_asks_most() -> None:
+    assert PROMPT.longest_form == PROMPT.form("stake")
 
 
 def test_the_house_has_a_games_own_models_only() -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.play import read_move
 from dubito.errors import UsageError
 from dubito.games.dubito.core_game import Result
+from dubito.games.dubito.frames import dealt
 from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.person import read_move
 from dubito.games.dubito.record import load, replay
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.spec import SPEC, RulesConfig
 from dubito.human import Sitting, set_up
 from dubito.registry import find_bots
-from dubito.web.frames import dealt
 from tests.cli.kit import REPO, Shell
 from tests.play.conftest import Play
 from tests.web.kit import a_move, guests_of
@@ -124,7 +124,7 @@ def _typed(sitting: Sitting) -> str:
 def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     seen = set()
     for seed in range(6):
-        sitting = guests_of(find_bots(tmp_path)).seat(set_up(["RandomBoi"] * 4, Rules(), 0, seed), 0)
+        sitting = guests_of(find_bots(tmp_path)).seat(set_up(SPEC, ["RandomBoi"] * 4, RulesConfig(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
         result = sitting.game.result(0)
         assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)
@@ -176,8 +176,8 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
         (("ClaudeBot", "openai:gpt"), "dubito: openai:gpt needs a key for https://api.openai.com/v1: set the "),
         (("--config", "none.yaml"), "dubito: cannot read none.yaml: No such file or directory\n"),
         (("--seat", "4"), "dubito: seat: 4 is not between 0 and 3\n"),
-        (("--jokers", "3"), "dubito: jokers: 3 is not between 0 and 2\n"),
-        (("--win-rule", "x"), "dubito: win_rule: 'x' is neither 'immediate' nor 'contested'\n"),
+        (("--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
+        (("--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
         (("--seed", "-1"), "dubito: Invalid value for '--seed': "),
         (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: there is no folder no/such\n"),
     ],

@@ -19,7 +19,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, play_game
 from dubito.house.opinion import Opinion
 from dubito.house.policy import models
-from dubito.llm.prompts import plain
+from dubito.llm.templates import plain
 from dubito.streams import DealStreams
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns

@@ -11,7 +11,8 @@ from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import answer_format
-from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, plain, prompt_names
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, prompt_names
+from dubito.llm.templates import plain
 from tests.prompts.kit import PLAIN, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"

@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,15 +76,17 @@ class Browser:
     def post(self, path: str, content: Any, headers: Mapping[str, str] | None = None) -> Answer:
         return self("POST", path, json.dumps(content).encode(), headers)
 
-    def sit(self, bots: list[str] | None = None, seed: int = 1, **more: Any) -> Any:
-        """A new game."""
-        answer = self.post("/api/table", {"bots": bots or BOTS, "seed": seed, **more})
+    def sit(self, bots: list[str] | None = None, seed: int = 1, seat: int | None = None, **more: Any) -> Any:
+        """A new game; `more` is of its rules, but for `game`."""
+        game = {"game": more.pop("game")} if "game" in more else {}
+        asked = {"bots": bots or BOTS, "seed": seed, "seat": seat, "rules": more}
+        answer = self.post("/api/table", asked | game)
         assert answer.status == 201, answer
         return self._seen(answer)
 
-    def play(self, move: Mapping[str, Any]) -> Any:
+    def play(self, move: Any) -> Any:
         """A legal move."""
-        answer = self.post("/api/moves", {"turn": self.turn, **move})
+        answer = self.post("/api/moves", {"turn": self.turn, "answer": move})
         assert answer.status == 200, answer
         return self._seen(answer)
 
@@ -145,7 +147,7 @@ class Served:
 
 def guests_of(registry: Registry) -> Opponents:
     """All hand-written bots of a registry."""
-    return Opponents(company(check({}, "the tests"), registry), registry)
+    return Opponents(company(check({"game": registry.game.name}, "the tests"), registry), registry)
 
 
 @contextmanager
@@ -155,10 +157,12 @@ def served(
     most: int = MOST_TABLES,
     clock: Clock | None = None,
     opponents: Opponents | None = None,
+    others: Sequence[Opponents] = (),
 ) -> Iterator[Served]:
-    """The web table on a free port, with these opponents or a registry's hand-written bots."""
+    """The web table on a free port, with these opponents or a registry's bots; `others` are at other games."""
     clock = clock or Clock()
-    tables = Tables(folder, opponents or guests_of(registry or find_bots(folder)), clock, most)
+    those = opponents or guests_of(registry or find_bots(folder))
+    tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most)
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(tables, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -88,12 +88,12 @@ def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: 
         seen = browser.post("/api/table", {"bots": ["MrDoubt", "asker"], "seed": 1, "seat": 0}).json
         assert seen["asked"]
         card = seen["frames"][0]["hand"][0]
-        seen = browser.post("/api/moves", {"turn": 0, "cards": [card], "number": 9}).json
+        seen = browser.post("/api/moves", {"turn": 0, "answer": {"cards": [card], "number": 9}}).json
         turn = seen["turn"]
         while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt plays its turns first
             seen = browser("GET", f"/api/table?since={turn}").json
         assert (seen["asked"], seen["over"], seen["trouble"]) == (False, False, None)
-        refused = browser.post("/api/moves", {"turn": seen["turn"], "doubt": True})
+        refused = browser.post("/api/moves", {"turn": seen["turn"], "answer": {"doubt": True}})
         assert (refused.status, refused.json) == (409, {"error": "It is not your turn."})
         assert browser.post("/api/again", {}).status == 409
         thought.set()

@@ -14,7 +14,7 @@ Request = Callable[[Browser, Any], Answer]
 
 
 def _move(**move: Any) -> Request:
-    return lambda browser, view: browser.post("/api/moves", {"turn": view["turn"]} | move)
+    return lambda browser, view: browser.post("/api/moves", {"turn": view["turn"], "answer": move})
 
 
 def _raw(body: bytes, **headers: str) -> Request:
@@ -22,8 +22,8 @@ def _raw(body: bytes, **headers: str) -> Request:
     return lambda browser, _: browser("POST", "/api/moves", body, named)
 
 
-def _legal(view: Any) -> dict[str, Any]:
-    return {"turn": view["turn"], "cards": view["frames"][-1]["hand"][:1], "number": 7}
+def _legal(view: Any, number: int | None = 7) -> dict[str, Any]:
+    return {"turn": view["turn"], "answer": {"cards": view["frames"][-1]["hand"][:1], "number": number}}
 
 
 def _from(**headers: str) -> Request:
@@ -35,18 +35,18 @@ def _from(**headers: str) -> Request:
 def _foreign_card(browser: Browser, view: Any) -> Answer:
     hand = view["frames"][-1]["hand"]
     foreign = next(card for card in range(1, 14) if card not in hand)
-    return browser.post("/api/moves", {"turn": view["turn"], "cards": [foreign], "number": 1})
+    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": [foreign], "number": 1}})
 
 
 def _a_card_twice(browser: Browser, view: Any) -> Answer:
     hand = view["frames"][-1]["hand"]
     single = next(card for card in hand if hand.count(card) == 1)
-    return browser.post("/api/moves", {"turn": view["turn"], "cards": [single, single], "number": 1})
+    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": [single, single], "number": 1}})
 
 
 def _seven_cards(browser: Browser, view: Any) -> Answer:
     cards = view["frames"][-1]["hand"][:7]
-    return browser.post("/api/moves", {"turn": view["turn"], "cards": cards, "number": 1})
+    return browser.post("/api/moves", {"turn": view["turn"], "answer": {"cards": cards, "number": 1}})
 
 
 REQUESTS: dict[str, tuple[Request, int, str]] = {
@@ -59,20 +59,26 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "card 14": (_move(cards=[14], number=1), 400, "There is no card 14."),
     "a very large card": (_move(cards=[10**40], number=1), 400, "There is no card of type int."),
     "number 99": (
-        lambda browser, view: browser.post("/api/moves", _legal(view) | {"number": 99}),
+        lambda browser, view: browser.post("/api/moves", _legal(view, 99)),
         400,
         "An opening declares a number from 1 to 13, not 99.",
     ),
     "no number": (
-        lambda browser, view: browser.post("/api/moves", _legal(view) | {"number": None}),
+        lambda browser, view: browser.post("/api/moves", _legal(view, None)),
         400,
         "An opening declares a number from 1 to 13, not None.",
     ),
     "doubt of nothing": (_move(doubt=True), 400, "There is no doubting on an empty board."),
-    "a text as a card": (_move(cards=["7"], number=1), 400, "This request cannot be read: cards.0: "),
-    "a bool as a card": (_move(cards=[True], number=1), 400, "This request cannot be read: cards.0: "),
-    "a number as a doubt": (_move(doubt=1), 400, "This request cannot be read: doubt: "),
-    "unknown field": (_move(hand=[1]), 400, "This request cannot be read: hand: "),
+    "a text as a card": (_move(cards=["7"], number=1), 400, "This move cannot be read: cards.0: "),
+    "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
+    "a number as a doubt": (_move(doubt=1), 400, "This move cannot be read: doubt: "),
+    "unknown field": (_move(hand=[1]), 400, "This move cannot be read: hand: "),
+    "no answer": (_raw(b'{"turn": 0}'), 400, "This request cannot be read: answer: "),
+    "an answer of another game": (
+        lambda browser, view: browser.post("/api/moves", {"turn": view["turn"], "answer": True}),
+        400,
+        "This move cannot be read: the answer: ",
+    ),
     "an earlier turn": (
         lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": -1}),
         409,
@@ -154,7 +160,7 @@ def test_a_legal_move_is_taken_with_the_headers_of_a_browser(server: Served, bro
 
 def test_after_the_end_nothing_is_played(browser: Browser) -> None:
     end = browser.to_the_end(browser.sit())
-    answer = browser.post("/api/moves", {"turn": end["turn"], "cards": [1], "number": 1})
+    answer = browser.post("/api/moves", {"turn": end["turn"], "answer": {"cards": [1], "number": 1}})
     assert (answer.status, answer.json) == (409, {"error": "The game is over."})
 
 
@@ -172,12 +178,17 @@ def test_a_stranger_has_no_game(server: Served, browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"bots": ["ClaudeBot"]}, "This request cannot be read: bots: "),
-        ({"bots": ["ClaudeBot"] * 8}, "This request cannot be read: bots: "),
+        ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2."),
+        ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
+        ({"bots": ["ClaudeBot"] * 32}, "This request cannot be read: bots: "),
+        ({"bots": []}, "This request cannot be read: bots: "),
+        ({"game": "chess"}, "No game 'chess' is played here: "),
         ({"bots": ["ClaudeBot", "ClaudBot"]}, "Nobody here is named 'ClaudBot': did you mean 'ClaudeBot'?"),
         ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Nobody here is named 'OpenAIBot': "),
-        ({"jokers": 3}, "Jokers: 3 is not between 0 and 2."),
-        ({"win_rule": "never"}, "This request cannot be read: win_rule: "),
+        ({"rules": {"jokers": 3}}, "Rules: jokers: "),
+        ({"rules": {"win_rule": "never"}}, "Rules: win_rule: "),
+        ({"rules": {"cards": 3}}, "Rules: cards: "),
+        ({"jokers": 2}, "This request cannot be read: jokers: "),
         ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
         ({"seat": -1}, "Seat: -1 is not between 0 and 3."),
         ({"seed": -1}, "This request cannot be read: seed: "),

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.frames import after, dealt
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.record import load, replay
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.spec import SPEC, RulesConfig
 from dubito.human import set_up
 from dubito.registry import find_bots
-from dubito.web.frames import after, dealt
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 
@@ -83,7 +83,7 @@ def test_no_answer_of_a_running_game_tells_what_is_hidden(browser: Browser) -> N
 
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) -> None:
     for seed in range(4):
-        sitting = guests_of(find_bots(tmp_path)).seat(set_up(BOTS, Rules(), None, seed), 0)
+        sitting = guests_of(find_bots(tmp_path)).seat(set_up(SPEC, BOTS, RulesConfig(), None, seed), 0)
         while not sitting.game.over:
             mover = sitting.game.seat
             seen = asdict(dealt(sitting.game, sitting.label, sitting.me))
@@ -208,7 +208,7 @@ def test_the_tables_are_bounded(tmp_path: Path) -> None:
 
 def test_of_many_moves_at_once_one_is_made(server: Served, browser: Browser) -> None:
     view = browser.sit(seat=0)
-    move = {"turn": 0, **a_move(view["frames"][-1])}
+    move = {"turn": 0, "answer": a_move(view["frames"][-1])}
     start = threading.Barrier(8)
     answers: list[Answer] = []
 
@@ -254,7 +254,7 @@ def test_what_cannot_be_kept_is_not_played(server: Served, browser: Browser, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", _full)
-        answer = browser.post("/api/moves", {"turn": 0, **a_move(view["frames"][-1])})
+        answer = browser.post("/api/moves", {"turn": 0, "answer": a_move(view["frames"][-1])})
     assert answer.status == 507
     assert "No space left on device" in answer.json["error"]
     assert browser.view() == view

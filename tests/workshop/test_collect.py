@@ -15,6 +15,8 @@ from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData, TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.rules import Rules, deal_hands, is_honest
+from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.truth import Hidden
 from dubito.handlers import Entrant
 from dubito.llm.budget import Caps
 from dubito.llm.decider import Decider, Journal
@@ -24,7 +26,7 @@ from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
 from dubito.streams import DealStreams
 from dubito.workshop.collect import from_config, from_run, spaced, spread
-from dubito.workshop.recorded import Hidden, Recorded, Source, read_recorded
+from dubito.workshop.recorded import Recorded, Source, read_recorded
 from dubito.workshop.recorder import Origin, Watcher, watched
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO, experiment, played, registry
@@ -40,7 +42,7 @@ def kept(folder: Path) -> RunToReplay:
 
 def sources(found: list[Recorded]) -> list[tuple[int, int, int]]:
     """Game, seat and decision of each."""
-    told = [one.hidden.source for one in found if one.hidden]
+    told = [one.source for one in found if one.source]
     return [(source.game, source.seat, source.decision) for source in told]
 
 
@@ -98,7 +100,10 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
     """Against players who note their own questions, and a second engine that is given the same outputs."""
     streams = DealStreams(3, size)
     table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
-    watcher, game = Watcher(table, Origin("a run", 3, size, 8)), Game(rules, deal_hands(streams.deck(), size, rules))
+    watcher, game = (
+        Watcher(table, Origin("a run", 3, size, 8), SPEC, rules),
+        Game(rules, deal_hands(streams.deck(), size, rules)),
+    )
     decisions = Counter[int]()
     while not game.over:
         before = len(watcher.recorded)
@@ -110,7 +115,8 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
             dishonest = not is_honest(game.board[-game.n_cards_played :], game.number)
             hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
             source = Source("a run", 3, size, 8, game.seat, decisions[game.seat])
-            assert one.hidden == Hidden(hands, tuple(game.board), dishonest if game.number else None, source)
+            assert one.hidden == Hidden(hands, tuple(game.board), dishonest if game.number else None)
+            assert one.source == source
             decisions[game.seat] += 1
         game.apply(move)
     assert sum(decisions.values()) > 40
@@ -151,9 +157,11 @@ def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
-    found = watched(table, Origin(None, 1, 1, 1))
+    found = watched(table, Origin(None, 1, 1, 1), SPEC, rules)
     assert {one.position.seat for one in found} == {0, 2}
-    assert all(read_recorded(one.text) == one for one in found), "what is no question of the walk would be refused"
+    assert all(read_recorded(one.text, SPEC) == one for one in found), (
+        "what is no question of the walk would be refused"
+    )
     assert len(found) > 20
 
 
@@ -191,8 +199,8 @@ def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path)
     played(games, tmp_path / "run")
     found = from_run(kept(tmp_path / "run"), NODES, 20)
     assert [one.position for one in found] == [one.position for one in positions(20)]
-    assert {one.hidden.source.run for one in found if one.hidden} == {games.digest()}
-    assert {one.hidden.source.run for one in positions(20) if one.hidden} == {None}
+    assert {one.source.run for one in found if one.source} == {games.digest()}
+    assert {one.source.run for one in positions(20) if one.source} == {None}
 
 
 def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.record import kept_plural
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.coverage import another, missing, unused
 from dubito.workshop.lint import lint
@@ -23,21 +24,21 @@ KEYS = PLAIN.variables
 
 def of_node(node: str) -> list[Position]:
     """Some positions at which it is asked."""
-    return [one.position for game in sample_games() for one in game if one.position.node == node][:3]
+    return [one.position for game in sample_games(SPEC) for one in game if one.position.node == node][:3]
 
 
 @pytest.mark.parametrize("folder", sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")))
 def test_there_is_nothing_to_say_of_our_own_prompts(folder: str) -> None:
-    assert lint(Prompt(OWN_PROMPTS / folder), sample_games()).findings == []
+    assert lint(Prompt(OWN_PROMPTS / folder), sample_games(SPEC)).findings == []
 
 
 def test_the_sample_games_are_of_all_kinds() -> None:
     """Else what is measured on them would be worth little."""
-    starts = [game[0].position.events[0] for game in sample_games()]
+    starts = [game[0].position.events[0] for game in sample_games(SPEC)]
     sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
     assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)
-    assert {(game[0].position.rules.win_rule) for game in sample_games()} == {"immediate", "contested"}
-    assert {one.position.node for game in sample_games() for one in game} == set(NODES)
+    assert {(game[0].position.rules.win_rule) for game in sample_games(SPEC)} == {"immediate", "contested"}
+    assert {one.position.node for game in sample_games(SPEC) for one in game} == set(NODES)
 
 
 def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_another_value_is_another_one(value: object) -> None:
 
 def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
     """What the question and its effects are trusted to say, they say."""
-    for game in sample_games():
+    for game in sample_games(SPEC):
         for one in game:
             values, turn = facts(one.position), one.position.turn
             if one.position.node in "CDE":
@@ -101,10 +102,10 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
 
 
 def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
-    made = requests(PLAIN, sample_games()[:2])
+    made = requests(PLAIN, sample_games(SPEC)[:2])
     last: dict[tuple[int, int], list[str]] = {}
     decisions: dict[tuple[int, int], int] = {}
-    asked = [(number, one.position) for number, game in enumerate(sample_games()[:2]) for one in game]
+    asked = [(number, one.position) for number, game in enumerate(sample_games(SPEC)[:2]) for one in game]
     assert len(made) == len(asked) > 100
     for one, (number, position) in zip(made, asked, strict=True):
         rendered = PLAIN.render(position)
@@ -119,22 +120,22 @@ def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
 
 
 def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
-    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), sample_games())
+    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), sample_games(SPEC))
     said = system_fault(made)
     assert said is not None
     assert said.startswith("the system text changes within a game, at ")
     assert "from line 2 of the system text on: You hold " in said
-    assert system_fault(requests(PLAIN, sample_games())) is None
+    assert system_fault(requests(PLAIN, sample_games(SPEC))) is None
 
 
 def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
-    said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games()))
+    said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games(SPEC)))
     assert said is not None
     assert "requests from a player's decision 5 on share less than 85% with its request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
-    assert beginning_fault(requests(steady, sample_games())) is None
+    assert beginning_fault(requests(steady, sample_games(SPEC))) is None
 
 
 def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
@@ -144,7 +145,7 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     lines = said.out.splitlines()
     assert lines[0].startswith("mine: A test. On average over 12 games")
     assert lines[1].split() == ["node", "requests", "bytes", "tokens,", "about", "as", "the", "request", "before", "%"]
-    made = [one for one in requests(Prompt(Path("prompts/mine")), sample_games()) if one.position.node == "A"]
+    made = [one for one in requests(Prompt(Path("prompts/mine")), sample_games(SPEC)) if one.position.node == "A"]
     size = sum(one.bytes for one in made) / len(made)
     assert lines[2].split()[:4] == ["A", f"{len(made)}", f"{size:.0f}", f"{size / 4:.0f}"]
     assert lines[7].startswith("- facts that no template uses: ")

@@ -12,10 +12,11 @@ import pytest
 
 from dubito.errors import DubitoError
 from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import checks
 from dubito.workshop.golden import golden_files
-from dubito.workshop.recorded import SHIPPED, read_folder, write_files
+from dubito.workshop.recorded import read_folder, shipped, write_files
 from tests.cli.kit import REPO
 from tests.workshop.kit import PLAIN, prompt
 
@@ -71,8 +72,10 @@ def test_failures_are_readable(project: Path) -> None:
     (project / "prompts" / "other" / "golden").rename(mine / "golden")
     (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
     example = example_position("D").turn.my_n_cards
-    shipped = [one.position.turn.my_n_cards for one in read_folder(SHIPPED).values() if one.position.node == "D"]
-    fails = f"node == 'D' and own_cards == {next(n for n in shipped if n != example)}"
+    held = [
+        one.position.turn.my_n_cards for one in read_folder(shipped(SPEC), SPEC).values() if one.position.node == "D"
+    ]
+    fails = f"node == 'D' and own_cards == {next(n for n in held if n != example)}"
     (mine / "user.jinja").write_text(f"New.\n{{% if {fails} %}}{{{{ 1 // 0 }}}}{{% endif %}}{{{{ question }}}}\n")
     code, said = pytest_says(project, "-v", "prompts/mine")
     assert code == 1

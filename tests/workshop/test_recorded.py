@@ -9,6 +9,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.positions import example_position, from_json, to_json
+from dubito.games.dubito.spec import SPEC
 from dubito.workshop.recorded import Recorded, digest_of_folder, read_folder, read_recorded, write_files
 from tests.workshop.kit import positions
 
@@ -17,19 +18,19 @@ Damage = Callable[[dict[str, Any]], object]
 
 def test_a_recorded_position_comes_back() -> None:
     for one in positions():
-        assert read_recorded(one.text) == one
+        assert read_recorded(one.text, SPEC) == one
         assert from_json(one.text) == one.position, "who renders a prompt never sees what is hidden"
 
 
 def test_a_position_without_hidden_truth_is_read_too() -> None:
     position = example_position("C")
-    assert read_recorded(to_json(position)) == Recorded(position, None)
+    assert read_recorded(to_json(position), SPEC) == Recorded(SPEC, position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda hidden: hidden.pop("board"), "hidden.board: Field required"),
     (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
-    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands and board: a card is not between 0 and 13"),
+    (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
     (lambda hidden: hidden["hands"].append([]), "hidden.hands: there are more or fewer than players"),
     (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "is not the position's hand"),
     (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),
@@ -46,7 +47,7 @@ def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> N
     file = json.loads(one.text)
     damage(file["hidden"])
     with pytest.raises(UsageError, match="this is no position: hidden") as caught:
-        read_recorded(json.dumps(file))
+        read_recorded(json.dumps(file), SPEC)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -55,19 +56,19 @@ def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> Non
     one, two = positions()[:2]
     write_files({tmp_path / "deep" / "b.json": one.text, tmp_path / "deep" / "a.json": two.text})
     (tmp_path / "deep" / "notes.txt").write_text("nothing")
-    found = read_folder(tmp_path / "deep")
+    found = read_folder(tmp_path / "deep", SPEC)
     assert list(found.items()) == [("a.json", two), ("b.json", one)]
     assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), "a trial numbers them so"
     (tmp_path / "deep" / "c.json").write_text("{}")
     with pytest.raises(UsageError, match=r"deep/c\.json: this is no position"):
-        read_folder(tmp_path / "deep")
+        read_folder(tmp_path / "deep", SPEC)
 
 
 def test_folders_that_hold_no_positions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no positions: `dubito prompts record` makes some"):
-        read_folder(tmp_path)
+        read_folder(tmp_path, SPEC)
     with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file or directory"):
-        read_folder(tmp_path / "nowhere")
+        read_folder(tmp_path / "nowhere", SPEC)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot write .*a\.json: File exists"):
         write_files({tmp_path / "file" / "a.json": ""})

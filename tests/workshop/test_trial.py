@@ -16,18 +16,19 @@ from dubito.experiment.replay import opened
 from dubito.experiment.watch import Watch
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.spec import SPEC
 from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
-from dubito.workshop.recorded import SHIPPED, Recorded, read_folder
+from dubito.workshop.recorded import Recorded, read_folder, shipped
 from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
 from tests.experiment.kit import REPO, registry
 from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
-FOUND = read_folder(SHIPPED)
+FOUND = read_folder(shipped(SPEC), SPEC)
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
@@ -91,7 +92,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     found = from_run(opened(tmp_path / "run", registry(), REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
-    places = [(s.game, s.seat, s.decision) for one in found if one.hidden for s in [one.hidden.source]]
+    places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]
     asked = {str(place): one for one, place in zip(found, places, strict=True) if place in taken}
     trial = tried(tmp_path, entry(REASONED, model="house-random"), found=asked, offline=True)
     assert dict(zip(asked, answers(trial.taken[0]), strict=True)) == {str(key): value for key, value in taken.items()}

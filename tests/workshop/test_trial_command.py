@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.workshop.recorded import SHIPPED
+from dubito.games.dubito.spec import SPEC
+from dubito.workshop.recorded import shipped
 from tests.cli.kit import Shell
 from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt
@@ -50,14 +51,14 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
     name, said_first = flips[0].removeprefix("flipped: ").split(": ")
-    assert (SHIPPED / name).exists()
+    assert (shipped(SPEC) / name).exists()
     assert said_first in ("yes by plain, no by plain again", "no by plain, yes by plain again")
     assert lines[8].split()[:3] == ["plain", "again", "A"]
 
 
 def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(SHIPPED.glob("C-*.json"))[:3]:
+    for file in sorted(shipped(SPEC).glob("C-*.json"))[:3]:
         shutil.copy(file, "own")
     price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
     Path("prices.yaml").write_text(yaml.safe_dump(price))

@@ -8,6 +8,7 @@ from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.sample import sample_table
+from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.worlds import World, pairs
 from dubito.workshop.recorder import Origin, Watcher
 
@@ -15,7 +16,7 @@ from dubito.workshop.recorder import Origin, Watcher
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     """The questions of a sample game, each with the world in which it is asked."""
     table = sample_table(rules, size, size)
-    watcher = Watcher(table, Origin(None, 0, size, size))
+    watcher = Watcher(table, Origin(None, 0, size, size), SPEC, rules)
     hands = tuple(tuple(hand.cards) for hand in table.game.hands)
     moves: list[TurnOutput] = []
     found = []

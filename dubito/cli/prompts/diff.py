@@ -6,10 +6,9 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import say
+from dubito.cli.prompts.options import game_of, main_node, nodes_of
 from dubito.cli.prompts.show import at_position, position_of
-from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
-from dubito.workshop.craft import node_names
 from dubito.workshop.differ import differences
 
 
@@ -21,8 +20,7 @@ from dubito.workshop.differ import differences
 def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""
-    here = Path.cwd()
-    spec = find_game(game, here)
+    spec, here = game_of(game), Path.cwd()
     position = position_of(spec, node, file)
     old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
     lines = list(differences(old, new, position))
@@ -33,7 +31,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
     elsewhere = []
     if node is None and file is None:
         example = spec.facts.example_position
-        elsewhere = [name for name in node_names(spec) if any(differences(old, new, example(name)))]
-    where = f"the same at node {position.node}, but not at {', '.join(elsewhere)}: see it with --node"
-    say(where if elsewhere else "the same")
+        elsewhere = [name for name in nodes_of(spec) if any(differences(old, new, example(name)))]
+    same = f"the same at node {main_node(spec)}, but not at {', '.join(elsewhere)}: see it with --node"
+    say(same if elsewhere else "the same")
     return 1 if elsewhere else 0

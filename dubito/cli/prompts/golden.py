@@ -6,7 +6,7 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import say
-from dubito.game_registry import find_game
+from dubito.cli.prompts.options import game_of
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.golden import golden_files
 from dubito.workshop.recorded import write_files
@@ -17,7 +17,7 @@ from dubito.workshop.recorded import write_files
 @game_option
 def golden(name: str, game: str) -> None:
     """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
-    files = golden_files(load_prompt(name, Path.cwd(), find_game(game, Path.cwd())))
+    files = golden_files(load_prompt(name, Path.cwd(), game_of(game)))
     write_files(files)
     for file in files:
         say(f"written: {file}")

@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from dubito.cli.options import game_option
-from dubito.cli.output import percent, say, table
+from dubito.cli.output import note, percent, say, table
+from dubito.cli.prompts.options import game_of
 from dubito.errors import one_line
-from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.lint import lint as advice_on
+from dubito.workshop.parts import part
 from dubito.workshop.prefix import FIRST
 from dubito.workshop.sample import sample_games
 
@@ -19,8 +20,8 @@ from dubito.workshop.sample import sample_games
 @game_option
 def lint(name: str, game: str) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    spec = find_game(game, Path.cwd())
-    prompt, games = load_prompt(name, Path.cwd(), spec), sample_games(spec)
+    prompt = load_prompt(name, Path.cwd(), game_of(game))
+    games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
         [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", percent(size.shared)]
@@ -33,3 +34,5 @@ def lint(name: str, game: str) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
+    if part(prompt.game, "world_pairs", None) is None:
+        note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")

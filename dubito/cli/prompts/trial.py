@@ -8,6 +8,7 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import note
+from dubito.cli.prompts.options import game_of
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
@@ -16,7 +17,6 @@ from dubito.experiment.model_checks import CallOptions, check_house, check_surch
 from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
 from dubito.game import Spec
-from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
 from dubito.registry import find_bots
@@ -61,9 +61,10 @@ def test(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls = _calls(given)
-    settings, spec = _settings(model, given), find_game(game, Path.cwd())
+    spec = game_of(game)
+    settings = _settings(model, given, spec)
     entries = _entries([name] if against is None else [name, against], settings, spec)
-    found = read_folder(shipped(spec) if positions is None else positions, spec)
+    found = read_folder(_folder(spec) if positions is None else positions, spec)
     _check(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
@@ -77,6 +78,17 @@ def test(
         return 130
     print_trial(entries, list(found), done, price_of_model(settings, calls))
     return 0
+
+
+def _folder(game: Spec) -> Path:
+    """The project's own positions of a game."""
+    folder = shipped(game)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "
+            "their folder with --positions"
+        )
+    return folder
 
 
 def _calls(given: dict[str, Any]) -> CallOptions:
@@ -97,14 +109,14 @@ def _value(text: str) -> object:
     return text if value is None else value
 
 
-def _settings(model: str, given: dict[str, Any]) -> ModelSettings:
+def _settings(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
     if not colon or provider not in PROVIDERS:
         hint = suggestion(provider, PROVIDERS)
         raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
     entry = dict(PROVIDERS[provider])
-    face: Any = find_bots(Path.cwd()).find(entry.pop("bot")).cls
+    face: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": named, **face.defaults, **entry}
     keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
     settings |= {key: given[key] for key in keys if key in given}

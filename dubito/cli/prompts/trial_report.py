@@ -1,14 +1,14 @@
 """What a trial of prompts has to show, as tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from dubito.cli.output import percent, percent_with_interval, say, show, table
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.standings import calibration_bins, calibration_table
-from dubito.workshop.craft import craft_of
+from dubito.store.records import said
+from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
 from dubito.workshop.trial import Taken, Trial, TrialEntry
 
@@ -19,10 +19,8 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
-        show(
-            calibration_table(players, entries[0].prompt.game.results.stated),
-            calibration_bins(players, "calibration-bins"),
-        )
+        of = entries[0].prompt.game.results.stated
+        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
@@ -32,12 +30,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 
 
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
-    game = entries[0].prompt.game
-    found = [
-        (entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price, game)
-    ]
+    found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
     causes = sorted({cause for _, row in found for cause in row.causes})
-    headers = ["prompt", "node", "positions", "yes %", "right %", "invalid %", *causes]
+    right: str | None = part(entries[0].prompt.game, "RIGHT", None)
+    headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "of them cached", "out", "cost of 1,000"]
     cells = [
         [
@@ -45,7 +41,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             row.node,
             f"{row.positions}",
             percent_with_interval(row.yes),
-            percent_with_interval(row.right),
+            *([percent_with_interval(row.right)] if right else []),
             percent_with_interval(row.invalid),
             *(percent(row.causes.get(cause, 0) / row.positions) for cause in causes),
             *_takes(row),
@@ -55,16 +51,8 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     taken = trial.taken[0]
     deals = len({one.recorded.deal for one in taken})
     title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
-    craft = craft_of(game)
-    title += f"deal; right: at {craft.JUDGED}, {craft.RIGHT}; tokens: of a decision"
+    title += f"deal; {f'right: {right}; ' if right else ''}tokens: of a decision"
     table(one_line(title), headers, cells)
-
-
-def _said(answer: Any) -> str:
-    """An answer in words: yes, no, the cards."""
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    return " ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
 
 
 def _takes(row: ScoreRow) -> list[str]:
@@ -80,10 +68,9 @@ def _print_agreement(
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
     cells = [
         [row.node, f"{row.positions}", percent_with_interval(row.same), f"{row.to_yes}", f"{row.to_no}"]
-        for row in agreements(taken, other, entries[0].prompt.game)
+        for row in agreements(taken, other)
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
         if None not in (first.answer, second.answer) and first.answer != second.answer:
-            said, against = _said(first.answer), _said(second.answer)
-            say(f"flipped: {name}: {said} by {one_line(one)}, {against} by {one_line(two)}")
+            say(f"flipped: {name}: {said(first.answer)} by {one_line(one)}, {said(second.answer)} by {one_line(two)}")

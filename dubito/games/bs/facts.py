@@ -12,16 +12,12 @@ from dubito.games.bs.cards import COPIES, NUMBERS
 from dubito.games.bs.history import count, lines
 from dubito.games.bs.notebook import Notebook, Position
 from dubito.games.bs.positions import example_position, from_json, to_json
-from dubito.games.bs.rule_text import rule_sentences
+from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
 from dubito.games.bs.spec import BSRules
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
 
 __all__ = ["Notebook", "Position", "example_position", "facts", "from_json", "steady_facts", "to_json"]
-
-_OBJECTIVE: Final = (
-    "Be the first to hold no card. The winner scores 1, everybody else 0, and a game that nobody wins is 0 for all."
-)
 
 _NODES: Final = {
     "cards": "Asked on your turn: which cards do you put down? The answer is their numbers, an entry a card and at "
@@ -88,7 +84,7 @@ def _rules_in_words(rules: BSRules) -> dict[str, Any]:
     return {
         "rules": rules.model_dump(),
         "rule_text": rule_sentences(rules),
-        "objective": _OBJECTIVE,
+        "objective": OBJECTIVE,
         "node_texts": _NODES,
         "meanings": _MEANINGS,
         "seats": list(SEATS),

@@ -5,6 +5,9 @@ from typing import Any, Final
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS
 from dubito.games.bs.table import SEATS
 
+OBJECTIVE: Final = (
+    "Be the first to hold no card. The winner scores 1, everybody else 0, and a game that nobody wins is 0 for all."
+)
 _N: Final = len(SEATS)
 
 
@@ -32,5 +35,10 @@ def rule_sentences(rules: Any) -> list[str]:
         "After every turn, once an accusation is settled, a seat without cards has won, and the game is over. So who "
         "plays its last cards wins unless it is accused of a lie that was one, and a right accuser wins at once if the "
         "card drawn from its hand was its last.",
-        f"If nobody has won after {rules.max_rounds:,} rounds, the game is over, and nobody wins.",
+        f"If nobody has won after {rounds(rules.max_rounds)}, the game is over, and nobody wins.",
     ]
+
+
+def rounds(n: int) -> str:
+    """So many rounds, in words."""
+    return f"{n:,} round{'s' * (n != 1)}"

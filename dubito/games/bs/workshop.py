@@ -1,14 +1,13 @@
-"""What trying prompts on positions of BS takes (`dubito.workshop.craft.Craft`)."""
+"""What the prompt workshop takes from BS (`dubito/workshop/parts.py`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 from dubito.errors import IllegalOutput
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.cards import NUMBERS
-from dubito.games.bs.notebook import Position
+from dubito.games.bs.notebook import STRICT, Number, Position
 from dubito.games.bs.sample import by_chance, pairs
 from dubito.games.bs.spec import BSRules, short_of
 from dubito.games.bs.state import Game, deal
@@ -18,9 +17,8 @@ from dubito.games.bs.witness import Witness
 from dubito.handlers import Entrant, Table
 from dubito.streams import DealStreams
 
-SEED: Final = 0
-JUDGED: Final = "bs"
-RIGHT: Final = "an accusation of what is a lie, and of nothing else"
+RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
+_SEED: Final = 0
 _GAMES: Final = 6
 
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -62,53 +60,50 @@ class _ByChance(BSBot):
         return by_chance(view, list(self.cards), self.rng)
 
 
-def sample_tables() -> Iterator[Table]:
-    """Games of four such players."""
+def sample_tables() -> Iterator[tuple[Table, BSRules]]:
+    """Games of four such players, each with its rules."""
+    rules = BSRules()
     for number in range(_GAMES):
-        streams = DealStreams(SEED, number)
-        game = deal(BSRules().max_rounds, streams.deck())
+        streams = DealStreams(_SEED, number)
         entrants = [Entrant(f"player {seat}", _ByChance) for seat in SEATS]
-        yield Table(game, entrants, streams, deal=number, number=number)
+        yield Table(deal(rules.max_rounds, streams.deck()), entrants, streams, deal=number, number=number), rules
 
 
-def rules_of(game: Game) -> BSRules:
-    """What of them may be varied."""
-    return BSRules(max_rounds=game.max_rounds)
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the engine knew when the node was asked; cards are their numbers."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = STRICT
+
+    hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
+    pile: tuple[Number, ...]  # the last play last
+    lie: bool | None  # whether the play in question is one; None if none is
 
 
-def truth(game: Game) -> tuple[list[list[int]], list[int], bool | None]:
-    """All hands and the pile, by numbers, and whether the play in question is a lie; None if none is."""
-    hands = [[card.number for card in hand.cards] for hand in game.hands]
-    return hands, [card.number for card in game.pile.cards], game.lie
+def hidden(game: Game) -> Hidden:
+    """What the engine knows now."""
+    hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in game.hands)
+    return Hidden(hands, tuple(card.number for card in game.pile.cards), game.lie)
 
 
-def contradiction(
-    position: Position, hands: Sequence[Sequence[int]], board: Sequence[int], dishonest: bool | None
-) -> str | None:
-    """What of a truth in a file cannot be true of this position."""
+def contradiction(position: Position, truth: Hidden) -> str | None:
+    """Where a position and what is said to be its truth disagree; None if they do not."""
     witness = Witness(position)
-    if max(chain(board, *hands)) >= NUMBERS:
-        return f"hands and board: numbers are 0 to {NUMBERS - 1}"
-    if [len(hand) for hand in hands] != witness.hands:
+    if [len(hand) for hand in truth.hands] != witness.hands:
         return "hands: their sizes are not those that the turns leave"
-    if list(hands[position.seat]) != sorted(witness.hand.elements()):
+    if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
         return f"hands: that of seat {position.seat} is not the position's hand"
-    if len(board) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(board):
-        return "board: it is not the pile that the turns leave"
+    if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
+        return "pile: it is not the one that the turns leave"
     lie = None
     if position.node == "bs":
-        lie = any(card != position.number for card in board[-position.turns[-1].n_cards :])
-    return None if dishonest is lie else "dishonest: the cards of the board say otherwise"
+        lie = any(card != position.number for card in truth.pile[-position.turns[-1].n_cards :])
+    return None if truth.lie is lie else "lie: the cards of the pile say otherwise"
 
 
-def in_words(position: Position) -> str:
-    """All are alike."""
-    return f"a game of {len(SEATS)}"
-
-
-def turn_of(position: Position, decision: int) -> int:
-    """A model's every answer is a move."""
-    return decision + 1
+def right(position: Position, truth: Hidden) -> bool | None:
+    """The answer that the truth makes right: an accusation if the play is a lie; None at `cards`."""
+    return truth.lie
 
 
 def check(position: Position, answer: bool | Sequence[int]) -> None:
@@ -123,6 +118,11 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
             raise IllegalOutput(short_of(number, held[number], wanted))
 
 
-def second_worlds() -> Iterator[tuple[Position, Position]]:
+def world_pairs() -> Iterator[tuple[Position, Position]]:
     """Positions, each beside one that its seat cannot tell from it."""
     yield from pairs(0)
+
+
+def where(position: Position) -> str:
+    """Which game it is of: all are alike."""
+    return "in a game"

@@ -29,10 +29,10 @@ from dubito.games.dubito.game_data import (
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
-from dubito.games.dubito.record import first_fault
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
 from dubito.games.dubito.witness import Witness
 from dubito.handlers import Entrant, step
+from dubito.record import first_fault
 from dubito.streams import DealStreams
 
 FORMAT: Final = "dubito position 1"

@@ -4,17 +4,15 @@ The `story` is what the engine made of it when it was recorded, an event a line;
 against it and names the first turn that differs.
 """
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from hashlib import sha256
-from typing import Annotated, ClassVar, Final, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Final, Literal, assert_never
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.errors import IllegalOutput, UsageError
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     COPIES,
@@ -30,8 +28,8 @@ from dubito.games.dubito.game_data import (
 )
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules, check_players
-
-Label = Callable[[int], str]
+from dubito.record import as_lines, first_fault, seal
+from dubito.telling import Label, seat_label
 
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
@@ -85,11 +83,6 @@ def cards_in_words(cards: Iterable[int]) -> str:
     return " ".join(map(card_name, in_order(cards)))
 
 
-def seat_label(seat: int) -> str:
-    """The label that a story uses: names may change, seats do not."""
-    return f"seat {seat}"
-
-
 def narrated(event: Event, label: Label) -> str:
     """One event in words for people."""
     return sentence(event, label, partial(card_name, plural=True))
@@ -137,32 +130,15 @@ def ending(game: Game, label: Label = seat_label) -> str:
 
 
 def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
-    """A digest of deal and outputs: cards that nobody ever saw are in no other line of a story."""
-    text = json.dumps([hands, [[output.doubt, output.number, output.cards] for output in outputs]])
-    return f"Deal and outputs: {sha256(text.encode()).hexdigest()[:16]}"
+    return seal(hands, [[output.doubt, output.number, output.cards] for output in outputs])
 
 
 def dump(record: GameRecord) -> str:
     """The record as JSON, an output a line."""
-    lists = {"hands", "outputs", "story"}
     content = asdict(record)
     if record.number is None:
         del content["number"]  # a game without models looks as it always did
-    lines = []
-    for key, value in sorted(content.items(), key=lambda item: (item[0] in lists, item[0])):
-        if key in lists:
-            items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
-            lines.append(f'"{key}": [\n  {items}\n ]')
-        else:
-            lines.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
-    return "{" + ",\n ".join(lines) + "}\n"
-
-
-def first_fault(error: ValidationError, whole: str = "the file") -> str:
-    """The first thing that is wrong in what was read, and where."""
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or whole
-    return f"{one_line(where)}: {one_line(first['msg'])}"
+    return as_lines(content, {"hands", "outputs", "story"})
 
 
 @cache
@@ -213,10 +189,10 @@ def replay(record: GameRecord) -> Iterator[str]:
 
     An output that the rules refuse ends the story with a line that says so.
     """
-    game = Game(record.rules, [Hand(cards) for cards in record.hands])
-    for turn, output in enumerate(record.outputs, start=1):
+    game, outputs = opened(record)
+    for turn, output in enumerate(outputs, start=1):
         try:
-            yield from _lines(turn, game.apply(TurnOutput(output.doubt, output.number, output.cards)))
+            yield from _lines(turn, game.apply(output))
         except IllegalOutput as error:
             yield f"turn {turn}: refused: {error}"
             return
@@ -224,6 +200,17 @@ def replay(record: GameRecord) -> Iterator[str]:
         yield from (ending(game), _seal(record.hands, record.outputs))
     else:
         yield "The outputs end before the game does."
+
+
+def recorder(game: Game, rules: Mapping[str, Any]) -> Recorder:
+    """A recorder of a game just dealt, which knows its rules."""
+    return Recorder(game)
+
+
+def opened(record: GameRecord) -> tuple[Game, Iterator[TurnOutput]]:
+    """The game as its record deals it, and its outputs."""
+    outputs = (TurnOutput(output.doubt, output.number, output.cards) for output in record.outputs)
+    return Game(record.rules, [Hand(cards) for cards in record.hands]), outputs
 
 
 def _lines(turn: int, events: Sequence[Event]) -> list[str]:

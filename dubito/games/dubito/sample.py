@@ -1,4 +1,4 @@
-"""Some games to try a prompt on: every table size under both win rules, by players who answer by chance."""
+"""Tables to try a prompt on: every size under both win rules, with players who answer by chance."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
@@ -10,7 +10,7 @@ from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
 from dubito.handlers import Entrant, Table
 from dubito.streams import DealStreams
 
-SEED: Final = 0
+_SEED: Final = 0
 
 
 class _ByChance(FiveNodes):
@@ -32,14 +32,15 @@ class _ByChance(FiveNodes):
         return self.rng.random() < 0.7
 
 
-def sample_tables() -> Iterator[Table]:
-    """A table for each game."""
+def sample_tables() -> Iterator[tuple[Table, Rules]]:
+    """All of them, before their first turn, each with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
-            yield sample_table(Rules(win_rule=win_rule), size, deal)
+            rules = Rules(win_rule=win_rule)
+            yield sample_table(rules, size, deal), rules
 
 
 def sample_table(rules: Rules, size: int, deal: int) -> Table:
     """A table of such players."""
     entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
-    return deal_table(entrants, rules, DealStreams(SEED, deal), deal=deal, number=deal)
+    return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)

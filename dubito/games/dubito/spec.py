@@ -1,5 +1,6 @@
 """Dubito, as the harness has it."""
 
+from functools import cached_property
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +25,11 @@ class RulesConfig(BaseModel):
     win_rule: WinRule = _RULES.win_rule
     max_turns: int = Field(default=_RULES.max_turns, ge=1)
 
+    @cached_property
+    def in_force(self) -> Rules:
+        """As the engine has them; made once, since every game asks."""
+        return Rules(**self.model_dump())
+
 
 def _hands(game: Game) -> dict[str, Any]:
     return {"hands": [list(hand.cards) for hand in game.hands]}
@@ -33,8 +39,9 @@ def _to_json(output: TurnOutput) -> list[Any]:
     return [output.doubt, output.number, output.cards]
 
 
-def _from_json(plain: list[Any]) -> TurnOutput:
-    return TurnOutput(*plain)
+def _from_json(plain: Any) -> TurnOutput:
+    """A list, or a mapping as tables in the browser were once kept."""
+    return TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain)
 
 
 SPEC: Final = Spec(
@@ -48,7 +55,7 @@ SPEC: Final = Spec(
     fallback="RandomBoi",
     nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,
-    deal=lambda rules, seats, deck: deal_game(Rules(**rules.model_dump()), seats, deck),
+    deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=_hands,
     output_to_json=_to_json,
     output_from_json=_from_json,

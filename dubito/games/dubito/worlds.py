@@ -12,13 +12,13 @@ from typing import Final
 
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnOutput
 from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.notebook import Notebook
+from dubito.games.dubito.questions import Questions
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.sample import sample_table
-from dubito.games.dubito.watch import Watch
 
 _TRIES: Final = 8  # to find a second world
 
@@ -72,18 +72,24 @@ class World:
         return replace(self, moves=(*self.moves[:number], changed, *self.moves[number + 1 :]))
 
 
+def world_pairs() -> Iterator[tuple[Position, Position]]:
+    """Positions of a few games, each beside its own in another world."""
+    for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
+        yield from pairs(rules, size, deal=size)
+
+
 def pairs(rules: Rules, size: int, deal: int) -> Iterator[tuple[Position, Position]]:
     """The positions of a sample game for which another world is found, each beside its own in that world."""
     table, chance = sample_table(rules, size, deal), Random(deal)
     asked: list[Position] = []
-    watch = Watch(table, asked.append)
+    questions = Questions(table, rules, lambda seat, position: asked.append(position))
     world = World(rules, tuple(tuple(hand.cards) for hand in table.game.hands))
     while not table.game.over:
         asked.clear()
-        move = watch.step()
+        move = questions.step()
         for position in asked:
             tries = (world.changed(position.seat, chance).seen(position) for _ in range(_TRIES))
-            other = next((seen for seen in tries if seen is not None), None)
+            other = next((found for found in tries if found is not None), None)
             if other is not None:
                 yield position, other
         world = replace(world, moves=(*world.moves, move))

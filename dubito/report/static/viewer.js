@@ -8,15 +8,26 @@
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
   const story = [...document.querySelectorAll(".story li")];
-  const states = [{ hands: game.hands, places: game.names.map(() => 0) }];
-  for (const turn of game.turns) {
-    const before = states[states.length - 1];
-    const hands = before.hands.map((hand, seat) => turn.hands[seat] ?? hand);
-    const places = before.places.map((place, seat) => (turn.won.includes(seat) ? game.places[seat] : place));
-    states.push({ hands, places });
-  }
+  const states = game.panels ? panelStates() : cardStates();
   let at = 0;
   let open = true;
+
+  function cardStates() {
+    const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
+    for (const turn of game.turns) {
+      const before = all[all.length - 1];
+      const hands = before.hands.map((hand, seat) => turn.hands[seat] ?? hand);
+      const places = before.places.map((place, seat) => (turn.won.includes(seat) ? game.places[seat] : place));
+      all.push({ hands, places });
+    }
+    return all;
+  }
+
+  function panelStates() {
+    const all = [game.panels];
+    for (const turn of game.turns) all.push(all[all.length - 1].map((panel, place) => turn.panels[place] ?? panel));
+    return all;
+  }
 
   function make(tag, className, ...children) {
     const element = document.createElement(tag);
@@ -77,6 +88,31 @@
     if (!plays.length) $("pile").append(make("li", "empty", "The board is empty."));
   }
 
+  function words(panel) {
+    const [, known, truth] = panel;
+    return [known, open ? truth : ""].filter(Boolean).map((said) => make("p", "hand", said));
+  }
+
+  // A game without cards to draw: each seat and the board in words, the truth with the hands.
+  function panels(state, turn) {
+    $("seats").replaceChildren(...game.names.map((name, seat) => {
+      const panel = state.find((one) => one[3] === seat);
+      const moved = turn && turn.seat === seat;
+      const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", name));
+      if (moved) head.append(" ", make("span", "moved", "moved"));
+      const item = make("li", "", head, ...(panel ? words(panel) : []));
+      if (moved) item.setAttribute("aria-current", "true");
+      return item;
+    }));
+    const boards = state.filter((panel) => panel[3] === null);
+    const really = turn && open ? turn.truth : [];
+    $("board").textContent = boards.length ? boards[0][0] : "What happened";
+    $("pile").replaceChildren(
+      ...boards.map((panel, place) => make("li", "", ...(place ? [make("p", "claim", panel[0])] : []), ...words(panel))),
+      ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map((said) => make("p", "", said)))] : []),
+    );
+  }
+
   function text(title, content, isOpen) {
     const body = make("pre", "", content);
     body.tabIndex = 0;
@@ -110,9 +146,14 @@
     return box;
   }
 
+  function answered(answer) {
+    if (typeof answer === "boolean") return answer ? "yes" : "no";
+    return typeof answer === "string" ? answer : JSON.stringify(answer);
+  }
+
   function decision(one) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
-    const head = make("h3", "", `Node ${one.node}: `, make("b", "", one.answer ? "yes" : "no"), " ", outcome);
+    const head = make("h3", "", `Node ${one.node}: `, make("b", "", answered(one.answer)), " ", outcome);
     const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked ${one.question}: decision ${one.number}.`));
     if (one.p_bluff !== null) box.append(make("p", "", `Stated probability that the last play is dishonest: ${one.p_bluff}`));
     box.append(...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
@@ -123,8 +164,8 @@
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
     $("turn").textContent = at ? `turn ${at} of ${last}${turn.free ? ", a free turn" : ""}` : `the deal, before ${last} turns`;
-    const words = turn ? story[at - 1].textContent : "The cards are dealt.";
-    $("said").replaceChildren(make("p", "", words), ...(at === last ? [make("p", "", game.ending)] : []));
+    const said = turn ? story[at - 1].textContent : game.start || "The cards are dealt.";
+    $("said").replaceChildren(make("p", "", said), ...(at === last ? [make("p", "", game.ending)] : []));
     $("slider").value = at;
     $("open").setAttribute("aria-pressed", String(open));
     $("open").textContent = open ? "Hands open" : "Hands hidden";
@@ -132,8 +173,12 @@
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));
     }
-    seats(states[at], turn);
-    pile(turn);
+    if (game.panels) {
+      panels(states[at], turn);
+    } else {
+      seats(states[at], turn);
+      pile(turn);
+    }
     $("decisions").replaceChildren(...game.decisions.filter((one) => at && one.turn === at).map(decision));
     for (const body of document.querySelectorAll("#decisions details[open] pre")) body.scrollTop = body.scrollHeight;
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));

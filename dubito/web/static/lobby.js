@@ -4,7 +4,9 @@ import { $, ask } from "./table.js";
 
 const form = $("lobby");
 const bots = [...form.querySelectorAll("[name=bot]")];
-const MEMORY = "dubito lobby";
+const game = form.dataset.game;
+const rules = [...form.querySelectorAll("[data-rule]")];
+const MEMORY = game === "dubito" ? "dubito lobby" : `dubito lobby ${game}`;
 
 function fit() {
   const size = Number(form.size.value);
@@ -33,8 +35,8 @@ async function deal(event) {
   try {
     await ask("/api/table", {
       bots: bots.slice(0, Number(form.size.value) - 1).map((bot) => bot.value),
-      jokers: Number(form.jokers.value),
-      win_rule: form.win_rule.value,
+      game,
+      rules: Object.fromEntries(rules.map((field) => [field.name, JSON.parse(field.selectedOptions[0].dataset.value)])),
       seat: number(form.seat.value),
       seed: number(form.seed.value.trim()),
     });
@@ -46,5 +48,6 @@ async function deal(event) {
 
 remembered();
 fit();
+$("game")?.addEventListener("change", () => $("game").form.submit());
 $("size").addEventListener("change", fit);
 form.addEventListener("submit", deal);

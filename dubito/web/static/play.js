@@ -1,6 +1,7 @@
-// The person's game: shows the frames one by one, then asks for a move and sends it.
+// The page of a person's game with cards: their hand, and what they may do with it.
 
-import { $, Table, ask, card, count, make } from "./table.js";
+import { $, Table, card, count, make } from "./table.js";
+import { Flow, complain } from "./flow.js";
 
 const MOST = 3;
 const MANY = 14; // cards, above which the buttons stay in view
@@ -11,84 +12,37 @@ const RESULTS = {
   unfinished: ["Unfinished.", "The game was stopped after too many turns."],
 };
 
-let game, table;
-let turn = 0; // turns played, as the server counts them
-let frame; // the one that is shown
+let table;
 let chosen = new Set(); // places in the hand
 let claimed = false; // whether the number was chosen by the person
-let busy = false;
-let endPause = null;
-let skipping = false;
+const flow = new Flow({
+  begin, show, controls,
+  end: (game) => RESULTS[game.result],
+  focus: () => $("hand").querySelector("button")?.focus({ preventScroll: true }),
+  patience: (shown, speed) => (shown.shown || shown.won.length ? 2 * speed : speed),
+});
 
-function pause(milliseconds) {
-  return new Promise((resolve) => {
-    endPause = resolve;
-    setTimeout(resolve, milliseconds);
-  });
+function begin(game) {
+  table = new Table(game);
+  $("number").replaceChildren(...game.words.many.slice(1).map((word, index) => new Option(word, index + 1)));
 }
 
-function patience(shown) {
-  const speed = Number($("speed").value);
-  return shown.shown || shown.won.length ? 2 * speed : speed;
-}
-
-// Shows what came, and asks on until the game rests: a model may think for minutes.
-async function follow(answer, frames = answer.frames) {
-  busy = true;
-  skipping = false;
-  for (;;) {
-    game = { ...game, ...answer };
-    turn = answer.turn;
-    await playback(frames);
-    if (game.asked || game.over || game.trouble) break;
-    controls();
-    answer = await ask(`/api/table?since=${turn + 1}`).catch((error) => ({ turn, frames: [], trouble: error.message }));
-    frames = answer.frames;
-  }
-  busy = false;
-  $("skip").disabled = true;
-  controls();
-  if (myTurn()) $("own").scrollIntoView({ block: "nearest" });
-}
-
-async function playback(frames) {
-  frame ??= frames[0];
-  $("skip").disabled = skipping || (frames.length < 2 && game.asked);
-  controls();
-  for (const [index, next] of frames.entries()) {
-    show(next);
-    const last = index === frames.length - 1;
-    if (!(last && (game.asked || game.over)) && !skipping && patience(next) > 0) await pause(patience(next));
-  }
-}
-
-function show(next) {
-  frame = next;
+function show(frame) {
   table.show(frame);
-  $("now").textContent = frame.said.join(" ");
-  for (const line of frame.said) {
-    const item = make("li", { null: "dealt", [game.me]: "mine" }[frame.mover] || "", line);
-    item.value = frame.turn;
-    $("log").prepend(item);
-  }
-  if (frame.won.includes(game.me)) celebrate();
+  if (frame.won.includes(flow.game.me)) celebrate(frame);
   chosen = new Set();
   claimed = false;
   hand();
 }
 
-function celebrate() {
-  const title = frame.places[game.me] === 1 ? RESULTS.hard_wins[0] : RESULTS.soft_wins[0];
+function celebrate(frame) {
+  const title = frame.places[flow.game.me] === 1 ? RESULTS.hard_wins[0] : RESULTS.soft_wins[0];
   $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title));
   setTimeout(() => $("party").replaceChildren(), 4000);
 }
 
-function myTurn() {
-  return !busy && game.asked;
-}
-
 function hand() {
-  const mine = myTurn();
+  const { frame, game, mine } = flow;
   const seen = {};
   const cards = frame.hand.map((value, index) => {
     const button = card(value, game.words, "button");
@@ -109,7 +63,7 @@ function hand() {
 }
 
 function choose(index) {
-  if (!myTurn()) return;
+  if (!flow.mine) return;
   if (chosen.has(index)) chosen.delete(index);
   else if (chosen.size < MOST) chosen.add(index);
   else return complain(`You may put down at most ${MOST} cards.`);
@@ -120,11 +74,11 @@ function choose(index) {
 }
 
 function picked() {
-  return [...chosen].sort((a, b) => a - b).map((index) => frame.hand[index]);
+  return [...chosen].sort((a, b) => a - b).map((index) => flow.frame.hand[index]);
 }
 
 function controls() {
-  const mine = myTurn();
+  const { frame, game, mine } = flow;
   const opening = mine && frame.board === 0;
   const cards = picked();
   $("claiming").hidden = !opening;
@@ -136,47 +90,9 @@ function controls() {
   $("doubt").hidden = opening;
   $("doubt").disabled = !mine || !frame.can_doubt;
   for (const button of $("hand").children) button.setAttribute("aria-disabled", !mine);
-  $("own").classList.toggle("asked", mine);
-  const thinks = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
-  $("thinks").textContent = thinks === null || thinks === game.me ? "" : `${game.names[thinks]} is thinking …`;
-  $("trouble").hidden = busy || !game.trouble;
-  $("why").textContent = game.trouble || "";
   $("prompt").textContent = !mine ? "Your hand" : opening
     ? "Your turn: you open a round. Choose 1 to 3 cards, and what you claim they are."
     : `Your turn: put down 1 to 3 cards as ${game.words.many[frame.number]}${frame.can_doubt ? ", or doubt" : ""}.`;
-  if (!busy && game.over) finale();
-}
-
-function complain(sentence) {
-  $("error").textContent = sentence;
-}
-
-async function send(move) {
-  if (!myTurn()) return;
-  complain("");
-  busy = true;
-  controls();
-  try {
-    await follow(await ask("/api/moves", { table: game.table, turn, ...move }));
-    if (myTurn()) $("hand").querySelector("button")?.focus({ preventScroll: true });
-  } catch (error) {
-    busy = false;
-    if (error.status === 409 || error.status === 404) return start(error.message);
-    complain(error.message);
-    controls();
-  }
-}
-
-function finale() {
-  const [title, how] = RESULTS[game.result];
-  $("own").hidden = true;
-  $("result").textContent = title;
-  $("how").textContent = how;
-  $("watch").href = `/games/${encodeURIComponent(game.record)}`;
-  $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`, ...game.errors].join(" ");
-  if (!$("end").hidden) return;
-  $("end").hidden = false;
-  $("end").focus();
 }
 
 function move(event) {
@@ -190,53 +106,11 @@ function move(event) {
   buttons[to].focus();
 }
 
-function wire() {
-  $("hand").addEventListener("keydown", move);
-  $("put").addEventListener("click", () => {
-    const number = frame.board === 0 ? Number($("number").value) : null;
-    send({ cards: picked(), number });
-  });
-  $("doubt").addEventListener("click", () => send({ doubt: true }));
-  $("number").addEventListener("change", () => { claimed = true; controls(); });
-  $("again").addEventListener("click", again);
-  $("skip").addEventListener("click", () => { skipping = true; endPause?.(); });
-  $("speed").value = localStorage.getItem("dubito speed") || "1100";
-  $("speed").addEventListener("change", () => { localStorage.setItem("dubito speed", $("speed").value); endPause?.(); });
-}
-
-async function again() {
-  try {
-    await ask("/api/again", {});
-  } catch (error) {
-    if (!error.status) {
-      $("why").textContent = error.message;
-      return;
-    }
-  }
-  await start();
-}
-
-async function start(complaint = "") {
-  try {
-    game = await ask("/api/table");
-  } catch (error) {
-    complain(error.message);
-    $("own").hidden = false;
-    $("trouble").hidden = true;
-    $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "To the start"), { href: "/" }));
-    return;
-  }
-  table = new Table(game);
-  $("rules-link").href = `/rules?players=${game.names.length}&jokers=${game.rules.jokers}&win_rule=${game.rules.win_rule}`;
-  $("rules-link").target = "_blank";
-  $("number").replaceChildren(...game.words.many.slice(1).map((word, index) => new Option(word, index + 1)));
-  $("log").replaceChildren();
-  const isNew = location.hash === "#new";
-  if (isNew) history.replaceState(null, "", "/table");
-  else game.frames.slice(0, -1).forEach((old) => { old.won = []; show(old); });
-  await follow(game, isNew ? game.frames : game.frames.slice(-1));
-  complain(complaint);
-}
-
-wire();
-start();
+$("hand").addEventListener("keydown", move);
+$("put").addEventListener("click", () => {
+  const number = flow.frame.board === 0 ? Number($("number").value) : null;
+  flow.send({ cards: picked(), number });
+});
+$("doubt").addEventListener("click", () => flow.send({ doubt: true }));
+$("number").addEventListener("change", () => { claimed = true; controls(); });
+flow.start();

@@ -31,7 +31,7 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
-    found = dict(checks(PROMPTS / name))
+    found = dict(checks(PROMPTS / name, SPEC))
     assert [*found] == CHECKS
     found[check]()
 
@@ -57,7 +57,7 @@ def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
     shutil.copytree(PROMPTS / "plain", folder)
     (folder / "user.jinja").write_text("{{ question }}\n")
     failing = []
-    for name, one in checks(folder):
+    for name, one in checks(folder, SPEC):
         try:
             one()
         except CheckFailed:
@@ -79,18 +79,18 @@ def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell)
 def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
     found = [one for one in read_folder(shipped(SPEC), SPEC).values() if one.hidden]
     assert Counter(one.position.node for one in found) == {"cards": 12, "bs": 12}
-    truths = [one.hidden.dishonest for one in found if one.hidden and one.position.node == "bs"]
+    truths = [one.hidden.lie for one in found if one.hidden and one.position.node == "bs"]
     assert 3 <= sum(map(bool, truths)) <= 9
-    assert {one.hidden.dishonest for one in found if one.hidden and one.position.node == "cards"} == {None}
+    assert {one.hidden.lie for one in found if one.hidden and one.position.node == "cards"} == {None}
 
 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda hidden: hidden["hands"][0].append(13), "hidden.hands and board: numbers are 0 to 12"),
+        (lambda hidden: hidden["hands"][0].append(13), "hidden.hands.0.+: Input should be less than 13"),
         (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes are not those that the turns leave"),
-        (lambda hidden: hidden["board"].append(1), "hidden.board: it is not the pile that the turns leave"),
-        (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: the cards of the board say otherwise"),
+        (lambda hidden: hidden["pile"].append(1), "hidden.pile: it is not the one that the turns leave"),
+        (lambda hidden: hidden.update(lie=None), "hidden.lie: the cards of the pile say otherwise"),
         (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
     ],
 )
@@ -122,11 +122,11 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("show", "plain", "--game", "bs", "--node", "C"), "bs has no 'C'; its nodes are cards, bs."),
+        (("show", "plain", "--game", "bs", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (("show", "mine", "--game", "bs"), "no prompt of bs is named 'mine': choose from plain, reasoned"),
         (("show", "plain", "--game", "sb"), "there is no game 'sb': did you mean 'bs'?"),
         (("record", "pool.yaml", "--game", "dubito"), "pool.yaml is of bs, not of dubito: leave --game away"),
-        (("record", "pool.yaml", "--node", "C"), "bs has no 'C'; its nodes are cards, bs."),
+        (("record", "pool.yaml", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (("test", "plain", "--game", "bs", "--model", "house:house-sharp"), "the house has no model 'house-sharp'"),
     ],
 )

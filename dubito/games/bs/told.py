@@ -1,0 +1,145 @@
+"""BS in words for people: everybody may know sizes; who sees everything reads what lay there, and who said BS."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dubito.game import GameEvent
+from dubito.games.bs.cards import Card
+from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.rule_text import OBJECTIVE, rounds, rule_sentences
+from dubito.games.bs.state import Game
+from dubito.games.bs.table import SEATS
+from dubito.telling import ME, Label, Line, Panel
+
+_TO_ME: Final = {
+    f"{ME} puts": "You put",
+    f"{ME} holds no card any more and wins": "You hold no card any more and win",
+    f"{ME} wins": "you win",
+    f"{ME} holds": "you hold",
+    ME: "you",
+}
+
+
+def rules(rules: Any, seats: int) -> list[str]:
+    """The rules in force."""
+    return [OBJECTIVE, *rule_sentences(rules)]
+
+
+def in_short(rules: Any) -> str:
+    """What may be varied: the cap."""
+    return f"At most {rounds(rules.max_rounds)}"
+
+
+def to_me(text: str) -> str:
+    """The sentence with the person spoken to."""
+    for words, said in _TO_ME.items():
+        text = text.replace(words, said)
+    return text
+
+
+def sentence(event: GameEvent, label: Label) -> str:
+    """What everybody observes: plays, and sizes."""
+    match event:
+        case DealEvent():
+            held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
+            return f"The cards are dealt: {', '.join(held)}."
+        case PlayEvent():
+            return f"{label(event.seat)} puts down {_count(event.n_cards)} as {event.number}."
+        case TurnEvent():
+            held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
+            return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
+        case RoundEvent():
+            return f"Round {event.round} is over."
+        case WinEvent():
+            return f"{label(event.seat)} holds no card any more and wins."
+    return ""
+
+
+def numbers(cards: Iterable[Card]) -> str:
+    """The numbers of cards, ascending: "3 3 7"."""
+    return " ".join(str(card.number) for card in sorted(cards)) or "nothing"
+
+
+class Teller:
+    """Tells one game with what nobody at its table knows."""
+
+    def __init__(self, game: Game, label: Label) -> None:
+        self._game, self._label = game, label
+        self._accusers: list[int] = []
+        self._play: Sequence[Card] = ()
+        self._asked = 0  # the number that the last play was said to be of
+        self._keep()
+
+    def _keep(self) -> None:
+        game = self._game
+        self._mover, self._number = game.public.mover, game.public.number
+        self._drawn = [counts.accusations_drawn for counts in game.counts]
+
+    def holds(self, seat: int) -> str:
+        """The numbers in a hand."""
+        return numbers(self._game.hands[seat].cards)
+
+    def moved(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
+        """A play with what it was, an answer that nobody hears, and how the turn ended."""
+        if not isinstance(output, bool):
+            self._play, self._accusers, self._asked = output, [], self._number
+            return [self._line(events[0], f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}")]
+        lines = []
+        if output:
+            self._accusers.append(seat)
+            lines.append(Line("", f"{self._label(seat)} says BS"))
+        if events:
+            end, *others = events
+            lines.append(self._line(end, self._settled()))
+            lines += [self._line(event) for event in others]
+            self._keep()
+        return lines
+
+    @property
+    def _lie(self) -> bool:
+        return any(card.number != self._asked for card in self._play)
+
+    def _line(self, event: GameEvent, truth: str = "") -> Line:
+        return Line(sentence(event, self._label), truth)
+
+    def _settled(self) -> str:
+        """What came of the accusations of the turn that has just ended."""
+        game, label = self._game, self._label
+        if not self._accusers:
+            return f"nobody says BS: it was {'a lie' if self._lie else 'honest'}"
+        drawn = [counts.accusations_drawn for counts in game.counts]
+        accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
+        counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
+        if not self._lie:
+            return f"{counts}it was honest, and {label(accuser)} takes the pile"
+        lost = numbers(game.pile.cards)
+        return f"{counts}it was a lie, {label(self._mover)} takes the pile, and {label(accuser)} loses {lost} to it"
+
+    def panels(self) -> list[Panel]:
+        """The hands, then the pile."""
+        game = self._game
+        hands = [
+            Panel(self._label(seat), _count(len(game.hands[seat].cards)), self.holds(seat), seat) for seat in SEATS
+        ]
+        public = game.public
+        pile = f"{_count(len(game.pile.cards))}, face down." if game.pile.cards else "Empty."
+        if not game.over:
+            pile += f" Round {public.round}, number {public.number}."
+        lies = " ".join(str(card.number) for card in game.pile.cards)
+        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "")]
+
+    def ending(self) -> list[str]:
+        """Who won, and how long it took."""
+        game = self._game
+        if game.winner is not None:
+            how = f"The game is over: {self._label(game.winner)} wins."
+        elif any(counts.forfeits for counts in game.counts):
+            seat = next(seat for seat in SEATS if game.counts[seat].forfeits)
+            how = f"The game is over by a mistake of {self._label(seat)}; nobody wins."
+        else:
+            how = f"The game stops after {rounds(game.max_rounds)}; nobody wins."
+        return [how, f"{game.turns_played} turns"]
+
+
+def _count(n: int) -> str:
+    return f"{n} card{'s' * (n != 1)}"

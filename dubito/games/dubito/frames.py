@@ -1,0 +1,95 @@
+"""What is seen of the table after each turn by the person who plays.
+
+A page shows frames and knows no rules. A frame holds nothing that its person may not know.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.record import card_name, in_order, narrated
+from dubito.games.dubito.rules import is_honest
+from dubito.games.dubito.told import to_me
+from dubito.telling import Label
+
+WORDS: Final = {
+    "one": [card_name(card) for card in (0, *NUMBERS)],
+    "many": [card_name(card, plural=True) for card in (0, *NUMBERS)],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDoubt:
+    """A doubt: the play that was turned over, and who took the board."""
+
+    doubter: int
+    target: int
+    loser: int
+    number: int  # claimed
+    cards: list[int]
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The table between two turns; `really` and `honest` are None where they are not the person's to see."""
+
+    turn: int  # turns played, free ones included
+    mover: int | None  # whose turn it was
+    said: list[str]
+    counts: list[int]
+    places: list[int | None]
+    board: int
+    number: int
+    last: int  # cards of the last play
+    last_player: int | None
+    can_doubt: bool
+    gone: list[int]  # numbers that have left the game
+    to_move: int | None
+    won: list[int]  # seats that have just won
+    shown: ShownDoubt | None
+    hand: list[int]  # the person's own
+    really: list[int] | None  # the cards of this turn's play, if it was the person's
+    honest: bool | None
+
+
+def dealt(game: Game, label: Label, me: int) -> Frame:
+    """The table before the first turn."""
+    return _frame(game, None, [to_me(narrated(game.start, label))], (), me, None)
+
+
+def after(game: Game, mover: int, output: TurnOutput, events: Sequence[Event], said: list[str], me: int) -> Frame:
+    """The table after a turn, as the person sees it who sits at `me`."""
+    return _frame(game, mover, said, events, me, output if mover == me else None)
+
+
+def _frame(
+    game: Game, mover: int | None, said: list[str], events: Sequence[Event], me: int, known: TurnOutput | None
+) -> Frame:
+    really = None if known is None or known.cards is None else in_order(known.cards)
+    return Frame(
+        turn=game.turns_played,
+        mover=mover,
+        said=said,
+        counts=[game.player_data(seat).n_cards for seat in range(len(game.hands))],
+        places=list(game.places),
+        board=len(game.board),
+        number=game.number,
+        last=game.n_cards_played,
+        last_player=game.last_player,
+        can_doubt=game.can_doubt,
+        gone=[number for number in NUMBERS if number not in game.playing_cards],
+        to_move=None if game.over else game.seat,
+        won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
+        shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
+        hand=in_order(game.hands[me].cards),
+        really=really,
+        honest=None if really is None else is_honest(really, game.number),
+    )
+
+
+def _shown(event: DoubtResolvedEvent) -> ShownDoubt:
+    cards = in_order(event.latest_cards)
+    return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)

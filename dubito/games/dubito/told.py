@@ -1,0 +1,153 @@
+"""Dubito in words for people, and with its cards for the viewer."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, narrated
+from dubito.games.dubito.rule_text import objective, rule_sentences, scoring
+from dubito.games.dubito.rules import Rules, is_honest
+from dubito.telling import ME, Label, Line, Panel
+
+_LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
+_OPENING: Final = "AB"  # the nodes that are asked on an empty board
+_JOKERS: Final = ("No joker", "One joker", "Two jokers")
+_LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
+_TO_ME: Final = {
+    f"{ME} puts": "You put",
+    f"{ME} doubts": "You doubt",
+    f"{ME}, who shows": "you, and you show",
+    f"{ME} picks": "You pick",
+    f"{ME} discards": "You discard",
+    f"{ME} is": "You are",
+    f"{ME} holds": "you hold",
+    ME: "you",
+}
+
+Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
+
+sentence = narrated
+
+
+def rules(rules: Any, seats: int) -> list[str]:
+    """The objective, the rules in force, and how a game is scored."""
+    return [objective(seats), *rule_sentences(Rules(rules.jokers, rules.win_rule, rules.max_turns), seats), scoring()]
+
+
+def in_short(rules: Any) -> str:
+    """The jokers, and what a last card is."""
+    return f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+
+
+def to_me(text: str) -> str:
+    """The sentence with the person spoken to."""
+    for words, said in _TO_ME.items():
+        text = text.replace(words, said)
+    return text
+
+
+class Teller:
+    """Tells one game with its cards open."""
+
+    def __init__(self, game: Game, label: Label) -> None:
+        self._game, self._label, self._number = game, label, game.number
+
+    def holds(self, seat: int) -> str:
+        """The cards of a hand."""
+        return cards_in_words(self._game.hands[seat].cards)
+
+    def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
+        """What the table observed, and what was really played."""
+        lines = [Line(narrated(event, self._label)) for event in events]
+        if output.cards:
+            verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
+            lines[0] = Line(lines[0].said, f"really {cards_in_words(output.cards)}: {verdict}")
+        self._number = self._game.number
+        return lines
+
+    def panels(self) -> list[Panel]:
+        """The hands, then the board."""
+        game, label = self._game, self._label
+        seats = range(len(game.hands))
+        hands = [Panel(label(seat), f"{len(game.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
+        return [*hands, Panel("The board", f"{len(game.board)} cards", cards_in_words(game.board))]
+
+    def ending(self) -> list[str]:
+        """Who did not win; then the places, and the turns."""
+        game, label = self._game, self._label
+        winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
+        placed = [f"{place}. {label(seat)}" for place, seat in winners]
+        return [ending(game, label), *placed, f"{game.turns} turns and {game.free_turns} free ones"]
+
+
+def drawn(
+    game: Game, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """The game as the viewer draws it with cards, from its deal on; an error of a turn is passed on.
+
+    `label` names the players in sentences, which are then `spoken` to whom they are for.
+    """
+    held = [list(hand.cards) for hand in game.hands]
+    dealt = [_letters(hand) for hand in held]
+    shown: list[dict[str, Any]] = []
+    story: list[str] = []
+    opened, number, free, seat = 0, 0, 0, game.seat
+    for output, events in turns:
+        was_free, free = game.free_turns > free, game.free_turns
+        if output.doubt:
+            opened = len(shown) + 1
+        story.append(" ".join(spoken(narrated(event, label)) for event in events))
+        now = [list(hand.cards) for hand in game.hands]
+        shown.append(
+            {
+                "seat": seat,
+                "pile": opened,  # the first turn whose cards lie on the board
+                "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
+                "free": was_free,
+                "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
+                **_played(output, number),
+            }
+        )
+        number, seat, held = game.number, game.seat, now
+    return {
+        "names": list(names),
+        "hands": dealt,
+        "turns": shown,
+        "story": story,  # a line for each turn
+        "places": list(game.places),
+        "ending": spoken(ending(game, label)),
+    }
+
+
+def ended(told: Mapping[str, Any]) -> str:
+    """How a game told so ended for the person at the table, or, where there was none, for who won."""
+    places, me = told["places"], told["me"]
+    unfinished = "unfinished" if told["capped"] else "lost"
+    if me is None:
+        return f"a hard win for {told['names'][places.index(1)]}" if 1 in places else unfinished
+    return {None: unfinished, 1: "a hard win"}.get(places[me], "a soft win")
+
+
+def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a model can have been asked this at its turn, of a game told so: on an empty board A and B."""
+    turn = turns[decision["turn"] - 1]
+    opens = "cards" in turn and turn["pile"] == decision["turn"] - 1
+    return (decision["node"] in _OPENING) == opens
+
+
+def _played(output: TurnOutput, number: int) -> dict[str, Any]:
+    """What was put down, and as what; nothing of a doubt."""
+    if output.doubt:
+        return {}
+    assert output.cards is not None
+    claimed = output.number or number
+    return {
+        "claimed": card_name(claimed, plural=True),
+        "cards": _letters(output.cards),
+        "honest": is_honest(output.cards, claimed),
+    }
+
+
+def _letters(cards: Iterable[int]) -> str:
+    return "".join(_LETTERS[card] for card in in_order(cards))

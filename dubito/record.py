@@ -1,0 +1,222 @@
+"""A saved game: its deal and outputs, enough to play it again exactly, and its story.
+
+A game whose package has a module `record` keeps its games in a form of its own, by the same functions: `Records`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
+from dubito.game import Spec, State
+from dubito.streams import DealStreams
+from dubito.telling import forfeit_in_words, seat_label, told_of
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """One game, complete."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+    game: str  # its name
+    players: list[str]
+    rules: dict[str, Any]
+    seed: int
+    deal: int
+    dealt: dict[str, Any]
+    outputs: list[Any]  # as the game writes them; the last may be the Forfeit that ended it
+    story: list[str]
+    number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None  # in the store of what models are asked
+    format: Literal["dubito game 2"] = "dubito game 2"
+
+
+@dataclass(frozen=True, slots=True)
+class Forfeit:
+    """Stands where an output would: a seat has ended the game by a mistake."""
+
+    seat: int
+
+
+class Recorder(Protocol):
+    """Collects the outputs and the story of a game while it is played."""
+
+    def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
+        """Keep one move of a turn, counted from 1."""
+
+    def record(self, game: Any, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
+        """The finished game; `number` is its own in the `run.db` of its folder, where models played at the table."""
+
+
+class Records(Protocol):
+    """How a game's records are made, written and read. What a record is, is the game's; it has a `story`."""
+
+    def recorder(self, game: Any, rules: Mapping[str, Any]) -> Recorder:
+        """A recorder of a game just dealt."""
+
+    def dump(self, record: Any) -> str:
+        """The record as a file's text."""
+
+    def load(self, text: str) -> Any:
+        """The inverse; raises UsageError that names what is wrong."""
+
+    def replay(self, record: Any) -> Iterator[str]:
+        """Play it again from its deal and tell its story anew, line by line, up to what the rules refuse."""
+
+    def opened(self, record: Any) -> tuple[Any, Iterable[Any]]:
+        """The game as it was dealt, and its outputs; raises UsageError if it is not dealt so."""
+
+
+def records_of(spec: Spec) -> Records:
+    """The records of a game."""
+    module = spec.module("record")
+    return _PlainRecords(spec) if module is None else cast(Records, module)
+
+
+def game_named(text: str, otherwise: str) -> str:
+    """The name of the game that the text of a record gives; `otherwise` where it names none."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return otherwise
+    name = content.get("game", otherwise) if isinstance(content, dict) else otherwise
+    return name if isinstance(name, str) else otherwise
+
+
+def as_lines(content: Mapping[str, Any], lists: set[str]) -> str:
+    """JSON with these keys last, an item of their lists a line."""
+    lines = []
+    for key, value in sorted(content.items(), key=lambda item: (item[0] in lists, item[0])):
+        if key in lists:
+            items = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in value)
+            lines.append(f'"{key}": [\n  {items}\n ]')
+        else:
+            lines.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def seal(*parts: object) -> str:
+    """A digest of deal and outputs: cards that nobody ever saw are in no other line of a story."""
+    return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
+
+
+def first_fault(error: ValidationError, whole: str = "the file") -> str:
+    """The first thing that is wrong in what was read, and where."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])) or whole
+    return f"{one_line(where)}: {one_line(first['msg'])}"
+
+
+_FORMAT: Final = TypeAdapter(GameRecord)
+
+
+class _Recorder:
+    """Collects what a record holds."""
+
+    def __init__(self, spec: Spec, game: State, rules: Mapping[str, Any]) -> None:
+        self._spec, self._game, self._rules = spec, game, dict(rules)
+        self._teller = told_of(spec).Teller(game, seat_label)
+        self._seat = game.seat
+        self.dealt = spec.deal_to_json(game)
+        self.outputs: list[Any] = []
+        self.story: list[str] = []
+
+    def add(self, turn: int, output: Any, events: Sequence[Any]) -> None:
+        """Keep one move, or the forfeit that ended the game."""
+        if isinstance(output, Forfeit):
+            self.outputs.append(asdict(output))
+            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label)}")
+            return
+        self.outputs.append(self._spec.output_to_json(output))
+        for line in self._teller.moved(self._seat, output, events):
+            truth = line.truth and f"[{line.truth}]"
+            self.story.append(f"turn {turn}: {' '.join(filter(None, (line.said, truth)))}")
+        self._seat = self._game.seat
+
+    def end(self) -> list[str]:
+        """The last lines of a finished game's story."""
+        return [*self._teller.ending(), seal(self.dealt, self.outputs)]
+
+    def record(
+        self, game: State, players: Sequence[str], seed: int, deal: int, number: int | None = None
+    ) -> GameRecord:
+        """The finished game."""
+        story = [*self.story, *self.end()]
+        name, rules, dealt = self._spec.name, self._rules, self.dealt
+        return GameRecord(name, list(players), rules, seed, deal, dealt, self.outputs, story, number)
+
+
+class _PlainRecords:
+    """Records in the form that every game can have; the seed deals their games again."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+
+    def recorder(self, game: State, rules: Mapping[str, Any]) -> _Recorder:
+        """A recorder of a game just dealt."""
+        return _Recorder(self._spec, game, rules)
+
+    def dump(self, record: GameRecord) -> str:
+        """The record as JSON."""
+        content = asdict(record)
+        if record.number is None:
+            del content["number"]
+        return as_lines(content, {"outputs", "story"})
+
+    def load(self, text: str) -> GameRecord:
+        """The inverse; raises UsageError."""
+        try:
+            record = _FORMAT.validate_json(text)
+            if record.game != self._spec.name:
+                raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._spec.name}")
+            self._spec.rules(**record.rules)
+        except ValidationError as error:
+            raise UsageError(f"this is no game record: {first_fault(error)}") from None
+        return record
+
+    def replay(self, record: GameRecord) -> Iterator[str]:
+        """Tell the game anew; a refused output ends the story with a line that says so."""
+        game, outputs = self.opened(record)
+        recorder, told = self.recorder(game, record.rules), 0
+        for output in outputs:
+            turn = game.turns_played + 1
+            try:
+                recorder.add(turn, output, play(game, output))
+            except IllegalOutput as error:
+                yield f"turn {turn}: refused: {error}"
+                return
+            yield from recorder.story[told:]
+            told = len(recorder.story)
+        yield from recorder.end() if game.over else ["The outputs end before the game does."]
+
+    def opened(self, record: GameRecord) -> tuple[State, Iterator[Any]]:
+        """The game as its seed deals it, and its outputs."""
+        spec = self._spec
+        streams = DealStreams(record.seed, record.deal)
+        game = spec.deal(spec.rules(**record.rules), len(record.players), streams.deck())
+        if spec.deal_to_json(game) != record.dealt:
+            raise UsageError("the record's cards are not those that its seed deals: it was changed by hand")
+        return game, (output_of(spec, output) for output in record.outputs)
+
+
+def output_of(spec: Spec, kept: Any) -> Any:
+    """An output as it was kept; raises UsageError if it is none."""
+    if spec.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
+        return Forfeit(kept["seat"])
+    try:
+        return spec.output_from_json(kept)
+    except (TypeError, ValueError, LookupError, DubitoError):
+        raise UsageError(f"an output is none of {spec.name}: {one_line(json.dumps(kept), 80)}") from None
+
+
+def play(game: Any, output: Any) -> Sequence[Any]:
+    """Make the move, or end the game by its forfeit; raises IllegalOutput if the rules refuse it."""
+    if not isinstance(output, Forfeit):
+        events: Sequence[Any] = game.apply(output)
+        return events
+    game.forfeit(output.seat)
+    return []

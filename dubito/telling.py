@@ -1,0 +1,176 @@
+"""A game in words: by the `told` of its package, or, where it has none, by its events and outputs as plain data."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Protocol, cast
+
+from dubito.errors import one_line
+from dubito.game import GameEvent, Spec, State
+
+Label = Callable[[int], str]  # names a seat in a sentence
+ME: Final = "\0"  # the label of the seat that a sentence is for, until `to_me` speaks to it; no name contains it
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is said of a move: what the table observes, and what only those may read who see everything."""
+
+    said: str  # empty: the table observes nothing
+    truth: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of a game's state in words: what everybody may know of it, and what those see who see everything."""
+
+    title: str
+    public: str
+    truth: str = ""
+    seat: int | None = None  # whose it is; None: the board's
+
+
+class Teller(Protocol):
+    """Tells one game to those who see everything; made at its deal, and told of every move after it was made."""
+
+    def holds(self, seat: int) -> str:
+        """What a seat holds now; empty where that cannot be said."""
+
+    def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+        """A move that was made, and what was observed of it."""
+
+    def panels(self) -> list[Panel]:
+        """The whole state, the seats and the board."""
+
+    def ending(self) -> list[str]:
+        """How the finished game ended in a sentence, then what else is to be said of its end."""
+
+
+class Told(Protocol):
+    """A game's module `told`: its words for people. Sentences name a seat by its label."""
+
+    @property
+    def Teller(self) -> Callable[[Any, Label], Teller]:  # noqa: N802, a class
+        """By a game just dealt."""
+
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        """The rules in force, a sentence or a paragraph each."""
+
+    def in_short(self, rules: Any) -> str:
+        """What of the rules may be varied, as it is here."""
+
+    def sentence(self, event: Any, label: Label) -> str:
+        """What observes whoever observes the event; empty if there is nothing to say."""
+
+    def to_me(self, text: str) -> str:
+        """The sentence with `ME` spoken to."""
+
+
+def told_of(spec: Spec) -> Told:
+    """The words of a game."""
+    module = spec.module("told")
+    return _PlainTold(spec) if module is None else cast(Told, module)
+
+
+def seat_label(seat: int) -> str:
+    """The label that stories use: names may change, seats do not."""
+    return f"seat {seat}"
+
+
+def labels(players: Sequence[str], me: int | None) -> Label:
+    """The player's name, with the seat where several share one or it is "You"; the person's seat is `ME`."""
+
+    def label(seat: int) -> str:
+        if seat == me:
+            return ME
+        name = one_line(players[seat])
+        alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
+        return name if alone else f"{name} {seat}"
+
+    return label
+
+
+def names_to(players: Sequence[str], me: int | None) -> list[str]:
+    """What the seats are called, the person's as they are spoken to."""
+    label = labels(players, me)
+    return ["You" if seat == me else label(seat) for seat in range(len(players))]
+
+
+def in_words_to(spec: Spec, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
+    """What the person at this seat observes of a move, in sentences to them."""
+    told = told_of(spec)
+    return [
+        told.to_me(sentence)
+        for event in events
+        if event.only in (None, me)
+        if (sentence := told.sentence(event, label))
+    ]
+
+
+def forfeit_in_words(seat: int, label: Label) -> str:
+    """That a seat has ended the game by a mistake."""
+    return f"{label(seat)} has failed: the game is over, and nobody wins."
+
+
+class _PlainTold:
+    """The words of a game that has none."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+
+    @property
+    def Teller(self) -> Callable[[State, Label], Teller]:  # noqa: N802
+        """By a game just dealt."""
+        return lambda game, label: _PlainTeller(self._spec, game, label)
+
+    def rules(self, rules: Any, seats: int) -> list[str]:
+        """What the game says of itself, and its rules' values."""
+        return [f"{said}." for said in (self._spec.summary, self.in_short(rules)) if said]
+
+    def in_short(self, rules: Any) -> str:
+        """The rules' values."""
+        return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
+
+    def sentence(self, event: Any, label: Label) -> str:
+        """The event's name and fields."""
+        pairs = ", ".join(f"{key} {value}" for key, value in _values(event).items())
+        return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
+
+    def to_me(self, text: str) -> str:
+        """The sentence with the person as `you`."""
+        return text.replace(ME, "you")
+
+
+def _values(event: Any) -> dict[str, Any]:
+    """The fields of an event, where it is a dataclass."""
+    return {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
+
+
+class _PlainTeller:
+    """Tells a game by its outputs, as they are kept."""
+
+    def __init__(self, spec: Spec, game: State, label: Label) -> None:
+        self._spec, self._game, self._label = spec, game, label
+        self._told = _PlainTold(spec)
+        self._dealt = json.dumps(spec.deal_to_json(game), ensure_ascii=False)
+
+    def holds(self, seat: int) -> str:
+        """Nobody can say."""
+        return ""
+
+    def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+        """The events' fields, beside what was given back."""
+        given = json.dumps(self._spec.output_to_json(output), ensure_ascii=False)
+        said = [self._told.sentence(event, self._label) for event in events if event.only is None]
+        return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
+
+    def panels(self) -> list[Panel]:
+        """Only how the game was dealt."""
+        return [Panel("The deal", "", one_line(self._dealt, 2000))]
+
+    def ending(self) -> list[str]:
+        """What each seat came to."""
+        ending, results = self._game.ending(), self._spec.results
+        ended = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+        seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
+        return [f"The game is over. {seats}."]

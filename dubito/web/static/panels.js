@@ -1,0 +1,96 @@
+// The page of a person's game in words: what they see, and an answer of the kind that is asked.
+
+import { $, count, make } from "./table.js";
+import { Flow } from "./flow.js";
+
+let seats = [];
+const flow = new Flow({
+  begin, show, controls,
+  end: (game) => [`For you: ${game.ended}.`, flow.frame.said.at(-1) || ""],
+  focus: () => $("answer").querySelector("input, button:not(:disabled)")?.focus({ preventScroll: true }),
+  patience: (shown, speed) => (shown.said.length ? speed : 0), // what nobody observes takes no time
+});
+
+function begin(game) {
+  seats = game.names.map((name, seat) => {
+    const item = make("li", seat === game.me ? "seat me" : "seat");
+    item.append(make("span", "name", name), make("span", "held"), make("span", "badge"));
+    return item;
+  });
+  $("seats").replaceChildren(...seats);
+}
+
+function show(frame) {
+  const me = flow.game.me;
+  for (const [seat, item] of seats.entries()) {
+    const [, held, badge] = item.children;
+    held.textContent = frame.seats[seat] || "";
+    const next = seat === frame.to_move;
+    badge.textContent = !next ? "" : seat === me ? "▶ your turn" : "▶ to move";
+    item.classList.toggle("mover", seat === frame.mover);
+    item.classList.toggle("next", next);
+  }
+  $("boards").replaceChildren(...frame.boards.flatMap(([title, text]) => [make("p", "claim", title), make("p", "", text)]));
+  $("own").hidden = false;
+}
+
+let asked; // the frame whose question stands there
+
+function controls() {
+  const { frame, mine } = flow;
+  const question = mine ? frame.question : null;
+  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "The others move.";
+  $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", "", line)));
+  if (asked === (question && frame)) return;
+  asked = question && frame;
+  $("answer").replaceChildren(...(question ? KINDS[question.kind](question) : []));
+}
+
+function button(text, answer, primary = false) {
+  const made = make("button", primary ? "primary" : "", text);
+  made.type = "button";
+  made.addEventListener("click", () => {
+    const given = answer();
+    if (given !== undefined) flow.send(given);
+  });
+  return made;
+}
+
+const KINDS = {
+  bool: () => [button("Yes", () => true), button("No", () => false)],
+  choice: ({ options, illegal }) => options.map((name) => {
+    const made = button(name, () => name);
+    made.disabled = illegal.includes(name);
+    return made;
+  }),
+  cards: ({ options }) => {
+    const boxes = options.map((value) => {
+      const box = Object.assign(make("input"), { type: "checkbox", value });
+      const label = make("label", "tick");
+      label.append(box, ` ${value}`);
+      return [box, label];
+    });
+    const picked = () => boxes.filter(([box]) => box.checked).map(([box]) => Number(box.value));
+    const give = button("Play", picked, true);
+    const counted = () => {
+      give.disabled = picked().length === 0;
+      give.textContent = picked().length ? `Play ${count(picked().length, "card")}` : "Play";
+    };
+    for (const [box] of boxes) box.addEventListener("change", counted);
+    counted();
+    const all = make("div", "ticks");
+    all.append(...boxes.map(([, label]) => label));
+    return [all, give];
+  },
+  whole: ({ wanted }) => {
+    const field = Object.assign(make("input"), { type: "number", step: 1, required: true });
+    field.setAttribute("aria-label", wanted);
+    return [field, button("Answer", () => (field.reportValidity() ? Number(field.value) : undefined), true)];
+  },
+};
+
+$("answer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  $("answer").querySelector("button.primary")?.click();
+});
+flow.start();

@@ -1,0 +1,113 @@
+"""BS in words: the truth beside the moves is the engine's, and what is public holds nothing of it."""
+
+import re
+from random import Random
+
+from dubito.games.bs.person import holding, sees
+from dubito.games.bs.rule_text import rule_sentences
+from dubito.games.bs.spec import BSRules
+from dubito.games.bs.told import Teller, in_short, rules, sentence, to_me
+from dubito.telling import ME, Line, seat_label
+from tests.games.bs.kit import dealt, held, with_hands
+
+HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
+
+
+def test_a_turn_is_told_with_what_nobody_at_the_table_knows() -> None:
+    game = with_hands([1, 2, 5], [3, 3], [6], [7, 8])
+    teller = Teller(game, seat_label)
+    lie = game.hands[0].cards[:2]
+    lines = [teller.moved(0, lie, game.apply(lie))]
+    for seat, output in ((1, True), (2, False), (3, False)):
+        lines.append(teller.moved(seat, output, game.apply(output)))
+    assert lines == [
+        [Line("seat 0 puts down 2 cards as 0.", "really 1 2: a lie")],
+        [Line("", "seat 1 says BS")],
+        [],
+        [
+            Line(
+                "On the pile: 1. In hand: seat 0 3, seat 1 1, seat 2 1, seat 3 2.",
+                "it was a lie, seat 0 takes the pile, and seat 1 loses 3 to it",
+            )
+        ],
+    ]
+
+
+def test_of_several_accusers_the_one_who_was_drawn_is_named() -> None:
+    drawn = set()
+    for seed in range(12):
+        game = with_hands([0, 5], [1, 1], [2, 2], [3, 3], seed=seed)
+        teller = Teller(game, seat_label)
+        play = game.hands[0].cards[:1]
+        teller.moved(0, play, game.apply(play))
+        for seat in (1, 2, 3):
+            told = teller.moved(seat, True, game.apply(True))
+        (loser,) = [seat for seat in (1, 2, 3) if len(held(game, seat)) == 3]
+        assert told[-1].truth == (
+            f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} takes the pile"
+        )
+        drawn.add(loser)
+    assert drawn == {1, 2, 3}
+
+
+def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
+    for seed in range(10):
+        game, chance = dealt(seed, max_rounds=30), Random(seed)
+        teller = Teller(game, seat_label)
+        while not game.over:
+            seat, hand = game.seat, game.hands[game.seat].cards
+            asks = game.view().node == "bs"
+            output = chance.random() < 0.2 if asks else chance.sample(hand, chance.randint(1, min(3, len(hand))))
+            for line in teller.moved(seat, output, game.apply(output)):
+                if said := HELD.search(line.said):
+                    assert list(map(int, said.groups())) == [len(hand.cards) for hand in game.hands]
+            *hands, pile = teller.panels()
+            for seat, panel in enumerate(hands):
+                assert (panel.seat, panel.truth) == (seat, " ".join(map(str, sorted(held(game, seat)))) or "nothing")
+                assert int(panel.public.split()[0]) == len(held(game, seat))
+            assert pile.public.startswith(f"{len(game.pile.cards)} card" if game.pile.cards else "Empty.")
+            assert len(pile.truth.removeprefix("from the bottom:").split()) == len(game.pile.cards)
+        assert (game.winner is not None) == teller.ending()[0].endswith(" wins.")
+
+
+def test_whoever_sits_there_is_spoken_to() -> None:
+    game = with_hands([0], [1, 4], [2], [3])
+    label = lambda seat: ME if seat == 0 else f"Bot{seat}"  # noqa: E731
+    assert to_me(sentence(game.start, label)) == (
+        "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
+    )
+    assert sees(game, 0, label) == [
+        "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
+        "Your hand: 0",
+        "Your turn: play cards as 0.",
+    ]
+    events = [*game.apply(game.hands[0].cards[:1])]
+    assert sees(game, 1, label)[1:] == ["Your hand: 1 4", f"{ME} has played 1 card as 0. Do you say BS?"]
+    assert holding(game, 1) == [1, 4]
+    for _ in range(3):
+        events += game.apply(False)
+    assert [to_me(sentence(event, label)) for event in events] == [
+        "You put down 1 card as 0.",
+        "On the pile: 1. In hand: you 0, Bot1 2, Bot2 1, Bot3 1.",
+        "Round 1 is over.",
+        "You hold no card any more and win.",
+    ]
+    assert to_me(Teller(game, label).ending()[0]) == "The game is over: you win."
+
+
+def test_a_game_that_nobody_wins_says_why() -> None:
+    game = with_hands([1], [1], [2], [2], max_rounds=1)
+    game.forfeit(2)
+    assert Teller(game, seat_label).ending()[0] == "The game is over by a mistake of seat 2; nobody wins."
+    game = with_hands([1, 1, 1], [2, 2], [3, 3], [4, 4], max_rounds=1)
+    while not game.over:
+        game.apply(game.hands[game.seat].cards[:1] if game.view().node == "cards" else False)
+    assert Teller(game, seat_label).ending()[0] == "The game stops after 1 round; nobody wins."
+
+
+def test_the_cap_in_the_rules_is_that_of_the_game() -> None:
+    assert rule_sentences(BSRules(max_rounds=7))[-1] == (
+        "If nobody has won after 7 rounds, the game is over, and nobody wins."
+    )
+    assert rules(BSRules(), 4) == rule_sentences(BSRules())
+    assert in_short(BSRules()) == "At most 1,000 rounds"

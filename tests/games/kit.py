@@ -1,0 +1,52 @@
+"""What the tests of games share: every game of the house, and the one that docs/writing-a-game.md builds."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.game import Spec, State
+from dubito.game_registry import find_games
+from dubito.handlers import Entrant, Table, step
+from dubito.registry import Registry, find_bots
+from dubito.streams import DealStreams
+from tests.cli.kit import REPO
+
+GAMES: Final = {game.name: game for game in find_games(REPO)}
+WRITING: Final = (REPO / "docs" / "writing-a-game.md").read_text()
+
+
+def write_kuhn(folder: Path) -> None:
+    """The files of the guide, in this folder."""
+    python = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    for name, source in [*python, *text]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(source)
+
+
+def dealt(game: Spec, deal: int = 0, size: int | None = None) -> State:
+    """A game with the rules' defaults, before its first move."""
+    return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
+
+
+def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:
+    """A table of hand-written bots, each game another choice of them."""
+    bots = registry.hand_written()
+    entrants = [Entrant(f"{seat}", bots[(deal + 3 * seat) % len(bots)].cls) for seat in range(size)]
+    streams = DealStreams(0, deal)
+    game = registry.game.deal(registry.game.rules(), size, streams.deck())
+    return Table(game, entrants, streams, deal=deal, **how)
+
+
+def registry_of(game: str) -> Registry:
+    """The project's bots of a game."""
+    return find_bots(REPO, game)
+
+
+def outputs_of(table: Table) -> list[Any]:
+    """All outputs of a game that is played to its end."""
+    outputs = []
+    while not table.game.over:
+        output, _ = step(table, announce=True)
+        outputs.append(output)
+    return outputs

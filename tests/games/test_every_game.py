@@ -1,0 +1,172 @@
+"""What every game of the house keeps to, by existing: nothing here names one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import IllegalOutput
+from dubito.experiment.config import check
+from dubito.experiment.outcome import outcome_of, unpack
+from dubito.experiment.resolve import resolve
+from dubito.experiment.runner import Means, play
+from dubito.experiment.workers import new_stop
+from dubito.game import Bool, Cards, Choice, Spec, Whole
+from dubito.registry import Registry
+from tests.cli.kit import REPO, Shell
+from tests.experiment.kit import means
+from tests.games.kit import GAMES, dealt, outputs_of, registry_of, table_of
+
+DEALS = range(6)
+
+
+class Hostile:
+    """Any code of it that runs ends the test."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"{name} of an output was asked for")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("an output was compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+NO_OUTPUTS = [None, 7, -1, 1.0, "x", b"x", [], (), {}, set(), [None], [[]], [1.0], ["7"], object(), range(3)]
+
+
+@pytest.fixture(params=sorted(GAMES))
+def game(request: pytest.FixtureRequest) -> Spec:
+    return GAMES[request.param]
+
+
+@pytest.fixture
+def registry(game: Spec) -> Registry:
+    return registry_of(game.name)
+
+
+def sizes(game: Spec) -> Iterator[int]:
+    yield from sorted({*game.seats})
+
+
+def test_names_are_one_word_and_nodes_answer_by_a_known_kind(game: Spec) -> None:
+    assert game.name.isidentifier()
+    assert len(game.summary.splitlines()) == 1
+    for node in game.nodes:
+        assert isinstance(node.answer, Bool | Choice | Whole | Cards)
+        assert callable(getattr(game.base, node.method, None)) or game.name == "dubito"
+
+
+def test_all_its_bots_can_be_used_and_say_what_they_do(registry: Registry) -> None:
+    assert registry.broken == []
+    assert registry.game.fallback in registry.bots
+    for bot in registry.bots.values():
+        assert bot.summary != "(no docstring)"
+        assert bot.repeatable
+        assert bot.missing == []
+
+
+def test_whole_games_of_its_bots_end(registry: Registry, game: Spec) -> None:
+    for size in sizes(game):
+        for deal in DEALS:
+            table = table_of(registry, deal, size)
+            outputs_of(table)
+            ending = table.game.ending()
+            assert len(ending.marks) == len(ending.counts) == size
+            assert len(ending.game_counts) == len(game.results.game_counts)
+            assert {len(counts) for counts in ending.counts} == {len(game.results.seat_counts)}
+
+
+def test_results_are_whole_numbers_that_agree(registry: Registry, game: Spec) -> None:
+    results = game.results
+    assert len(results.endings) == len(results.buckets)
+    assert {*results.headline} <= {measure.key for measure in results.measures}
+    for measure in results.measures:
+        assert len(measure.values) == len(results.buckets)
+        assert 0 == min(measure.values) <= max(measure.values) <= measure.scale
+    for size in sizes(game):
+        assert results.equal_share(size).keys() == {measure.key for measure in results.measures}
+        table = table_of(registry, 1, size)
+        outputs_of(table)
+        outcome = outcome_of(table.game, [*range(size)], None, table.fallback_turns)
+        assert unpack(outcome.pack(), results) == outcome
+        assert all(0 <= bucket < len(results.buckets) for bucket in outcome.buckets(results))
+        measured = sum(results.measured[bucket][0] for bucket in outcome.buckets(results))
+        assert 0 <= measured <= size * results.measures[0].scale
+
+
+def test_illegal_outputs_change_nothing(registry: Registry, game: Spec) -> None:
+    for deal in DEALS:
+        table = table_of(registry, deal, game.seats[0])
+        state = dealt(game, deal)
+        for output in outputs_of(table):
+            before = state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state))
+            for wrong in [*NO_OUTPUTS, Hostile()]:
+                with pytest.raises(IllegalOutput):
+                    state.apply(wrong)
+            assert before == (state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state)))
+            state.apply(output)
+        assert state.ending() == table.game.ending()
+        with pytest.raises(IllegalOutput, match="the game is over"):
+            state.apply(output)
+
+
+def test_a_record_played_again_is_the_same_game(registry: Registry, game: Spec) -> None:
+    for size in sizes(game):
+        for deal in DEALS:
+            state = dealt(game, deal, size)
+            begun = json.dumps(game.deal_to_json(state))
+            kept = json.loads(json.dumps([game.output_to_json(o) for o in outputs_of(table_of(registry, deal, size))]))
+            table = table_of(registry, deal, size)
+            assert json.dumps(game.deal_to_json(table.game)) == begun
+            events = []
+            for plain in kept:
+                events += [*state.apply(game.output_from_json(plain))]
+            assert state.over
+            again = table_of(registry, deal, size)
+            outputs_of(again)
+            assert state.ending() == again.game.ending()
+            assert all(event.only in (None, *range(size)) for event in events)
+
+
+def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Spec) -> None:
+    """With `announce` off no event is built, and the game is the same one."""
+    for output_count, announce in ((0, False), (1, True)):
+        state = dealt(game)
+        told = 0
+        for output in outputs_of(table_of(registry, 0, game.seats[0])):
+            told += len(state.apply(output, announce))
+        assert bool(told) is announce
+        assert (output_count, state.over) == (int(announce), True)
+
+
+def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Spec, tmp_path: Path) -> None:
+    """More than a chunk, so that two processes share the work."""
+    experiment = resolve(check({"game": game.name, "games": 1100, "table_sizes": [game.seats[0]]}, "test"), registry)
+    digests = set()
+    for workers in (1, 2):
+        how = means(tmp_path / f"{workers}", workers=workers)
+        run = play(experiment, tmp_path / f"{workers}", Means(registry, workers, how.calls, new_stop(), how.progress))
+        assert run.failure is None
+        digests.add((run.results_digest, (tmp_path / f"{workers}" / "all_games.yaml").read_bytes()))
+    assert len(digests) == 1
+
+
+def test_a_run_of_models_on_the_house_ends_and_replays(game: Spec, shell: Shell) -> None:
+    if game.module("facts") is None:
+        pytest.skip(f"no model plays {game.name} yet")
+    size = game.seats[0]
+    field = [bot.name for bot in registry_of(game.name).hand_written()][: size + 1]
+    words = ("--game", game.name, "--bots", ",".join(field), "--table-sizes", f"{size}", "--games", "6")
+    said = shell("run", *words, "--contenders", "house:house-random@plain,house:house-random@reasoned", "--output", "r")
+    assert said.code == 0, said.err
+    replayed = shell("replay", "r")
+    assert (replayed.code, replayed.out.splitlines()[-1]) == (0, said.out.splitlines()[-2])
+
+
+def test_every_game_of_the_house_is_in_its_list(shell: Shell) -> None:
+    listed = shell("games").out
+    for folder in (REPO / "dubito" / "games").glob("*/spec.py"):
+        assert f"\n{folder.parent.name} " in listed

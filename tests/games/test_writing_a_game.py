@@ -1,0 +1,113 @@
+"""docs/writing-a-game.md is true: the game that it builds, file by file, plays."""
+
+import re
+import shlex
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.experiment.stored import opened
+from dubito.game_registry import find_game
+from dubito.registry import find_bots
+from tests.cli.kit import Shell
+from tests.games.kit import WRITING, write_kuhn
+from tests.llm.kit import rows
+
+ENDS = {  # acts, and the chips that seat 0 wins if its card is the higher one, and if it is the lower one
+    ("pass", "pass"): (1, -1),
+    ("pass", "bet", "pass"): (-1, -1),
+    ("pass", "bet", "bet"): (2, -2),
+    ("bet", "pass"): (1, 1),
+    ("bet", "bet"): (2, -2),
+}
+
+
+@pytest.fixture(autouse=True)
+def kuhn(shell: Shell) -> None:
+    """The guide's files, in the working directory."""
+    write_kuhn(Path.cwd())
+
+
+def test_the_commands_of_the_guide_run(shell: Shell) -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
+    commands = [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
+    assert len(commands) == 3
+    for words in commands:
+        said = shell(*words, "--output", "run")
+        assert said.code == 0, said.err
+        assert shell("replay", "run").out.startswith("identical: ")
+        assert shell("report", "run").code == 0
+        for path in sorted(Path("run").rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+
+
+def test_its_engine_pays_what_the_rules_say() -> None:
+    game = find_game("kuhn", Path.cwd())
+    state_of = type(game.deal(game.rules(), 2, Random(0)))
+    for cards in permutations(range(3), 2):
+        for acts, (higher, lower) in ENDS.items():
+            state = state_of(cards)  # type: ignore[call-arg]
+            for act in acts:
+                assert not state.over
+                state.apply(act)
+            chips = higher if cards[0] > cards[1] else lower
+            assert state.over
+            assert state.ending().marks == [2 + chips, 2 - chips]
+
+
+def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
+    assert shell("run", "--game", "kuhn", "--games", "400", "--output", "r").code == 0
+    with opened(Path("r")) as run:
+        assert run.game.name == "kuhn"
+        seats = {tuple(row[5:7]) for (row,) in rows(Path("r"), "SELECT outcome FROM games")}
+        assert len(run.names) == 2
+    assert len(seats) == 2, "the two bots, in either order"
+
+
+def test_a_model_at_it_is_asked_again_for_what_is_no_act(shell: Shell) -> None:
+    said = shell(
+        *("run", "--game", "kuhn", "--games", "40", "--contenders", "house:house-random@plain,Careful"),
+        *("--output", "r"),
+    )
+    assert said.code == 0, said.err
+    answers = {answer for (answer,) in rows(Path("r"), "SELECT answer FROM decisions")}
+    assert answers == {b'"bet"', b'"pass"'}
+    assert shell("replay", "r").code == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("SPEC = 5\n", "games/kuhn/spec.py defines no game: it needs `SPEC = Spec(...)` of dubito.game"),
+        ("SPEC = (\n", "importing it raises SyntaxError: "),
+        ("raise SystemExit\n", "importing it raises SystemExit: "),
+    ],
+)
+def test_a_game_that_cannot_be_used_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
+    Path("games/kuhn/spec.py").write_text(source)
+    with pytest.raises(UsageError) as caught:
+        find_game("kuhn", Path.cwd())
+    assert sentence in str(caught.value)
+    said = shell("run", "--game", "kuhn")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+
+
+def test_an_edited_game_is_another_game(shell: Shell) -> None:
+    """A run says which bytes it was played with."""
+    before = find_bots(Path.cwd(), "kuhn")
+    assert shell("run", "--game", "kuhn", "--games", "4", "--output", "r").code == 0
+    spec = Path("games/kuhn/spec.py")
+    spec.write_text(spec.read_text().replace("two seats, one bet", "two seats and a bet"))
+    assert find_bots(Path.cwd(), "kuhn").game.summary != before.game.summary
+    said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
+    assert (said.code, "game_source" in said.err) == (2, True)
+
+
+def test_a_game_of_the_house_cannot_be_replaced(shell: Shell) -> None:
+    Path("games/kuhn").rename("games/bs")
+    said = shell("run", "--game", "bs")
+    assert (said.code, said.out) == (2, "")
+    assert "games/bs: bs is a game of the house: rename the folder" in said.err

@@ -1,0 +1,206 @@
+"""People and bots at games other than Dubito in the terminal: played, told, saved, proved."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.record import game_named
+from tests.cli.kit import Shell
+from tests.games.kit import write_kuhn
+from tests.llm.test_any_game import HOME
+from tests.play.conftest import Play
+
+FOUR = ("Player1", "Player2", "Player3", "Player4")
+BS = ("play-game", "--game", "bs", *FOUR)
+SEATED = ("--game", "bs", "--seed", "4", "--seat", "1")
+WHATEVER = "no\n" + "\n".join(map(str, range(13))) + "\n"  # one of it is legal
+BAD = (
+    "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
+    "    def bs(self, s, n, c, t): return False\n"
+)
+
+
+def saved(name: str = "g.json") -> Any:
+    return json.loads(Path(name).read_text())
+
+
+def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
+    told = shell(*BS, "--seed", "3", "--deal", "5", "--save", "g.json")
+    assert (told.code, told.err) == (0, "")
+    lines = told.out.splitlines()
+    assert lines[0] == "The cards are dealt: Player1 holds 13, Player2 holds 13, Player3 holds 13, Player4 holds 13."
+    assert lines[1].startswith("   1. Player1 puts down ")
+    assert lines[2].startswith("   1. On the pile: ")
+    assert lines[-3].endswith(" wins.")
+    record = saved()
+    assert (record["game"], record["seed"], record["deal"], record["players"]) == ("bs", 3, 5, list(FOUR))
+    assert game_named(Path("g.json").read_text(), "dubito") == "bs"
+    turns = int(lines[-2].removesuffix(" turns"))
+    assert len(record["outputs"]) == 4 * turns
+    said = shell("replay", "g.json")
+    assert (said.code, said.out.partition(",")[0]) == (0, f"identical: {turns} turns")
+
+
+def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
+    hidden, shown = shell(*BS).out.splitlines(), shell(*BS, "--show-hands").out.splitlines()
+    assert not any(word in line for line in hidden for word in ("[", "really", "lie", "BS"))
+    told = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
+    assert told == hidden, "the same game, only with more said"
+    assert any(line.endswith(": a lie]") for line in shown)
+    assert any(line.endswith("says BS]") for line in shown)
+    assert sum(" holds " in line and "[" in line for line in shown) == int(shown[-1].removesuffix(" turns"))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "sentence"),
+    [
+        ({"story": 0}, 1, "recorded: changed"),
+        ({"outputs": 0}, 1, "replayed: turn 1: refused: "),
+        ({"deal": 1}, 2, "dubito: the record's cards are not those that its seed deals: it was changed by hand"),
+        ({"seed": "x"}, 2, "dubito: this is no game record: seed: "),
+        ({"rules": {"jokers": 2}}, 2, "dubito: this is no game record: jokers: "),
+        ({"game": "chess"}, 2, "dubito: there is no game 'chess': "),
+        ({"game": 5}, 2, "dubito: this is no game record: "),
+        ({"extra": 1}, 2, "dubito: this is no game record: extra: "),
+    ],
+)
+def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: int, sentence: str) -> None:
+    shell(*BS, "--save", "g.json")
+    record = saved()
+    if "story" in change:
+        change = {"story": ["changed", *record["story"][1:]]}
+    if "outputs" in change:
+        change = {"outputs": [record["dealt"]["hands"][1][:1], *record["outputs"][1:]]}
+    Path("g.json").write_text(json.dumps(record | change))
+    said = shell("replay", "g.json")
+    assert said.code == code
+    assert any(line.startswith(sentence) for line in (said.out + said.err).splitlines()), said
+
+
+@pytest.mark.parametrize("output", ["x", [99], [[1]], {"seat": "0"}, None])
+def test_an_output_that_is_none_is_one_sentence(shell: Shell, output: Any) -> None:
+    shell(*BS, "--save", "g.json")
+    record = saved()
+    Path("g.json").write_text(json.dumps(record | {"outputs": [output]}))
+    said = shell("replay", "g.json")
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert said.err.startswith("dubito: an output is none of bs: ")
+
+
+def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
+    bots = Path("bots/manual/bs")
+    bots.mkdir(parents=True)
+    (bots / "bad.py").write_text(BAD)
+    words = ("play-game", "--game", "bs", "Player1", "Bad", "Player3", "Player4", "--on-bot-error")
+    said = shell(*words, "forfeit", "--save", "g.json")
+    assert said.code == 0
+    assert said.err == "Bad (seat 1) failed in game 0, deal 0, turn 2: nothing was played; play at least one card\n"
+    assert "   2. Bad has failed: the game is over, and nobody wins." in said.out.splitlines()
+    assert saved()["outputs"][-1] == {"seat": 1}
+    assert shell("replay", "g.json").code == 0
+    said = shell(*words, "fallback", "--save", "f.json")
+    assert "; Hoarder's rules played the turn" in said.err
+    assert shell("replay", "f.json").code == 0
+    assert shell(*words, "stop").err.startswith("dubito: Bad (seat 1) failed in game 0, deal 0, turn 2: ")
+
+
+def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
+    for words, sentence in (
+        (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
+        ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but one of dubito is: "),
+        ((*BS, "--jokers", "1"), "--jokers: bs has no such rule: "),
+        (("play-game", "--game", "chess", *FOUR), "there is no game 'chess': "),
+        (("play-game", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
+    ):
+        said = shell(*words)
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert said.err.startswith(f"dubito: {sentence}")
+
+
+def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
+    said = play(*SEATED, typed="no\n")
+    lines = said.out.splitlines()
+    assert (said.code, said.err) == (0, "")
+    assert lines[0] == "At the table, in playing order: Player1, you, Player4, CalculatingLiar."
+    assert lines[5:] == [
+        "   1. Player1 puts down 1 card as 0.",
+        "",
+        "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
+        "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
+        "Player1 has played 1 card as 0. Do you say BS?",
+        ">    1. You answer no.",
+        "   1. On the pile: 1. In hand: Player1 12, you 13, Player4 13, CalculatingLiar 13.",
+        "",
+        "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
+        "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
+        "Your turn: play cards as 1.",
+        "> ",
+        "You leave the table; the game ends here, unfinished.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("2", "The hand holds no card of number 2; play cards that it holds."),
+        ("0 0", "The hand holds 1 card of number 0, not 2."),
+        ("13", "'13' is no answer here: type cards, as numbers with spaces between."),
+        ("yes", "'yes' is no answer here: type cards, as numbers with spaces between."),
+        ("1 x", "'1 x' is no answer here: type cards, as numbers with spaces between."),
+        ("\x1b[31m", "'\\x1b[31m' is no answer here: type cards, as numbers with spaces between."),
+    ],
+)
+def test_what_may_not_be_is_asked_again(play: Play, typed: str, sentence: str) -> None:
+    out = play(*SEATED, typed=f"1\nno\n{typed}\n").out.splitlines()
+    assert "> '1' is no answer here: type yes or no." in out
+    assert f"> {sentence}" in out
+    assert out[-2:] == ["> ", "You leave the table; the game ends here, unfinished."]
+
+
+def test_help_is_given_at_any_question(play: Play) -> None:
+    out = play(*SEATED, typed="hand\nlog\nrules\n?\n").out
+    assert out.count("Do you say BS?") == 2
+    assert out.count("   1. Player1 puts down 1 card as 0.") == 2
+    assert out.count("- If nobody has won after 1,000 rounds") == 2
+
+
+def test_a_whole_game_of_bs_is_played_saved_and_proved(play: Play, shell: Shell) -> None:
+    said = play(*SEATED, "--save", "g.json", typed=WHATEVER * 300)
+    assert (said.code, said.err) == (0, "")
+    assert "\n  *  For you: " in said.out
+    again = "The same cards again: dubito play Player1 Player4 CalculatingLiar --seed 4 --deal 0 --seat 1 --game bs"
+    assert again in said.out.splitlines()
+    assert saved()["players"] == ["Player1", "Guest", "Player4", "CalculatingLiar"]
+    assert shell("replay", "g.json").code == 0
+
+
+def test_every_kind_of_answer_is_typed(play: Play) -> None:
+    shutil.copytree(HOME, ".", dirs_exist_ok=True)
+    typed = "loud\nLOW\n9\n1 1 1 1 1\n2\nmany\n10\n-1\n9\nmaybe\nY\n"
+    said = play("Dull", "--game", "guess", "--seed", "1", "--seat", "0", "--save", "g.json", typed=typed)
+    lines = [line[2:] for line in said.out.splitlines() if line.startswith("> ")]
+    assert lines[:2] == [
+        "'loud' is no answer here: type one of high, low, none.",
+        "   1. Moved: seat 0, node hint, seen low",
+    ]
+    assert "'many' is no answer here: type a whole number." in lines
+    assert "10 is not legal now." in lines
+    assert "-1 is not legal now." in lines
+    assert "'maybe' is no answer here: type yes or no." in lines
+    assert "   1. Moved: seat 0, node sure, seen True" in said.out
+
+
+def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
+    write_kuhn(Path.cwd())
+    said = play("house:house-random@plain", "--game", "kuhn", "--seed", "1", "--seat", "1", typed="pass\nbet\npass\n")
+    assert said.code == 0, said.err
+    assert "dubito play house:house-random@plain --seed 1 --deal 0 --seat 1 --game kuhn" in said.out
+    Path("c.yaml").write_text("bots: [ClaudeBot]\n")
+    said = play("Coin", "--game", "kuhn", "--config", "c.yaml")
+    assert (said.code, said.err) == (
+        2,
+        "dubito: c.yaml is of another game: give --game kuhn one that says `game: kuhn`, or take it away\n",
+    )

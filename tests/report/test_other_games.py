@@ -1,0 +1,118 @@
+"""The viewer at games other than Dubito: in words where a game has them, as plain data where it has none."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chromium import Chrome
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell
+from tests.games.kit import write_kuhn
+from tests.report.kit import Seen, data
+
+__all__ = ["shell"]
+LINE = re.compile(r'<li><a href="#turn=\d+">(.*?)</a></li>')
+BS = ("run", "--game", "bs", "--bots", "Player1,Player2,Player3,Player4", "--games", "12", "--output", "r", "--quiet")
+
+
+def game_of(number: int) -> Any:
+    page = Path("r/report/games") / f"{number}.html"
+    (game,) = Seen(page).json
+    return game | {"story": [unescape(line) for line in LINE.findall(page.read_text())]}
+
+
+def states(game: Any) -> list[list[Any]]:
+    """All panels before the first turn and after each."""
+    found = [game["panels"]]
+    for turn in game["turns"]:
+        found.append([turn["panels"].get(str(place), panel) for place, panel in enumerate(found[-1])])
+    return found
+
+
+def test_a_game_of_bs_is_told_with_all_its_cards(shell: Shell) -> None:
+    assert shell(*BS, "--report").code == 0
+    listed = data(Path("r/report"), "games")
+    assert len(listed) == 12
+    for row in listed:
+        game = game_of(int(row["game"]))
+        assert len(game["turns"]) == len(game["story"]) == row["turns"]
+        for *hands, (_, pile, lies, _) in states(game):
+            cards = [card for _, _, truth, _ in hands for card in truth.split() if card != "nothing"]
+            cards += lies.removeprefix("from the bottom: ").split()
+            assert sorted(map(int, cards)) == sorted([*range(13)] * 4)
+            assert [seat for *_, seat in hands] == [0, 1, 2, 3]
+            assert pile.startswith("Empty." if not lies else f"{len(lies.split()) - 3} card")
+        for number, turn in enumerate(game["turns"]):
+            assert turn["movers"] == [number % 4, *(seat for seat in range(4) if seat != number % 4)]
+        winner = game["ending"].removeprefix("The game is over: ").removesuffix(" wins.")
+        assert f"{winner} (won)" in row["seats"]
+
+
+def test_the_story_of_bs_holds_only_what_was_public(shell: Shell) -> None:
+    assert shell(*BS, "--report").code == 0
+    told = game_of(0)
+    public = " ".join(told["story"])
+    truth = " ".join(line for turn in told["turns"] for line in turn["truth"])
+    for word in ("really", "a lie", "honest", "BS"):
+        assert word in truth
+        assert word not in public
+    assert "puts down" in public
+
+
+def test_a_forfeit_is_told(shell: Shell) -> None:
+    Path("bots/manual/bs").mkdir(parents=True)
+    source = "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
+    Path("bots/manual/bs/bad.py").write_text(f"{source}    def bs(self, s, n, c, t): return False\n")
+    words = ("Bad,Player1,Player2,Player3", "--games", "3", "--output", "r", "--on-bot-error", "forfeit", "--report")
+    assert shell("run", "--game", "bs", "--bots", *words).code == 0
+    game = game_of(0)
+    seat = game["names"].index("Bad")
+    assert len(game["turns"]) == seat + 1
+    assert game["turns"][-1]["movers"] == [seat]
+    assert game["story"][-1] == "Bad has failed: the game is over, and nobody wins."
+    assert game["ending"] == "The game is over by a mistake of Bad; nobody wins."
+
+
+def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrome) -> None:
+    write_kuhn(Path.cwd())
+    flags = ("--games", "8", "--contenders", "house:house-random@plain,Careful", "--output", "r", "--report")
+    assert shell("run", "--game", "kuhn", *flags).code == 0
+    game = game_of(0)
+    assert game["story"][0].startswith("ActEvent: seat 0, act ")
+    assert game["panels"] == [["The deal", "", game["panels"][0][2], None]]
+    assert game["panels"][0][2].startswith('{"cards": [')
+    chrome.open(Path("r/report/games/0.html"), "#turn=1")
+    assert chrome.errors == []
+    assert chrome.text("#said") == game["story"][0]
+    assert " gives " in chrome.text("#pile")
+    assert game["decisions"]
+    for decision in game["decisions"]:
+        chrome.open(Path("r/report/games/0.html"), f"#turn={decision['turn']}")
+        assert f"Node act: {decision['answer']} " in chrome.text("#decisions")
+        assert f"act {decision['answer']}" in game["story"][decision["turn"] - 1]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: Chrome, width: int) -> None:
+    assert shell(*BS, "--report").code == 0
+    game = game_of(0)
+    chrome.screen(width)
+    chrome.open(Path("r/report/games/0.html"))
+    assert chrome.text("#said") == game["start"]
+    for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(game["turns"]))):
+        chrome.key(key)
+        assert chrome.run("location.hash") == f"#turn={turn}"
+        assert chrome.run("document.querySelector('#said p').textContent") == game["story"][turn - 1]
+        assert game["turns"][turn - 1]["truth"][0] in chrome.text("#pile")
+    name, size, hand, _ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
+    assert hand in chrome.text("#seats")
+    assert game["ending"] in chrome.text("#said")
+    chrome.key("h")
+    assert hand not in chrome.text("#seats")
+    assert "really" not in chrome.text("#pile")
+    assert f"{name}{size}" in chrome.text("#seats").replace(" moved", "").replace("moved", "")
+    assert chrome.run("document.documentElement.scrollWidth") <= width
+    assert chrome.errors == []

@@ -1,0 +1,255 @@
+"""Tables of other games than Dubito in the browser: offered, played, kept, taken up again, and never told too much."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.games.bs.spec import SPEC, BSRules
+from dubito.games.bs.state import Game
+from dubito.human import Sitting, set_up
+from dubito.record import records_of
+from dubito.registry import find_bots
+from dubito.web.frames import frame_of
+from tests.chromium import Chrome
+from tests.llm.test_any_game import HOME
+from tests.web.kit import Browser, Served, guests_of, served
+
+BOTS = ["Player1", "Player4", "CalculatingLiar"]
+ASKED = "document.querySelector('#own.asked') !== null"
+OVER = "document.querySelector('#end')?.hidden === false"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a game of one's own that has a node of each kind."""
+    shutil.copytree(HOME, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def hall(home: Path) -> Iterator[Served]:
+    """A server with three games."""
+    with served(home / "kept", others=[guests_of(find_bots(home, name)) for name in ("bs", "guess")]) as server:
+        yield server
+
+
+def an_answer(view: Any) -> Any:
+    """Honest where possible; now and then an accusation."""
+    frame = view["frames"][-1]
+    question = frame["question"]
+    if question["kind"] == "bool":
+        return frame["move"] % 5 == 0
+    number = int(frame["sees"][-1].removesuffix(".").split()[-1])
+    return [card for card in question["options"] if card == number] or question["options"][:1]
+
+
+def to_the_end(browser: Browser, view: Any) -> Any:
+    while not view["over"]:
+        view = browser.play(an_answer(view))
+    return view
+
+
+def test_a_whole_game_of_bs_is_played_and_saved(hall: Served) -> None:
+    browser = hall.browser()
+    end = to_the_end(browser, browser.sit(BOTS, game="bs", seed=5, seat=2))
+    text = (hall.folder / f"{end['record']}.json").read_text()
+    records = records_of(SPEC)
+    record = records.load(text)
+    assert list(records.replay(record)) == record.story
+    assert (record.seed, record.players) == (5, ["Player1", "Player4", "Guest", "CalculatingLiar"])
+    assert len(record.outputs) == end["turn"]
+    assert end["ended"] in ("won", "lost")
+    whole = browser.view()
+    said = [line for frame in whole["frames"] for line in frame["said"]]
+    assert said[0].startswith("The cards are dealt: Player1 holds 13, Player4 holds 13, you hold 13, ")
+    assert any(line.startswith("You put down ") for line in said)
+    assert any(line.startswith("You answer ") for line in said)
+    assert not any("\0" in line for line in said)
+    listed = browser("GET", "/games").text
+    assert end["record"] in listed
+    assert "Cannot be shown" not in listed
+    page = browser("GET", f"/games/{end['record']}")
+    assert page.status == 200
+    assert "At most 1,000 rounds; deal 0 of seed 5." in page.text
+
+
+def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
+    others = [guests_of(find_bots(home, "bs"))]
+    with served(home / "kept", others=others) as server:
+        browser = server.browser()
+        view = browser.sit(BOTS, game="bs", seed=9)
+        for _ in range(7):
+            view = browser.play(an_answer(view))
+        seen = browser.view()
+    with served(home / "kept", others=others) as server:
+        again = Browser(server.port, browser.cookie, browser.turn)
+        assert again.view() == seen
+        assert to_the_end(again, seen)["over"]
+    with served(home / "kept") as server:
+        refused = Browser(server.port, browser.cookie)("GET", "/api/table")
+        assert (refused.status, refused.json["error"]) == (
+            410,
+            "This game cannot go on: there is no game bs any more.",
+        )
+        assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (True, "This is no answer to `cards`: give cards, as numbers with spaces between."),
+        ([], "Nothing was played; play at least one card."),
+        ([13], "This is no answer to `cards`: "),
+        (["0"], "This is no answer to `cards`: "),
+        ([True], "This is no answer to `cards`: "),
+        ([[0]], "This is no answer to `cards`: "),
+        ([0] * 5, "The hand holds "),
+        ({"cards": [0], "number": 0}, "This is no answer to `cards`: "),
+        (None, "This is no answer to `cards`: "),
+    ],
+)
+def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, answer: Any, sentence: str) -> None:
+    browser = hall.browser()
+    view = browser.sit(BOTS, game="bs", seat=0)
+    refused = browser.post("/api/moves", {"turn": 0, "answer": answer})
+    assert (refused.status, refused.json["error"][: len(sentence)]) == (400, sentence)
+    assert browser.view() == view
+
+
+def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:
+    guests = guests_of(find_bots(home, "bs"))
+    for seed in range(3):
+        sitting = guests.seat(set_up(SPEC, BOTS, BSRules(), seed % 4, seed), 0)
+        while not sitting.game.over:
+            mover, given = sitting.game.seat, None
+            if sitting.asked:
+                cards = list(sitting.game.cards(sitting.me, None))
+                given = cards[:1] if sitting.game.view().node == "cards" else bool(len(cards) % 2)
+            said = sitting.step(given)[2]
+            assert frame_of(sitting, 1, 1, mover, said) == frame_of(_elsewhere(sitting), 1, 1, mover, said)
+
+
+def _elsewhere(sitting: Sitting) -> Sitting:
+    """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
+    other, game = copy(sitting), deepcopy(sitting.game)
+    assert isinstance(game, Game)
+    other.game, other._teller = game, copy(sitting._teller)
+    other._teller._game = game  # type: ignore[attr-defined]
+    unseen = [hand for seat, hand in enumerate([*game.hands, game.pile]) if seat != other.me]
+    pool = sorted(card for hand in unseen for card in hand.cards)
+    for hand in unseen:
+        size = len(hand.cards)
+        hand.__init__(pool[:size])  # type: ignore[misc]
+        pool = pool[size:]
+    return other
+
+
+def test_the_games_are_offered_and_their_rules_told(hall: Served) -> None:
+    browser = hall.browser()
+    lobby, other = browser("GET", "/").text, browser("GET", "/?game=bs").text
+    for name in ("dubito", "bs", "guess"):
+        assert f"<option>{name}</option>" in lobby.replace(" selected", "")
+    assert '<option value="ClaudeBot"' in lobby
+    assert 'name="jokers"' in lobby
+    assert '<option value="Hoarder"' in other
+    assert 'name="jokers"' not in other
+    assert '<option value="ClaudeBot"' not in other
+    assert "If nobody has won after 1,000 rounds" in browser("GET", "/rules?game=bs").text
+    for path in ("/?game=chess", "/rules?game=chess"):
+        refused = browser("GET", path)
+        assert refused.status == 400
+        assert "No game &#39;chess&#39; is played here: " in refused.text
+
+
+def test_a_table_of_a_game_that_cannot_be_is_refused(hall: Served) -> None:
+    for asked, sentence in (
+        ({"game": "bs", "bots": BOTS[:2]}, "BS is played by 4, not 3: seat 4 players."),
+        ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Nobody here is named 'ClaudeBot': "),
+        ({"game": "bs", "bots": BOTS, "rules": {"max_rounds": 0}}, "Rules: max_rounds: "),
+        ({"game": "bs", "bots": BOTS, "rules": {"jokers": 1}}, "Rules: jokers: "),
+    ):
+        answer = hall.browser().post("/api/table", asked)
+        assert (answer.status, answer.json["error"][: len(sentence)]) == (400, sentence)
+
+
+def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        browser = server.browser()
+        view = browser.sit(["ClaudeBot", "StefaBot", "MrDoubt"], seat=0, seed=1)
+        card = view["frames"][0]["hand"][0]
+        browser.play({"cards": [card], "number": 9})
+        seen = browser.view()
+        (path,) = (tmp_path / "running").glob("*.json")
+    table = json.loads(path.read_text())
+    assert table["setup"].pop("game") == "dubito"
+    table["outputs"] = [dict(zip(("doubt", "number", "cards"), output, strict=True)) for output in table["outputs"]]
+    path.write_text(json.dumps(table))
+    with served(tmp_path) as server:
+        assert Browser(server.port, browser.cookie).view() == seen
+
+
+def _deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
+    chrome.open(f"http://127.0.0.1:{server.port}/")
+    chrome.run("localStorage.clear()")
+    chrome.open(f"http://127.0.0.1:{server.port}/?game={game}")
+    chrome.run(
+        "localStorage.setItem('dubito speed', '0'); window.confirm = () => true; "
+        f"(form => {{ form.seed.value = '{seed}'; form.seat.value = '0'; form.requestSubmit(); }})"
+        "(document.querySelector('#lobby'))"
+    )
+    chrome.until(f"location.pathname === '/table' && {ASKED}")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1440, False)])
+def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
+    chrome.screen(width, dark=dark)
+    _deal(chrome, hall, "bs")
+    assert chrome.text("#prompt") == "Your turn: play cards as 0."
+    assert chrome.run("document.querySelector('#answer button').disabled")
+    chrome.click(".tick input")
+    assert chrome.text("#answer button") == "Play 1 card"
+    while not chrome.run(OVER):
+        assert chrome.run("document.documentElement.scrollWidth") <= width
+        chrome.run(
+            "(() => { const tick = document.querySelector('.tick input:not(:checked)'); tick?.click(); "
+            "[...document.querySelectorAll('#answer button')].at(-1).click(); })()"
+        )
+        chrome.until(f"{ASKED} || {OVER}")
+    assert chrome.text("#result").startswith("For you: ")
+    chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=2")
+    assert "puts down" in chrome.text("#said")
+    assert "really" in chrome.text("#pile")
+    assert chrome.errors == []
+
+
+def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> None:
+    _deal(chrome, hall, "guess", seed=1)
+    buttons = "[...document.querySelectorAll('#answer button')].map(button => [button.textContent, button.disabled])"
+    assert chrome.run(buttons) == [["high", False], ["low", False], ["none", False]]
+    chrome.run("[...document.querySelectorAll('#answer button')].at(-1).click()")
+    chrome.until(f"{ASKED} && document.querySelector('.tick') !== null")
+    ticks = "[...document.querySelectorAll('.tick')].map(tick => tick.textContent.trim())"
+    assert chrome.run(ticks) == ["1", "2", "3", "5"], "all cards there are, since the game does not say which it holds"
+    chrome.run("document.querySelectorAll('.tick input')[1].click()")
+    chrome.click("#answer button")
+    chrome.until(f"{ASKED} && document.querySelector('#answer [type=number]') !== null")
+    chrome.click("#answer button")
+    assert chrome.text("#error") == "", "nothing was sent"
+    chrome.run("document.querySelector('#answer [type=number]').value = '12'")
+    chrome.click("#answer button")
+    chrome.until("document.querySelector('#error').textContent !== ''")
+    assert chrome.text("#error") == "12 is not legal now."
+    assert len(chrome.errors) == 1, "the browser's own word for a 400"
+    chrome.forget()
+    chrome.run("document.querySelector('#answer [type=number]').value = '7'")
+    chrome.click("#answer button")
+    chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'Yes'")
+    chrome.run("document.querySelectorAll('#answer button')[1].click()")
+    chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'high'")
+    assert chrome.run(buttons) == [["high", False], ["low", False], ["none", True]], "what it has used up"

@@ -1,0 +1,135 @@
+"""The workshop at a game of the working directory, which brings nothing but its facts."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game_registry import find_game
+from dubito.llm.prompts import game_of_folder
+from dubito.workshop.checks import checks
+from dubito.workshop.recorded import Recorded, read_folder, read_recorded, write_files
+from dubito.workshop.sample import sample_games
+from tests.cli.kit import Shell
+from tests.llm.test_any_game import GAME, HOME, NODES
+
+PLAIN = HOME / "prompts" / "guess" / "plain"
+
+
+@pytest.fixture
+def home(shell: Shell) -> Shell:
+    """A working directory with the game, its bot and its prompt, and positions of its sample games."""
+    for name in ("games", "bots", "prompts"):
+        shutil.copytree(HOME / name, shell.folder / name)
+    write_files({shell.folder / "positions" / one.file_name: one.text for one in questions()})
+    return shell
+
+
+def questions() -> list[Recorded]:
+    """Those of the sample games."""
+    return [one for game in sample_games(GAME) for one in game]
+
+
+@pytest.fixture(autouse=True)
+def _there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HOME)
+    find_game("guess", HOME)  # whatever other tests have played since
+    sample_games.cache_clear()
+
+
+def test_every_move_of_a_sample_game_is_a_question() -> None:
+    games = sample_games(GAME)
+    assert len(games) == 6
+    for number, game in enumerate(games):
+        assert [one.position.node for one in game] == [*NODES] * 4
+        assert [one.position.seat for one in game] == [0] * 4 + [1] * 4 + [0] * 4 + [1] * 4
+        assert [len(one.position.moves) for one in game] == [*range(16)]
+        sources = [one.source for one in game if one.source]
+        assert [source.decision for source in sources] == [*range(4)] * 2 + [*range(4, 8)] * 2
+        assert {(source.game, source.deal, source.run) for source in sources} == {(number, number, None)}
+    assert len({game[0].position.held for game in games}) > 1
+
+
+def test_a_position_comes_back_with_where_it_was_taken() -> None:
+    for one in questions():
+        assert read_recorded(one.text, GAME) == one
+        assert json.loads(one.text)["hidden"].keys() == {"source"}
+    assert read_recorded(GAME.facts.to_json(questions()[3].position), GAME) == Recorded(GAME, questions()[3].position)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        ([], "hidden: it is no JSON object"),
+        ({}, "hidden.source: "),
+        ({"hands": []}, "hidden.hands: "),
+        ({"source": {"seat": 1}}, "hidden.source: the position is of seat 0"),
+        ({"source": {"seat": -1}}, "hidden.source.seat: "),
+    ],
+)
+def test_what_is_told_beside_it_must_fit(hidden: object, words: str) -> None:
+    file = json.loads(questions()[0].text)
+    if isinstance(hidden, dict) and hidden:
+        hidden = {**file["hidden"], **hidden}
+        hidden["source"] = {**file["hidden"]["source"], **hidden["source"]}
+    with pytest.raises(UsageError) as refused:
+        read_recorded(json.dumps(file | {"hidden": hidden}), GAME)
+    assert str(refused.value).startswith(f"this is no position: {words}")
+
+
+def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
+    assert home("prompts", "golden", "plain", "--game", "guess").code == 0
+    folder = home.folder / "prompts" / "guess" / "plain"
+    names = []
+    for name, check in checks(folder, GAME):
+        names.append(name)
+        if name != "beginning_stays":  # so short a prompt tells more anew than it told
+            check()
+    nodes = [f"{kind}[{node}]" for kind in ("renders", "golden") for node in NODES]
+    assert names == ["loads", *nodes, "system_text_stays", "beginning_stays"], "there are no second worlds"
+    said = home("prompts", "lint", "plain", "--game", "guess")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.out.splitlines()[2:6]] == [*NODES]
+    assert "own_moves" not in said.out
+    assert said.err == "whether it tells what is hidden is not checked: guess brings no second worlds\n"
+
+
+def test_two_prompts_are_put_to_a_model_at_positions_of_the_game(home: Shell) -> None:
+    words = ("--game", "guess", "--model", "house:house-random", "--against", "plain", "--quiet")
+    said = home("prompts", "test", "plain", *words, "--positions", "positions")
+    assert (said.code, said.err) == (0, "")
+    rows = [line.split() for line in said.out.splitlines() if line.startswith("plain  ")]
+    by_node = {row[1]: row for row in rows}
+    assert set(by_node) == {*NODES, "all"}
+    assert [row[3] == "-" for row in rows] == [node not in ("sure", "all") for _, node, *_ in rows], "yes is for sure"
+    assert "flipped: " in said.out
+    assert "calls: 0;" in home("prompts", "test", "plain", *words, "--positions", "positions").out
+
+
+def test_positions_are_asked_for_where_the_project_has_none(home: Shell) -> None:
+    said = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
+    assert said.code == 2
+    assert said.err.startswith("dubito: there are no positions of guess in ")
+
+
+def test_show_and_diff_know_the_games_nodes(home: Shell) -> None:
+    said = home("prompts", "show", "plain", "--game", "guess")
+    assert "Question hint." in said.out
+    file = home.folder / "positions" / next(name for name in read_folder(home.folder / "positions", GAME))
+    assert "Question hint. You hold" in home("prompts", "show", "plain", "--game", "guess", "--position", str(file)).out
+    wrong = home("prompts", "show", "plain", "--game", "guess", "--node", "C")
+    assert wrong.err == "dubito: Invalid value for '--node': 'C' is not one of 'hint', 'stake', 'number', 'sure'.\n"
+    shutil.copytree(home.folder / "prompts/guess/plain", home.folder / "prompts/guess/other")
+    user = home.folder / "prompts/guess/other/user.jinja"
+    user.write_text(user.read_text() + "{% if node == 'sure' %}Really?{% endif %}\n")
+    said = home("prompts", "diff", "plain", "other", "--game", "guess")
+    assert said.code == 1
+    assert home("prompts", "list", "--game", "guess").out.startswith("2 prompts\n")
+
+
+def test_a_folder_in_the_prompts_of_a_game_is_of_that_game(tmp_path: Path) -> None:
+    assert game_of_folder(PLAIN, HOME).name == "guess"
+    for folder in (PLAIN.parent, tmp_path, tmp_path / "prompts" / "else" / "x"):
+        assert game_of_folder(folder, HOME).name == "dubito"
