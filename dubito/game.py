@@ -22,6 +22,7 @@ from dubito.errors import UsageError
 from dubito.streams import SeatStreams
 
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,8 @@ class GameEvent:
 
     __slots__ = ()
 
-    @property
-    def only(self) -> int | None:
-        """The one seat that observes it; None: everybody who is in the game."""
-        return None
-
-    @property
-    def leaves(self) -> int | None:
-        """The seat that observes nothing after this."""
-        return None
+    only: int | None = None  # the one seat that observes it; None: everybody who is in the game
+    leaves: int | None = None  # the seat that observes nothing after this
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +147,10 @@ class Notebook(Protocol):
 
     def observe(self, event: Any, cards: Any) -> None:
         """The seat observed this; `cards` is what it holds now."""
+
+    def answered(self, node: str, answer: Any) -> None:
+        """The seat has answered this question, which nobody may have observed: with its output, where that is all of
+        a move."""
 
     def position(self, node: str, view: Any, cards: Any) -> Any:
         """The question that it is asked now."""

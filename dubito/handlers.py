@@ -95,7 +95,7 @@ class Table:
         for event in events:
             only, leaves = event.only, event.leaves
             for seat in self.watchers:
-                if only not in (None, seat):
+                if only is not None and only != seat:
                     continue
                 player = self.players[seat]
                 assert player is not None

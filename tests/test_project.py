@@ -111,6 +111,34 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
     assert against == []
 
 
+ROOMS = ("llm", "store", "experiment", "house", "report", "web", "workshop", "cli")
+DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
+GROUND = ("errors", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
+
+
+def test_rooms_know_a_game_only_through_its_interface() -> None:
+    """And a game knows no other game, and nothing of the rooms that play it (docs/decisions/0019)."""
+    against = [
+        f"{path} imports {name}"
+        for room in ROOMS
+        for path in (REPO / "dubito" / room).rglob("*.py")
+        for name in imported(path)
+        if name in ("games", *DOORS)
+    ]
+    for folder in (REPO / "dubito" / "games").iterdir():
+        for path in folder.glob("*.py"):
+            against += [f"{path} imports {name}" for name in imported(path) if name not in (*GROUND, "games")]
+            against += [f"{path} imports {name}" for name in games_imported(path) if name != folder.name]
+    assert against == []
+
+
+def games_imported(path: Path) -> Iterator[str]:
+    """The games that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dubito.games."):
+            yield str(node.module).split(".")[2]
+
+
 def rooms_of_the_readme() -> Iterator[str]:
     """The modules and folders of `dubito/`, as the README lists them."""
     listed = (REPO / "README.md").read_text().partition("\ndubito/ ")[2].partition("\nbots/ ")[0]

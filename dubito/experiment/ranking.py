@@ -7,7 +7,7 @@ from dubito.experiment.fallbacks import Bounds, player_bounds
 from dubito.experiment.results import beside, seat_sums, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation
 from dubito.experiment.tally import Tally
-from dubito.game import FALLBACK_TURNS, Results
+from dubito.game import FALLBACK_TURNS, FORFEITS, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class RankingRow:
     deviation_by_next: float | None  # of its last headline rate over the identities of the next player
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
+    forfeits: int  # games that it ended by a bot error
     bounds: Bounds  # of a model player: had every game with a fallback gone otherwise
 
 
@@ -68,6 +69,7 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
         deviation_by_next=by_next,
         deviation_by_prev=by_prev,
         fallback_turns=sums[FALLBACK_TURNS],
+        forfeits=sums.get(FORFEITS, 0),
         bounds=bounds,
     )
 

@@ -148,8 +148,10 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             sizes[(n,)].append((1, *outcome.game_counts))
             for seat, player in enumerate(seats):
                 bucket, counts = buckets[seat], outcome.counts[seat]
-                row = (1, *counts, standing(outcome.marks[seat], n, outcome.capped)) if standing else (1, *counts)
-                seat_rows[player, n, bucket].append(row)
+                if standing is None:
+                    seat_rows[player, n, bucket].append((1, *counts))
+                else:
+                    seat_rows[player, n, bucket].append((1, *counts, standing(outcome.marks[seat], n, outcome.capped)))
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
         for player, own in in_deal.items():

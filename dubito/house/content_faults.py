@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import AnyStr, Final
+from typing import Any, AnyStr, Final
 
 from dubito.house.dialect import Written
 from dubito.house.request import JsonBody, canonical
@@ -38,12 +38,12 @@ def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "fenced": _said(lambda text: f"```json\n{text}\n```"),
     "prose": _said(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
-    "wrong_string": _said(lambda text: _answering(text, str(_answer(text)).lower())),
-    "wrong_number": _said(lambda text: _answering(text, int(_answer(text)))),
+    "wrong_string": _said(lambda text: _answering(text, _as_text(_answer(text)))),
+    "wrong_number": _said(lambda text: _answering(text, _as_number(_answer(text)))),
     "wrong_null": _said(lambda text: _answering(text, None)),
     "nan": _said(lambda text: _answering(text, float("nan"))),
     "no_answer": _said(lambda text: "{}"),
-    "duplicate_keys": _said(lambda text: f'{text[:-1]},"answer":{str(not _answer(text)).lower()}}}'),
+    "duplicate_keys": _said(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer(text))}}}'),
     "extra_fields": _said(lambda text: f'{text[:-1]},"confidence":"high"}}'),
     "surrogate": _said(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
     "escapes": _said(lambda text: f"{_ESCAPES}{text}"),
@@ -68,8 +68,23 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
 }
 
 
-def _answer(text: str) -> bool:
-    return '"answer":true' in text
+def _answer(text: str) -> Any:
+    """The answer in the text; whether any in it is true, where it stands deeper or is yes or no."""
+    said = json.loads(text)
+    answer = said.get("answer") if isinstance(said, dict) else None
+    return '"answer":true' in text if answer is None or isinstance(answer, bool) else answer
+
+
+def _as_text(answer: Any) -> str:
+    """A text that is no answer of its kind."""
+    return f"{answer}!" if isinstance(answer, str) else json.dumps(answer)
+
+
+def _as_number(answer: Any) -> float:
+    """A number that is no answer of its kind."""
+    if isinstance(answer, bool):
+        return int(answer)
+    return answer + 0.5 if isinstance(answer, int) else 1
 
 
 def _answering(text: str, value: object) -> str:

@@ -46,6 +46,7 @@ class ModelPlayer(Player):
         self._decisions += 1
         move = _Move(self._game, view, self.cards, self._fallback)
         self._decider.decide(rendered, place, decision + 1, self._journal, move.by_fallback, move.accept)
+        self._notebook.answered(view.node, move.output)
         return move.output
 
 

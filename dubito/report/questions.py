@@ -4,11 +4,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
@@ -22,8 +20,8 @@ class Questions:
     """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
 
     db: RunDb
+    game: Spec
     shared: Texts = field(default_factory=Texts)
-    game: Spec = field(default_factory=lambda: find_game(DUBITO, Path()))
 
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)

@@ -50,7 +50,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen(source, games)
-        shown = ShownGames(source, choice, Games(source, registry, home), Questions(source.db, game=source.game))
+        shown = ShownGames(source, choice, Games(source, registry, home), Questions(source.db, source.game))
         try:
             shutil.rmtree(draft, ignore_errors=True)
             _write(draft, source, shown, scan(source, scanned))

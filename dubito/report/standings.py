@@ -59,7 +59,7 @@ def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) 
         *(["A bot that sits twice at a table counts the game twice."] if twice else []),
         "Two bots whose intervals overlap may well stand in the other order.",
     ]
-    return ResultTable("ranking", f"Ranking by {results.measures[0].title}", columns, cells, notes)
+    return ResultTable("ranking", f"Ranking by {results.measures[0].name}", columns, cells, notes)
 
 
 def _share(row: RankingRow | SizeRow, results: Results) -> list[float]:
@@ -67,10 +67,15 @@ def _share(row: RankingRow | SizeRow, results: Results) -> list[float]:
 
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
-    """A sentence for each bot whose turns a fallback had to play."""
-    failed = [row for row in rows if row.fallback_turns]
-    said = "turns of {} were played by the fallback after bot errors."
-    return [Words(f"{row.fallback_turns:,} {said.format(one_line(row.name))}", warning=True) for row in failed]
+    """A sentence for each bot whose turns a fallback had to play, or that forfeited games."""
+    played = "{:,} turns of {} were played by the fallback after bot errors."
+    forfeited = (
+        "{:,} games were forfeited by {} after bot errors: nobody won them, and they count for all who sat there."
+    )
+    said = [(played, row.fallback_turns, row.name) for row in rows] + [
+        (forfeited, row.forfeits, row.name) for row in rows
+    ]
+    return [Words(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in said if n]
 
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Words]:

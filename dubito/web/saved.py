@@ -112,8 +112,8 @@ def _ended(spec: Spec, told: Mapping[str, Any]) -> str:
 
 def _about(spec: Spec, record: Any) -> str:
     rules = record.rules if not isinstance(record.rules, dict) else spec.rules(**record.rules)
-    cards = "" if record.seed is None else f"deal {record.deal} of seed {record.seed}"
-    return as_sentence("; ".join(filter(None, (told_of(spec).in_short(rules), cards))))
+    cards = "" if record.seed is None else f"; deal {record.deal} of seed {record.seed}"
+    return f"{told_of(spec).in_short(rules)}{cards}."
 
 
 def _asked(spec: Spec, database: Path, number: int, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ def _asked(spec: Spec, database: Path, number: int, turns: Sequence[Mapping[str,
         raise UsageError(f"there is no {DATABASE} beside its file")
     texts = Texts()
     with RunDb.open(database) as db:
-        asked = Questions(db, game=spec)
+        asked = Questions(db, spec)
         decisions = asked.decisions(number, turns, texts)
     fits = getattr(told_of(spec), "fits", None)
     if not all(decision["turn"] and (fits is None or fits(decision, turns)) for decision in decisions):

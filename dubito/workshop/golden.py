@@ -7,5 +7,6 @@ from dubito.llm.prompts import Prompt
 
 def golden_files(prompt: Prompt) -> dict[Path, str]:
     """The file of each node in the prompt's folder, and what belongs into it."""
-    example, nodes = prompt.game.facts.example_position, [node.name for node in prompt.game.nodes]
-    return {prompt.folder / "golden" / f"{node}.txt": f"{prompt.render(example(node))}\n" for node in nodes}
+    example = prompt.game.facts.example_position
+    names = [node.name for node in prompt.game.nodes]
+    return {prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n" for name in names}

@@ -63,10 +63,12 @@ class _Moves:
 
     def step(self) -> Any:
         game = self._table.game
-        player, view = self._table.players[game.seat], game.view()
+        seat, view = game.seat, game.view()
+        node, player, notebook = view.node, self._table.players[seat], self._notebooks[seat]
         if player is not None:
-            self._note(game.seat, self._notebooks[game.seat].position(view.node, view, player.cards))
+            self._note(seat, notebook.position(node, view, player.cards))
         output, events = step(self._table, announce=True)
+        notebook.answered(node, output)
         self._tell(events)
         return output
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from platform import python_version
@@ -109,7 +110,8 @@ class _Question:
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
         own_turn = part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
-        answer = player.decide(self.rendered, place, own_turn(position), journal, lambda: False)
+        check = partial(part(self.recorded.game, "check", lambda position, answer: None), position)
+        answer = player.decide(self.rendered, place, own_turn(position), journal, lambda: False, check)
         _, _, cause = self.outcome.partition(":")
         stated = next(iter(journal.stated), None)
         return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))

@@ -13,8 +13,10 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
 from dubito.experiment.models import asking
+from dubito.game import Player
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant, Table, step
+from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.policy import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
@@ -23,7 +25,7 @@ from dubito.llm.failures import AttemptFailed
 from dubito.llm.model_player import ModelPlayer
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import find_price
-from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.replayed import Tape
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.registry import find_bots
@@ -38,6 +40,12 @@ GAME: Final = find_game("guess", HOME)
 BOTS: Final = find_bots(HOME, "guess")
 PROMPT: Final = load_prompt("plain", HOME, GAME)
 NODES: Final = {node.name: node for node in GAME.nodes}
+
+
+@pytest.fixture(autouse=True)
+def _found() -> None:
+    """Whatever other tests have played since: `games` are those of this folder."""
+    find_game("guess", HOME)
 
 
 def settings(**more: Any) -> ModelSettings:
@@ -191,6 +199,18 @@ def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
     assert (type(found), found) == (type(answer), answer)
 
 
+SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
+
+
+@pytest.mark.parametrize("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
+@pytest.mark.parametrize(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
+def test_the_houses_faults_spoil_answers_of_every_kind(node: str, answer: object, fault: str) -> None:
+    written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
+    with pytest.raises(AttemptFailed) as failed:
+        read_answer(reply(written.text or ""), form_of(("answer",), NODES[node]))
+    assert failed.value.cause == "malformed"
+
+
 def test_the_detail_names_what_was_wanted() -> None:
     for node, detail in {
         "hint": '`answer` is not one of "high", "low", "none"',
@@ -265,6 +285,42 @@ def test_failing_falls_back_on_the_games_own_bot() -> None:
         fallback_of("x", settings(fallback="OpenAIBot"), BOTS)
 
 
+class Watchful(Player):
+    """Keeps what it observes; plays by the view."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(id)
+        self.seen: list[Any] = []
+
+    def observe(self, event: Any) -> None:
+        self.seen.append(event)
+
+    def play(self, view: Any) -> Any:
+        return (self.cards[-1],) if view.node == "stake" else view.legal[-1]
+
+
+def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -> None:
+    with (
+        Server(answering({"number": "ten"})) as server,
+        at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, _),
+    ):
+        telling = replace(GAME, answer_of=lambda node, output: f"{node} {output}")
+        decider = table.players[0]._decider  # type: ignore[union-attr]
+        other = table_of(replace(decider, fallback=Watchful, prompt=Prompt(PROMPT.folder, game=telling)), journal)
+        outputs = finished(other)
+    for player in other.players:
+        seen = player._fallback.seen  # type: ignore[union-attr]
+        assert len(seen) == 1 + len(outputs)
+    assert outputs[2::4] == [9] * 4, "the last legal one"
+    kept = [decision for decision in journal.decisions if "fallback:malformed" in str(decision)]
+    assert len(kept) == 4
+    assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
+
+
+def test_a_preflight_asks_for_the_form_that_asks_most() -> None:
+    assert PROMPT.longest_form == PROMPT.form("stake")
+
+
 def test_the_house_has_a_games_own_models_only() -> None:
     check_house("x", settings(), GAME)
     with pytest.raises(UsageError, match="the house has no model 'house-sharp'; it has house-random"):
@@ -283,7 +339,7 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
     assert prompt_names(HOME) == ["plain", "reasoned"]
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
-    elsewhere = "no prompt of guess is named 'reasoned' (there is one of dubito): choose from plain"
+    elsewhere = "no prompt of guess is named 'reasoned' (there is one of bs and of dubito): choose from plain"
     assert refused("reasoned", HOME) == elsewhere
     assert refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, reasoned"
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")

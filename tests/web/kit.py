@@ -159,7 +159,7 @@ def served(
     opponents: Opponents | None = None,
     others: Sequence[Opponents] = (),
 ) -> Iterator[Served]:
-    """The web table on a free port, with these opponents or a registry's hand-written bots, and `others`."""
+    """The web table on a free port, with these opponents or a registry's bots; `others` are at other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
     tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
+from dubito.game_registry import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
 from dubito.workshop.recorded import Recorded, read_folder, read_recorded, write_files
@@ -34,6 +35,7 @@ def questions() -> list[Recorded]:
 @pytest.fixture(autouse=True)
 def _there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HOME)
+    find_game("guess", HOME)  # whatever other tests have played since
     sample_games.cache_clear()
 
 

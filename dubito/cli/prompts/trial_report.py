@@ -8,6 +8,7 @@ from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.standings import calibration_bins, calibration_table
 from dubito.store.records import said
+from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
 from dubito.workshop.trial import Taken, Trial, TrialEntry
 
@@ -18,10 +19,8 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
-        show(
-            calibration_table(players, entries[0].prompt.game.results.stated),
-            calibration_bins(players, "calibration-bins"),
-        )
+        of = entries[0].prompt.game.results.stated
+        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
     if not spent.calls:
         say("calls: 0; every reply was there already, in the run folder or the cache")
@@ -33,7 +32,8 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
     found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
     causes = sorted({cause for _, row in found for cause in row.causes})
-    headers = ["prompt", "node", "positions", "yes %", "right %", "invalid %", *causes]
+    right: str | None = part(entries[0].prompt.game, "RIGHT", None)
+    headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "of them cached", "out", "cost of 1,000"]
     cells = [
         [
@@ -41,7 +41,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             row.node,
             f"{row.positions}",
             percent_with_interval(row.yes),
-            percent_with_interval(row.right),
+            *([percent_with_interval(row.right)] if right else []),
             percent_with_interval(row.invalid),
             *(percent(row.causes.get(cause, 0) / row.positions) for cause in causes),
             *_takes(row),
@@ -51,7 +51,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     taken = trial.taken[0]
     deals = len({one.recorded.deal for one in taken})
     title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
-    title += "deal; right: at C, a doubt of what is dishonest, and of nothing else; tokens: of a decision"
+    title += f"deal; {f'right: {right}; ' if right else ''}tokens: of a decision"
     table(one_line(title), headers, cells)
 
 

@@ -5,14 +5,15 @@ from typing import Any, Final
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS
 from dubito.games.bs.table import SEATS
 
+OBJECTIVE: Final = (
+    "Be the first to hold no card. The winner scores 1, everybody else 0, and a game that nobody wins is 0 for all."
+)
 _N: Final = len(SEATS)
 
 
 def rule_sentences(rules: Any) -> list[str]:
     """The rules of a game, a paragraph each."""
     return [
-        "Be the first to have no card left. Cards are played face down, and whoever plays them may lie about what they "
-        "are, and may be accused of it.",
         f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
         f"{COPIES} of each. All of it is shuffled and dealt, {NUMBERS} cards to each seat. Everybody sees only its own "
         "hand, and at any time how many cards each seat holds and how many lie on the pile.",

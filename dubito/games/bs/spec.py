@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dubito.errors import IllegalOutput, UsageError
+from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
@@ -45,7 +45,15 @@ def _output_to_json(output: bool | Sequence[Card]) -> bool | list[int]:
 
 
 def _output_from_json(value: Any) -> bool | list[Card]:
-    return value if isinstance(value, bool) else [DECK[place] for place in value]
+    """Raises UsageError for what no play can have been written as."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list) or not all(type(place) is int and 0 <= place < len(DECK) for place in value):
+        raise UsageError(
+            f"a move of BS is kept as true, false or a list of places in the deck, 0 to {len(DECK) - 1}, and not as "
+            f"{one_line(repr(value), 60)}: the record is damaged"
+        )
+    return [DECK[place] for place in value]
 
 
 def _output_of(node: str, answer: Any, cards: HandView) -> Any:
@@ -56,12 +64,18 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
     for number, wanted in Counter(answer).items():
         held = cards.of(number)
         if wanted > len(held):
-            raise IllegalOutput(_short_of(number, len(held), wanted))
+            raise IllegalOutput(short_of(number, len(held), wanted))
         output += held[:wanted]
     return output
 
 
-def _short_of(number: int, held: int, wanted: int) -> str:
+def _answer_of(node: str, output: bool | Sequence[Card]) -> bool | list[int]:
+    """The inverse, in numbers."""
+    return output if isinstance(output, bool) else [card.number for card in output]
+
+
+def short_of(number: int, held: int, wanted: int) -> str:
+    """Why so many cards of a number cannot be played."""
     if not held:
         return f"the hand holds no card of number {number}; play cards that it holds"
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
@@ -108,7 +122,16 @@ SPEC = Spec(
     output_to_json=_output_to_json,
     output_from_json=_output_from_json,
     output_of=_output_of,
+    answer_of=_answer_of,
     package="dubito.games.bs",
     missing=missing_nodes,
+    demo={
+        "games": 40,
+        "bots": ["ConMan", "CalculatingLiar", "Player1", "RiskTaker"],
+        "contenders": [
+            {"bot": "OpenAIBot", "name": "careful by OpenAI's protocol", "model": "house-careful", "base_url": "house"},
+            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
+        ],
+    },
     forfeits=True,
 )

@@ -64,6 +64,11 @@ class Game:
         self._accusers: list[int] = []
 
     @property
+    def lie(self) -> bool | None:
+        """Whether the play that is under question is a lie; None if none is."""
+        return self._lie if self.public.node == "bs" else None
+
+    @property
     def start(self) -> GameEvent:
         """The deal; asked for while no card has moved."""
         return DealEvent(tuple(self.public.hands))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from dubito.game import GameEvent
 from dubito.games.bs.cards import Card
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.rule_text import rounds, rule_sentences
+from dubito.games.bs.rule_text import OBJECTIVE, rounds, rule_sentences
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS
 from dubito.telling import ME, Label, Line, Panel
@@ -22,7 +22,7 @@ _TO_ME: Final = {
 
 def rules(rules: Any, seats: int) -> list[str]:
     """The rules in force."""
-    return rule_sentences(rules)
+    return [OBJECTIVE, *rule_sentences(rules)]
 
 
 def in_short(rules: Any) -> str:

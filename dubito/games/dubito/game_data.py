@@ -107,7 +107,7 @@ class PlayerWonEvent(GameEvent):
     position: int
 
     @property
-    def leaves(self) -> int:
+    def leaves(self) -> int:  # type: ignore[override]
         """Who has won observes its win, then no more."""
         return self.player_id
 

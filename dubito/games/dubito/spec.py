@@ -1,5 +1,6 @@
 """Dubito, as the harness has it."""
 
+from functools import cached_property
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,6 +24,11 @@ class RulesConfig(BaseModel):
     jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
     win_rule: WinRule = _RULES.win_rule
     max_turns: int = Field(default=_RULES.max_turns, ge=1)
+
+    @cached_property
+    def in_force(self) -> Rules:
+        """As the engine has them; made once, since every game asks."""
+        return Rules(**self.model_dump())
 
 
 def _hands(game: Game) -> dict[str, Any]:
@@ -49,7 +55,7 @@ SPEC: Final = Spec(
     fallback="RandomBoi",
     nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,
-    deal=lambda rules, seats, deck: deal_game(Rules(**rules.model_dump()), seats, deck),
+    deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=_hands,
     output_to_json=_to_json,
     output_from_json=_from_json,

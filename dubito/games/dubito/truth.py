@@ -1,13 +1,15 @@
 """The truth behind a position, which its seat cannot see."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.record import Card
 from dubito.games.dubito.rules import last_play_is_dishonest
+
+RIGHT: Final = "at C, a doubt of what is dishonest, and of nothing else"
 
 
 @dataclass(frozen=True, slots=True)

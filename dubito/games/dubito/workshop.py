@@ -5,12 +5,13 @@ from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.questions import Questions
 from dubito.games.dubito.sample import sample_tables
-from dubito.games.dubito.truth import Hidden, contradiction, hidden, right
+from dubito.games.dubito.truth import RIGHT, Hidden, contradiction, hidden, right
 from dubito.games.dubito.worlds import world_pairs
 
 __all__ = [
     "IMPORTANT",
     "INSTEAD",
+    "RIGHT",
     "Hidden",
     "Questions",
     "contradiction",

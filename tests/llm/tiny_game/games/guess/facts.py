@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .state import NODES, Begun, Moved, Rules, Seen
+from .state import NODES, Moved, Rules, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,13 @@ class Notebook:
         self.seat, self.rules = seat, rules
         self.moves: list[Moved] = []
 
-    def observe(self, event: Begun | Moved, cards: Sequence[int]) -> None:
+    def observe(self, event: Any, cards: Sequence[int]) -> None:
         """Note a move."""
-        if isinstance(event, Moved):
+        if hasattr(event, "seen"):
             self.moves.append(event)
+
+    def answered(self, node: str, answer: Any) -> None:
+        """Everybody observes it anyway."""
 
     def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:
         """The question."""

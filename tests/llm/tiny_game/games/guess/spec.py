@@ -2,10 +2,20 @@
 
 from typing import Final
 
-from dubito.game import Player, Spec
-from dubito.games.dubito.results import RESULTS
+from dubito.game import Measure, Player, Results, Spec
 
 from .state import NODES, Rules, State
+
+RESULTS: Final = Results(
+    buckets=("wins", "losses"),
+    endings=("won", "lost"),
+    bucket=lambda mark, capped: 1 - mark,
+    measures=(Measure("wins", "won", "Wins", (1, 0)),),
+    headline=("wins",),
+    equal_share=lambda seats: {"wins": 1 / seats},
+    game_counts=("turns",),
+    seat_counts=("staked",),
+)
 
 SPEC: Final = Spec(
     name="guess",

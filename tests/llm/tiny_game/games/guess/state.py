@@ -122,5 +122,9 @@ class State:
         return list(output) if isinstance(output, list) else output
 
     def ending(self) -> Ending:
-        """Nobody wins."""
-        return Ending(False, (self.turns_played,), [0] * len(self.hands), [()] * len(self.hands))
+        """Who staked more has won; of both, seat 0."""
+        per_seat = len(self.hands) * len(NODES)
+        staked = [sum(map(len, self.moves[seat * len(NODES) + 1 :: per_seat])) for seat in range(len(self.hands))]
+        winner = staked.index(max(staked))
+        marks = [int(seat == winner) for seat in range(len(staked))]
+        return Ending(False, (self.turns_played,), marks, [(each,) for each in staked])

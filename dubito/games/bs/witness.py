@@ -1,0 +1,205 @@
+"""What follows from the turns that one seat saw: how each ended, and which cards must be where.
+
+Sizes tell how a turn ended: whose hand took the pile, and whose hand lost a card to it. So everybody knows whether the
+play was a lie, and which accuser it was that counted. Whatever is said to be held here is held: a card that may have
+been put down is not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dubito.errors import UsageError
+from dubito.games.bs.cards import NUMBERS
+from dubito.games.bs.notebook import Position, Turn
+from dubito.games.bs.table import SEATS
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Cards that came to the pile together."""
+
+    seat: int  # whose they were
+    number: int | None  # that they are said to be of; None: a card drawn from an accuser
+    n_cards: int
+    cards: tuple[int, ...]  # empty where the seat cannot know them
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A turn, and what its sizes tell."""
+
+    mover: int
+    number: int
+    turn: Turn
+    accuser: int | None = None  # who counted; None: nobody accused, or the turn is not over
+    lie: bool | None = None  # None: nobody has looked
+    shown: tuple[Laid, ...] = ()  # what the seat took up, as it came to the pile
+
+
+@dataclass(slots=True)
+class Record:
+    """What all have seen of a seat."""
+
+    plays: int = 0
+    lies: int = 0  # plays that were looked at, and were lies
+    honest: int = 0  # the same, and were none
+    right: int = 0  # accusations of its own that counted
+    wrong: int = 0
+
+
+class Witness:
+    """The public state of a game after some turns, and what is certain to one seat."""
+
+    def __init__(self, position: Position) -> None:
+        """Watch the turns; raises UsageError for what no game can produce."""
+        self.seat = position.seat
+        self.hand = Counter(position.dealt)
+        self.hands = [NUMBERS] * len(SEATS)  # sizes
+        self.pile: list[Laid] = []  # the bottom first
+        self.records = [Record() for _ in SEATS]
+        self.turns: list[Seen] = []
+        self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have taken up
+        self.put_down = [0] * len(SEATS)  # since then, and not taken back: perhaps some of these
+        for place, turn in enumerate(position.turns):
+            try:
+                self._watch(place % len(SEATS), place % NUMBERS, turn)
+            except ValueError as error:
+                raise UsageError(f"turns.{place}: {error}") from None
+
+    @property
+    def pile_size(self) -> int:
+        """How many cards lie on the pile."""
+        return sum(laid.n_cards for laid in self.pile)
+
+    def certain(self, seat: int, number: int) -> int:
+        """The least number of cards of this number that another seat holds now."""
+        return max(0, self.known[seat][number] - self.put_down[seat])
+
+    def own_in_pile(self) -> list[int]:
+        """The cards of the pile that the seat knows, for they were its own; ascending."""
+        return sorted(card for laid in self.pile for card in laid.cards)
+
+    def placed(self, number: int) -> int:
+        """How many cards of this number cannot have been put down unseen: those in the own hand, own ones on the pile,
+        and what others are certain to hold."""
+        others = sum(self.certain(seat, number) for seat in SEATS)
+        return self.hand[number] + self.own_in_pile().count(number) + others
+
+    def _watch(self, mover: int, number: int, turn: Turn) -> None:
+        self._check(mover, turn)
+        self.records[mover].plays += 1
+        self.hand -= Counter(turn.cards)
+        self.hands[mover] -= turn.n_cards
+        self._lay(Laid(mover, number, turn.n_cards, turn.cards))
+        if not turn.is_over:
+            self.turns.append(Seen(mover, number, turn))
+            return
+        accuser, lie = self._ending(mover, turn)
+        self._check_ending(mover, number, turn, accuser, lie)
+        shown: tuple[Laid, ...] = ()
+        if accuser is not None:
+            shown = self._settle(self.pile[-1], accuser, bool(lie), turn)
+        self.hands = list(turn.hands)
+        self.turns.append(Seen(mover, number, turn, accuser, lie, shown))
+
+    def _lay(self, laid: Laid) -> None:
+        self.pile.append(laid)
+        if self.known[laid.seat]:
+            self.put_down[laid.seat] += laid.n_cards
+
+    def _ending(self, mover: int, turn: Turn) -> tuple[int | None, bool | None]:
+        """Who accused, if anybody did, and whether the play was a lie, by the sizes."""
+        changes = {seat: n - self.hands[seat] for seat, n in enumerate(turn.hands) if n != self.hands[seat]}
+        if not changes and turn.pile == self.pile_size:
+            return None, None
+        for accuser in set(SEATS) - {mover}:
+            if turn.pile == 0 and changes == {accuser: self.pile_size}:
+                return accuser, False
+            if turn.pile == 1 and changes == {mover: self.pile_size, accuser: -1}:
+                return accuser, True
+        raise ValueError("no turn can end with these sizes")
+
+    def _settle(self, play: Laid, accuser: int, lie: bool, turn: Turn) -> tuple[Laid, ...]:
+        """An accusation: note who knows what of the pile now; returns what the seat took up."""
+        taker = play.seat if lie else accuser
+        if lie:
+            self.records[play.seat].lies += 1
+            self.records[accuser].right += 1
+        else:
+            self.records[play.seat].honest += 1
+            self.records[accuser].wrong += 1
+            self.pile[-1] = play = Laid(play.seat, play.number, play.n_cards, (play.number or 0,) * play.n_cards)
+        if taker == self.seat:
+            self.pile = list(_split(self.pile, turn.taken))
+        for laid in self.pile:
+            if laid.seat == taker:
+                self.put_down[taker] = max(0, self.put_down[taker] - laid.n_cards)
+            elif laid.cards:
+                self._identified(laid)
+        taken = Counter(card for laid in self.pile if laid.seat != taker for card in laid.cards)
+        if taker == self.seat:
+            self.hand += Counter(turn.taken)
+        else:
+            self.known[taker] += taken
+        shown = tuple(self.pile) if taker == self.seat else ()
+        self.pile = []
+        self._forget()
+        if lie:
+            lost = () if turn.lost is None else (turn.lost,)
+            self.hand -= Counter(lost)
+            self._lay(Laid(accuser, None, 1, lost))
+        return shown
+
+    def _identified(self, laid: Laid) -> None:
+        """It is known now what another seat has given away."""
+        self.known[laid.seat] -= Counter(laid.cards)  # what falls below 0 is dropped
+        self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
+
+    def _forget(self) -> None:
+        """Of a hand of which nothing is certain any more, nothing is known."""
+        for seat in SEATS:
+            if self.put_down[seat] >= max(self.known[seat].values(), default=0):
+                self.known[seat].clear()
+                self.put_down[seat] = 0
+
+    def _check(self, mover: int, turn: Turn) -> None:
+        """Raise ValueError for a play that cannot be."""
+        if 0 in self.hands:
+            raise ValueError("the game was over before it")
+        if turn.n_cards > self.hands[mover]:
+            raise ValueError(f"n_cards: seat {mover} holds {self.hands[mover]}")
+        if len(turn.cards) != (turn.n_cards if mover == self.seat else 0):
+            raise ValueError(f"cards: they are those that seat {self.seat} put down on turns of its own, all of them")
+        if Counter(turn.cards) - self.hand:
+            raise ValueError(f"cards: seat {self.seat} does not hold them")
+        if mover == self.seat and turn.answer is not None:
+            raise ValueError("answer: nobody is asked about a play of its own")
+        if turn.is_over != bool(turn.hands):
+            raise ValueError("pile and hands: both are told of a turn that is over, and of no other")
+        if turn.is_over and len(turn.hands) != len(SEATS):
+            raise ValueError(f"hands: there are {len(SEATS)} seats")
+
+    def _check_ending(self, mover: int, number: int, turn: Turn, accuser: int | None, lie: bool | None) -> None:
+        """Raise ValueError for an ending that contradicts what the seat knows."""
+        own = self.seat
+        if turn.answer is not None and turn.answer != (accuser == own) and accuser in (None, own):
+            raise ValueError("answer: the sizes say otherwise")
+        if mover == own and lie is not None and lie == all(card == number for card in turn.cards):
+            raise ValueError("cards: the sizes say otherwise")
+        if len(turn.taken) != (self.pile_size if own == (mover if lie else accuser) else 0):
+            raise ValueError(f"taken: it is the pile whenever seat {own} takes it, and only then")
+        loses = accuser == own and bool(lie)
+        if loses != (turn.lost is not None) or not self.hand >= Counter(() if turn.lost is None else (turn.lost,)):
+            raise ValueError(f"lost: it is the card drawn from seat {own} when it is right to accuse, and only then")
+
+
+def _split(pile: Sequence[Laid], cards: Sequence[int]) -> Iterator[Laid]:
+    """The pile with what it turns out to be; raises ValueError if that is not what the seat knows of it."""
+    start = 0
+    for laid in pile:
+        here = tuple(cards[start : start + laid.n_cards])
+        if laid.cards and sorted(laid.cards) != sorted(here):
+            raise ValueError("taken: these are not the cards that were put down")
+        yield Laid(laid.seat, laid.number, laid.n_cards, here)
+        start += laid.n_cards

@@ -1,0 +1,128 @@
+"""What the prompt workshop takes from BS (`dubito/workshop/parts.py`)."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from dubito.errors import IllegalOutput
+from dubito.games.bs.bot import BSBot
+from dubito.games.bs.notebook import STRICT, Number, Position
+from dubito.games.bs.sample import by_chance, pairs
+from dubito.games.bs.spec import BSRules, short_of
+from dubito.games.bs.state import Game, deal
+from dubito.games.bs.table import SEATS
+from dubito.games.bs.table import Table as View
+from dubito.games.bs.witness import Witness
+from dubito.handlers import Entrant, Table
+from dubito.streams import DealStreams
+
+RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
+_SEED: Final = 0
+_GAMES: Final = 6
+
+INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "rules": ("rule_text",),
+    "max_rounds": ("rule_text",),
+    "round": ("history",),
+    "node": ("question",),
+    "own_moves": ("history",),
+    "seats": ("rule_text",),
+    "hands": ("players",),
+    "own_cards": ("hand",),
+    "legal": ("hand",),
+    "own_in_pile": ("history",),
+    "held_of_number": ("hand",),
+}
+
+_ALWAYS: Final = [("rule_text",), ("objective",), ("seat",), ("question",), ("hand",), ("pile",)]
+_HANDS: Final = ("players.cards", "hands")
+IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
+    "cards": [*_ALWAYS, ("legal",), ("number", "question"), ("own_numbers",), _HANDS],
+    "bs": [
+        *_ALWAYS,
+        ("if_true",),
+        ("if_false",),
+        ("number", "question"),
+        ("played", "question"),
+        ("mover", "question"),
+        ("placed", "sure_lie"),
+        ("mover_wins", *_HANDS),
+        ("players.honest", "history"),
+    ],
+}
+
+
+class _ByChance(BSBot):
+    """Answers so that all kinds of things happen."""
+
+    def play(self, view: View) -> Any:
+        return by_chance(view, list(self.cards), self.rng)
+
+
+def sample_tables() -> Iterator[tuple[Table, BSRules]]:
+    """Games of four such players, each with its rules."""
+    rules = BSRules()
+    for number in range(_GAMES):
+        streams = DealStreams(_SEED, number)
+        entrants = [Entrant(f"player {seat}", _ByChance) for seat in SEATS]
+        yield Table(deal(rules.max_rounds, streams.deck()), entrants, streams, deal=number, number=number), rules
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the engine knew when the node was asked; cards are their numbers."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = STRICT
+
+    hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
+    pile: tuple[Number, ...]  # the last play last
+    lie: bool | None  # whether the play in question is one; None if none is
+
+
+def hidden(game: Game) -> Hidden:
+    """What the engine knows now."""
+    hands = tuple(tuple(sorted(card.number for card in hand.cards)) for hand in game.hands)
+    return Hidden(hands, tuple(card.number for card in game.pile.cards), game.lie)
+
+
+def contradiction(position: Position, truth: Hidden) -> str | None:
+    """Where a position and what is said to be its truth disagree; None if they do not."""
+    witness = Witness(position)
+    if [len(hand) for hand in truth.hands] != witness.hands:
+        return "hands: their sizes are not those that the turns leave"
+    if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
+        return f"hands: that of seat {position.seat} is not the position's hand"
+    if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
+        return "pile: it is not the one that the turns leave"
+    lie = None
+    if position.node == "bs":
+        lie = any(card != position.number for card in truth.pile[-position.turns[-1].n_cards :])
+    return None if truth.lie is lie else "lie: the cards of the pile say otherwise"
+
+
+def right(position: Position, truth: Hidden) -> bool | None:
+    """The answer that the truth makes right: an accusation if the play is a lie; None at `cards`."""
+    return truth.lie
+
+
+def check(position: Position, answer: bool | Sequence[int]) -> None:
+    """Raise IllegalOutput for no card, or one that is not held so often."""
+    if isinstance(answer, bool):
+        return
+    if not answer:
+        raise IllegalOutput("nothing was played; play at least one card")
+    held = Witness(position).hand
+    for number, wanted in Counter(answer).items():
+        if wanted > held[number]:
+            raise IllegalOutput(short_of(number, held[number], wanted))
+
+
+def world_pairs() -> Iterator[tuple[Position, Position]]:
+    """Positions, each beside one that its seat cannot tell from it."""
+    yield from pairs(0)
+
+
+def where(position: Position) -> str:
+    """Which game it is of: all are alike."""
+    return "in a game"

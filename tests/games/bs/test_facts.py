@@ -1,0 +1,255 @@
+"""What prompts are told of BS: true by the engine, the same in worlds that a seat cannot tell apart, kept as files."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.games.bs.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
+from dubito.games.bs.sample import Asked, World, pairs, sample_game
+from dubito.games.bs.spec import BSRules
+from dubito.games.bs.state import Game
+from dubito.games.bs.table import SEATS
+from dubito.games.bs.witness import Witness
+from tests.games.bs.kit import with_hands
+
+DEALS = range(3)
+
+
+def games() -> Iterator[tuple[Game, Asked]]:
+    """The questions of some games, each with the game as the engine has it then."""
+    for deal in DEALS:
+        for world, asked in sample_game(deal):
+            yield replayed(world), asked
+
+
+def replayed(world: World) -> Game:
+    game = Game(world.hands, world.rules.max_rounds, Random(world.deal))
+    for move in world.moves:
+        game.apply(move)
+    return game
+
+
+def numbers(cards: Any) -> list[int]:
+    return sorted(card.number for card in cards)
+
+
+def test_facts_are_what_the_engine_knows() -> None:
+    for game, asked in games():
+        told, seat = facts(asked.position), asked.position.seat
+        public = game.public
+        assert (told["node"], told["mover"], told["number"]) == (public.node, public.mover, public.number)
+        assert (told["pile"], told["hands"], told["round"]) == (public.pile, list(public.hands), public.round)
+        held = numbers(game.hands[seat].cards)
+        assert told["hand"] == {str(number): n for number, n in sorted(Counter(held).items())}
+        assert told["legal"] == (held if public.node == "cards" else [])
+        assert (told["own_cards"], told["held_of_number"]) == (len(held), held.count(public.number))
+        assert told["played"] == (public.n_cards or None)
+        assert told["own_numbers"][0] == (public.number + (seat - public.mover) % 4) % 13
+        assert sorted(told["own_numbers"]) == list(range(13))
+
+
+def test_what_is_certain_is_so() -> None:
+    """And now and then something is: nobody would notice a fact that is always empty."""
+    certain, sure, own = 0, 0, 0
+    for game, asked in games():
+        witness, told = Witness(asked.position), facts(asked.position)
+        for other in SEATS:
+            real = Counter(numbers(game.hands[other].cards))
+            for number in range(13):
+                assert witness.certain(other, number) <= real[number]
+                certain += witness.certain(other, number)
+        in_pile = Counter(numbers(game.pile.cards))
+        assert Counter(witness.own_in_pile()) <= in_pile
+        own += len(witness.own_in_pile())
+        if told["sure_lie"]:
+            assert game._lie
+            sure += 1
+        played = Counter(numbers(game.pile.cards[-game.public.n_cards :])) if told["played"] else Counter[int]()
+        assert played[told["number"]] <= 4 - told["placed"]
+    assert min(certain, own) > 200
+    assert sure > 5
+
+
+def test_sizes_tell_who_accused_and_whether_it_was_a_lie() -> None:
+    for game, asked in games():
+        records = Witness(asked.position).records
+        counts = game.counts
+        assert [record.plays for record in records] == [count.plays for count in counts]
+        assert [record.lies for record in records] == [count.lies_accused for count in counts]
+        assert [record.right for record in records] == [count.accusations_right for count in counts]
+        drawn = [count.accusations_drawn for count in counts]
+        assert [record.right + record.wrong for record in records] == drawn
+
+
+def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
+    found = 0
+    for here, there in pairs(0):
+        assert (facts(here), to_json(here)) == (facts(there), to_json(there))
+        found += 1
+    assert found > 100
+
+
+def test_the_same_sizes_with_other_cards_read_alike() -> None:
+    """Driven by hand: what seats 1 to 3 hold and play is another thing, and nobody looks."""
+    worlds = []
+    for hands in (([2] * 4, [3] * 4, [4] * 4), ([3] * 4, [4] * 4, [2] * 4)):
+        game = with_hands([0, 0, 1, 5], *hands)
+        books = [Notebook(seat, BSRules()) for seat in SEATS]
+        books[0].observe(game.start, game.hands[0].cards)
+        for output in (game.hands[0].cards[:1], False, False, False, game.hands[1].cards[:2], False):
+            for event in game.apply(output):
+                books[0].observe(event, game.hands[0].cards)
+        assert game.seat == 2
+        worlds.append(books[0]._turns)
+    assert worlds[0] == worlds[1]
+
+
+def told_of(game: Game, seat: int, *moves: Any) -> list[str]:
+    """The history of a seat after these moves."""
+    book, dealt = Notebook(seat, BSRules()), [len(hand.cards) for hand in game.hands]
+    book.observe(game.start, game.hands[seat].cards)
+    for move in moves:
+        if game.seat == seat:
+            book.answered(game.view().node, move)
+        for event in game.apply(move):
+            book.observe(event, game.hands[seat].cards)
+    position = book.position(game.view().node, game.view(), game.hands[seat].cards)
+    assert len(set(dealt)) == 1
+    return list(facts(position)["history"])
+
+
+HANDS = [[n] * 4 + [n + 4] * 4 + [n + 8] * 4 + [12] for n in range(4)]
+
+
+def test_the_history_tells_each_side_of_a_lie() -> None:
+    plays = [with_hands(*HANDS).hands[0].cards[i] for i in (0, 4)]
+    lie = (plays, False, True, False)
+    caught = "seat 2 accuses it, and it was a lie"
+    assert told_of(with_hands(*HANDS), 1, *lie) == [
+        "Every seat is dealt 13 cards. Yours: 1 1 1 1 5 5 5 5 9 9 9 9 12.",
+        "seat 0 puts down 2 cards as 0s.",
+        "You do not accuse it.",
+        f"{caught}: seat 0 takes the pile; a card of seat 2 is the new pile.",
+    ]
+    assert told_of(with_hands(*HANDS), 0, *lie)[1:] == [
+        "You put down 2 cards as 0s: 0 4, a lie.",
+        f"{caught}: you take the pile: 0 4 of seat 0 (as 0s); a card of seat 2 is the new pile.",
+    ]
+    last = told_of(with_hands(*HANDS), 2, *lie)[-1]
+    assert last == "Your accusation counts, and it was a lie: seat 0 takes the pile; your 10 is the new pile."
+
+
+def test_who_takes_the_pile_reads_who_lied_there() -> None:
+    hands = with_hands(*HANDS).hands
+    moves: tuple[Any, ...] = (hands[0].cards[:2], False, False, False, [hands[1].cards[4]], False, False, False)
+    moves += (hands[2].cards[:1], False, True, False)
+    assert told_of(with_hands(*HANDS), 1, *moves)[-3:] == [
+        "seat 2 puts down 1 card as 2s.",
+        "You accuse it.",
+        "Your accusation counts, and it was honest: you take the pile: 0 0 of seat 0 (as 0s), 5 of seat 1 (as "
+        "1s), 2 of seat 2 (as 2s).",
+    ]
+
+
+def test_a_history_only_grows_from_question_to_question() -> None:
+    last: dict[int, tuple[list[str], int]] = {}
+    for _, asked in sample_game(0):
+        told = facts(asked.position)
+        before, moves = last.get(asked.position.seat, ([], 0))
+        assert told["history"][: len(before)] == before
+        assert len(told["own_moves"]) == moves, "each question after the first comes behind one more move"
+        assert all(told["history"][place].startswith("You ") for place in told["own_moves"])
+        last[asked.position.seat] = (told["history"], moves + 1)
+
+
+def test_steady_facts_stay_and_the_keys_too() -> None:
+    positions = [asked.position for _, asked in sample_game(0) if asked.position.seat == 2]
+    first = facts(positions[0])
+    for position in positions:
+        told = facts(position)
+        assert told.keys() == first.keys()
+        assert {key: told[key] for key in steady_facts()} == {key: first[key] for key in steady_facts()}
+        json.dumps(told)
+
+
+def test_positions_come_back_from_their_files() -> None:
+    for _, asked in sample_game(5):
+        assert from_json(to_json(asked.position)) == asked.position
+    text = to_json(example_position("bs"))
+    assert from_json(text[:-2] + ', "hidden": {"hands": 7}}') == example_position("bs")
+
+
+def test_a_turn_that_a_substitute_answered_can_be_kept() -> None:
+    position = example_position("cards")
+    turns = [turn for turn in position.turns if turn.answer is not None]
+    text = to_json(position).replace('"answer": false', '"answer": null')
+    assert len(turns) > 3
+    assert len(facts(from_json(text))["own_moves"]) < len(facts(position)["own_moves"])
+
+
+def broken(change: Any, node: str = "bs") -> str:
+    """What is said of the example with a change in it."""
+    plain = json.loads(to_json(example_position(node)))
+    change(plain)
+    with pytest.raises(UsageError) as error:
+        from_json(json.dumps(plain))
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix("this is no position: ")
+
+
+def own_turn(plain: dict[str, Any], **what: Any) -> None:
+    next(turn for turn in plain["turns"] if turn["cards"]).update(what)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: p.pop("dealt"), "dealt: Field required"),
+        (lambda p: p.update(more=1), "more: Extra inputs are not permitted"),
+        (lambda p: p.update(format="dubito position 1"), "format: Input should be 'bs position 1'"),
+        (lambda p: p.update(seat=4), "seat: seats are 0 to 3"),
+        (lambda p: p.update(seat=True), "seat: Input should be a valid integer"),
+        (lambda p: p.update(node="cards"), "turns: the last one is not over at bs, and all are at cards"),
+        (lambda p: p.update(node="C"), "node: Input should be 'cards' or 'bs'"),
+        (lambda p: p.update(rules={"max_rounds": 4}), "turns: the game was over after max_rounds"),
+        (lambda p: p.update(rules={"jokers": 5}), "rules.jokers: Extra inputs are not permitted"),
+        (lambda p: p["dealt"].pop(), "dealt: it is 13 cards, at most 4 of one number"),
+        (lambda p: p.update(dealt=[0] * 13), "dealt: it is 13 cards, at most 4 of one number"),
+        (lambda p: p["dealt"].__setitem__(0, 13), "dealt.0: Input should be less than 13"),
+        (lambda p: p["turns"].pop(), "turns: the last one is not over at bs, and all are at cards"),
+        (lambda p: p["turns"][0].update(n_cards=0), "turns.0.n_cards: Input should be greater than or equal to 1"),
+        (lambda p: p["turns"][1].update(n_cards=14), "turns.1: n_cards: seat 1 holds 13"),
+        (lambda p: p["turns"][0].update(pile=7), "turns.0: no turn can end with these sizes"),
+        (lambda p: p["turns"][0].update(hands=[13]), "turns.0: hands: there are 4 seats"),
+        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: both are told of a turn that is over"),
+        (lambda p: p["turns"][3].update(pile=None), "turns: only the last one may lack pile and hands"),
+        (lambda p: p["turns"][-1].update(answer=True), "turns.19: answer: it is asked for now"),
+        (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: they are those that seat 0 put down"),
+        (lambda p: own_turn(p, cards=[99]), "turns.0.cards.0: Input should be less than 13"),
+        (lambda p: own_turn(p, answer=True), "turns.0: answer: nobody is asked about a play of its own"),
+        (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: it is the pile whenever seat 0 takes it"),
+        (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: it is the card drawn from seat 0"),
+        (lambda p: p.update(turns=7), "turns: Input should be a valid array"),
+    ],
+)
+def test_a_position_that_cannot_be_is_refused(change: Any, said: str) -> None:
+    assert broken(change).startswith(said)
+
+
+def test_what_is_no_json_is_no_position() -> None:
+    with pytest.raises(UsageError, match=r"^this is no position: the file: Invalid JSON"):
+        from_json("{")
+
+
+def test_sizes_that_contradict_the_own_answer_are_refused() -> None:
+    position = example_position("cards")
+    place = next(n for n, turn in enumerate(position.turns) if turn.answer is False)
+    assert isinstance(position, Position)
+    assert broken(lambda p: p["turns"][place].update(answer=True), "cards") in (
+        f"turns.{place}: answer: the sizes say otherwise",
+    )

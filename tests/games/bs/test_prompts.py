@@ -1,0 +1,137 @@
+"""The shipped prompts of BS pass every check of prompts; the workshop's commands know the game."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.games.bs.facts import example_position
+from dubito.games.bs.spec import SPEC
+from dubito.games.bs.workshop import check
+from dubito.llm.prompts import OWN_PROMPTS, load_prompt
+from dubito.workshop.checks import CheckFailed, checks
+from dubito.workshop.lint import lint
+from dubito.workshop.recorded import read_folder, read_recorded, shipped
+from dubito.workshop.sample import sample_games
+from tests.cli.kit import Shell
+from tests.experiment.kit import REPO
+
+PROMPTS = OWN_PROMPTS / "bs"
+NAMES = ["plain", "reasoned"]
+CHECKS = [
+    *("loads", "renders[cards]", "renders[bs]", "golden[cards]", "golden[bs]"),
+    *("system_text_stays", "beginning_stays", "tells_nothing_hidden"),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
+    found = dict(checks(PROMPTS / name, SPEC))
+    assert [*found] == CHECKS
+    found[check]()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lint_finds_nothing(name: str) -> None:
+    assert lint(load_prompt(name, Path(), SPEC), sample_games(SPEC)).findings == []
+
+
+def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
+    folder = tmp_path / "bs" / "mine"
+    shutil.copytree(PROMPTS / "plain", folder, ignore=shutil.ignore_patterns("golden"))
+    (folder / "user.jinja").write_text(
+        "Turn {{ history | length }}. {{ question }}\nlegal: {{ legal | join(' | ') }}\n"
+    )
+    findings = lint(load_prompt(str(folder), Path(), SPEC), sample_games(SPEC)).findings
+    assert "not told at cards, bs: hand" in findings
+    assert "not told at bs: placed" in findings
+
+
+def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
+    folder = tmp_path / "bs" / "mine"
+    shutil.copytree(PROMPTS / "plain", folder)
+    (folder / "user.jinja").write_text("{{ question }}\n")
+    failing = []
+    for name, one in checks(folder, SPEC):
+        try:
+            one()
+        except CheckFailed:
+            failing.append(name)
+    assert failing == ["golden[cards]", "golden[bs]"]
+
+
+def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
+    """After a change of bots or engine: the line in docs/prompts.md makes them anew; delete the old ones first."""
+    command = "dubito prompts record prompts/bs/positions/pool.yaml --count 24 --output prompts/bs/positions"
+    assert command in (REPO / "docs" / "prompts.md").read_text()
+    config = shutil.copy(shipped(SPEC) / "pool.yaml", shell.folder)
+    assert shell("prompts", "record", str(config), "--count", "24", "--output", "made").code == 0
+    made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
+    assert {file.name: file.read_bytes() for file in shipped(SPEC).glob("*.json")} == made
+    assert len(made) == 24
+
+
+def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
+    found = [one for one in read_folder(shipped(SPEC), SPEC).values() if one.hidden]
+    assert Counter(one.position.node for one in found) == {"cards": 12, "bs": 12}
+    truths = [one.hidden.lie for one in found if one.hidden and one.position.node == "bs"]
+    assert 3 <= sum(map(bool, truths)) <= 9
+    assert {one.hidden.lie for one in found if one.hidden and one.position.node == "cards"} == {None}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda hidden: hidden["hands"][0].append(13), "hidden.hands.0.+: Input should be less than 13"),
+        (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes are not those that the turns leave"),
+        (lambda hidden: hidden["pile"].append(1), "hidden.pile: it is not the one that the turns leave"),
+        (lambda hidden: hidden.update(lie=None), "hidden.lie: the cards of the pile say otherwise"),
+        (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
+    ],
+)
+def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
+    one = next(one for one in read_folder(shipped(SPEC), SPEC).values() if one.position.node == "bs")
+    plain = json.loads(one.text)
+    damage(plain["hidden"])
+    with pytest.raises(UsageError, match=said):
+        read_recorded(json.dumps(plain), SPEC)
+
+
+@pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
+def test_a_trial_refuses_what_a_game_would(answer: list[int]) -> None:
+    with pytest.raises(IllegalOutput):
+        check(example_position("cards"), answer)
+
+
+def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
+    assert "legal: " in shell("prompts", "show", "plain", "--game", "bs", "--node", "cards").out
+    said = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
+    assert said.code == 0
+    assert "house-random at 24 positions of 24 deals" in said.out
+    assert "right: at bs, an accusation of what is a lie, and of nothing else" in said.out
+    flips = [line for line in said.out.splitlines() if line.startswith("flipped: cards-")]
+    assert flips, "two samples by chance differ, and cards are named"
+    assert all(part[0].isdigit() for line in flips for part in line.split(": ")[2].split(", "))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show", "plain", "--game", "bs", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
+        (("show", "mine", "--game", "bs"), "no prompt of bs is named 'mine': choose from plain, reasoned"),
+        (("show", "plain", "--game", "sb"), "there is no game 'sb': did you mean 'bs'?"),
+        (("record", "pool.yaml", "--game", "dubito"), "pool.yaml is of bs, not of dubito: leave --game away"),
+        (("record", "pool.yaml", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
+        (("test", "plain", "--game", "bs", "--model", "house:house-sharp"), "the house has no model 'house-sharp'"),
+    ],
+)
+def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    shutil.copy(shipped(SPEC) / "pool.yaml", shell.folder)
+    told = shell("prompts", *words)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert said in told.err

@@ -1,0 +1,97 @@
+"""Whole runs with models at a game of the working directory: played, cached, estimated, explained, recorded from."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.kit import Shell
+from tests.llm.kit import Server, contender, rows
+from tests.llm.test_any_game import HOME, answering
+
+
+@pytest.fixture
+def home(shell: Shell) -> Shell:
+    """A working directory with the game, its bots and its prompt."""
+    for name in ("games", "bots", "prompts"):
+        shutil.copytree(HOME / name, shell.folder / name)
+    return shell
+
+
+def config(*contenders: dict[str, Any], **more: Any) -> str:
+    """A config of a few games against two bots."""
+    base = {"game": "guess", "games": 12, "bots": ["Dull", "Bold"], "contenders": list(contenders)}
+    Path("c.yaml").write_text(yaml.safe_dump(base | more))
+    return "c.yaml"
+
+
+def digest(out: str) -> str:
+    """The results digest that a run prints."""
+    (found,) = re.findall(r"results digest: (\w+)", out)
+    return str(found)
+
+
+PAIR = (contender("one"), contender("two", bot="AnthropicBot", sample=1))
+
+
+def test_faults_and_the_cache_change_nothing(home: Shell) -> None:
+    calm = home("run", config(*PAIR), "--output", "calm", "--quiet")
+    assert (calm.code, calm.err) == (0, "")
+    again = home("run", "c.yaml", "--output", "again", "--quiet", "--offline")
+    assert digest(again.out) == digest(calm.out)
+    one = [dict(each, base_url="house?faults=rate_limit:0.2,reset:0.1") for each in PAIR]
+    words = ("--output", "stormy", "--quiet", "--cache", "other", "--patience", "600s")
+    stormy = home("run", config(*one), *words)
+    assert stormy.code == 0
+    query = "SELECT * FROM decisions ORDER BY 1, 2, 3"
+    assert rows(Path("stormy"), query) == rows(Path("calm"), query)
+    assert rows(Path("stormy"), "SELECT count(*) FROM tries WHERE state = 'failed'") > [(0,)]
+    assert rows(Path("calm"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
+
+
+def test_what_was_illegal_is_shown_and_only_there(home: Shell) -> None:
+    with Server(answering({"number": 99})) as server:
+        asks = contender("asks", base_url=server.base_url("responses"))
+        said = home("run", config(asks, contender("plays")), "--output", "r", "--quiet")
+    assert "fallback:illegal %" in said.out
+    assert "illegal" not in home("run", config(contender("plays")), "--output", "s", "--quiet").out
+    nodes = rows(Path("r"), "SELECT DISTINCT node, outcome FROM decisions WHERE outcome LIKE 'fallback%'")
+    assert nodes == [("number", "fallback:illegal")]
+
+
+def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
+    assert home("run", config(*PAIR), "--output", "r", "--quiet").code == 0
+    said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
+    assert said.out == "written: 8 positions of 6 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
+    said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
+    assert said.out == "written: 3 positions of 3 deals in of-config: sure 3\n"
+    wrong = home("prompts", "record", "r", "--node", "C").err
+    assert wrong == "dubito: Invalid value for '--node': 'C' is not one of 'hint', 'stake', 'number', 'sure'.\n"
+    asked = home(
+        "prompts", "test", "plain", "--game", "guess", "--model", "house:house-random", "--positions", "of-run"
+    )
+    assert asked.code == 0
+    assert "right" not in asked.out
+
+
+def test_an_estimate_is_played_with_the_games_own_stand_in(home: Shell) -> None:
+    paid = {"bot": "OpenAIBot", "name": "paid", "model": "m"}
+    prices = {"m": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1}}
+    said = home("estimate", config(paid, prices=prices))
+    assert said.code == 0, said.err
+    (row,) = [line.split() for line in said.out.splitlines() if line.startswith("paid ")]
+    assert row[1:4] == ["96", "to", "96"], "eight decisions a game, twelve games"
+
+
+def test_a_miss_is_explained(home: Shell) -> None:
+    assert home("run", config(PAIR[0]), "--output", "r", "--quiet").code == 0
+    user = Path("prompts/guess/plain/user.jinja")
+    user.write_text("Now! " + user.read_text())
+    missed = home("run", "c.yaml", "--output", "s", "--offline", "--quiet")
+    assert missed.code == 3
+    assert "node hint" in missed.err
+    said = home("cache", "explain", "0.0.0", "--run", "s")
+    assert "body.input" in said.out + said.err
