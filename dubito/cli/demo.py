@@ -24,11 +24,6 @@ from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
 
-_NEXT = """
-With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
-  OPENAI_API_KEY=... dubito run --contenders openai:MODEL,ClaudeBot --games 20
-or change a line of examples/models.yaml and `dubito run examples/models.yaml`."""
-
 
 @click.command()
 @click.option(
@@ -68,8 +63,20 @@ def demo(output: Path | None, game: str, tables: bool) -> int:
         say(f"results digest: {second.results_digest}\n")
         say(f"all tables:  {again} --tables")
     say(f"the replies: dubito cache stats --cache {quote(str(folder / 'cache'))}")
-    say(_NEXT)
+    say(_next(first))
     return 0
+
+
+def _next(run: Run) -> str:
+    """What to type with a key."""
+    best = next(row.name for row in ranking(run.tally, run.names, run.game.results) if row.name not in run.models)
+    of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
+    said = f"""
+With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
+  OPENAI_API_KEY=... dubito run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
+    if run.game.name != DUBITO:
+        return said
+    return f"{said}\nor change a line of examples/models.yaml and `dubito run examples/models.yaml`."
 
 
 def _free(runs: Path) -> Path:

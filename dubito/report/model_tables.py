@@ -7,6 +7,7 @@ from typing import Final
 from dubito.errors import one_line
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored import StoredRun
+from dubito.game import Bool
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.store.records import TOKENS, PlayerLog
@@ -85,16 +86,16 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
 
 def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
-    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
+    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
     columns = [Column("node", "node", "text"), Column("decisions", "decisions"), Column("yes", "yes %", "rate")]
     columns += [Column(outcome, outcome) for outcome in outcomes]
     cells: list[list[Value]] = []
     for node in sorted({row[0] for row in rows}):
         counts = {outcome: count for at, outcome, _, count in rows if at == node}
-        yes = sum(row[2] for row in rows if row[0] == node)
-        total = sum(counts.values())
-        cells.append([node, total, yes / total, *(counts.get(outcome, 0) for outcome in outcomes)])
+        total, yes = sum(counts.values()), sum(row[2] for row in rows if row[0] == node)
+        share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
+        cells.append([node, total, share, *(counts.get(outcome, 0) for outcome in outcomes)])
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 

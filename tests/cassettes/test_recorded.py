@@ -10,19 +10,30 @@ import pytest
 import yaml
 
 from dubito.experiment.config import Experiment
+from dubito.experiment.runner import Run
 from dubito.llm.wire import Protocol
 from tests.cassettes.kit import INDEX, played_whole
+from tests.games.bs import models as bs
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, small
 
 FAULTS: Final = "house?faults=fenced:0.2,wrong_string:0.1,refusal:0.1,rate_limit:0.1"  # so that there are re-asks
-SCENES: Final = [(protocol, prompt) for protocol in PROTOCOLS for prompt in ("plain", "reasoned")]
+OF_BS: Final = "bs-"  # before the name of a prompt of BS
+SCENES: Final = [(protocol, prompt) for protocol in PROTOCOLS for prompt in ("plain", "reasoned", f"{OF_BS}plain")]
 
 
 def game(protocol: Protocol, prompt: str, index: dict[str, Any], turns: int = 6) -> Experiment:
-    """One short game of a model against two hand-written bots."""
-    real = index["against"] == "providers"
-    settings = {"api": protocol, "prompt": prompt, "base_url": None if real else FAULTS}
-    return small(contender("model", index["models"][protocol], BOT_OF[protocol], **settings), games=1, turns=turns)
+    """One short game of a model against two hand-written bots, or at BS against three."""
+    real, of_bs = index["against"] == "providers", prompt.startswith(OF_BS)
+    settings = {"api": protocol, "prompt": prompt.removeprefix(OF_BS), "base_url": None if real else FAULTS}
+    model = "house-careful" if of_bs and not real else index["models"][protocol]
+    player = contender("model", model, BOT_OF[protocol], **settings)
+    return bs.experiment(bs.short(player, games=1, rounds=1)) if of_bs else small(player, games=1, turns=turns)
+
+
+def played(protocol: Protocol, prompt: str, index: dict[str, Any], folder: Path) -> Run:
+    """The run of that game, one question at a time."""
+    run = bs.ran if prompt.startswith(OF_BS) else ran
+    return run(game(protocol, prompt, index), folder, in_flight=1)
 
 
 @pytest.mark.vcr
@@ -31,7 +42,7 @@ def game(protocol: Protocol, prompt: str, index: dict[str, Any], turns: int = 6)
 def test_a_recorded_game(tmp_path: Path, protocol: Protocol, prompt: str, vcr: Any) -> None:
     index = yaml.safe_load(INDEX.read_text(encoding="utf-8"))
     with played_whole(vcr):
-        run = ran(game(protocol, prompt, index), tmp_path / "run", in_flight=1)
+        run = played(protocol, prompt, index, tmp_path / "run")
     assert run.failure is None
     found = {"digest": run.results_digest, "outcomes": dict(run.models["model"].outcomes)}
     scene = f"{protocol}-{prompt}"

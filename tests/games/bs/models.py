@@ -1,0 +1,49 @@
+"""Small runs of BS with models of the house."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.experiment.config import Experiment, check
+from dubito.experiment.model_checks import checked_models
+from dubito.experiment.resolve import resolve
+from dubito.experiment.runner import Run, play
+from dubito.registry import Registry, find_bots
+from tests.experiment.kit import REPO, means
+from tests.llm.kit import Unhurried, contender
+
+FIELD: Final = ["CalculatingLiar", "ConMan", "Player1", "Player3"]
+
+
+def registry() -> Registry:
+    """The bots of BS that came with the project."""
+    return find_bots(REPO, "bs")
+
+
+def short(*contenders: dict[str, Any], games: int = 2, rounds: int = 2, **config: Any) -> dict[str, Any]:
+    """The config of a few games of so many rounds at most."""
+    return {
+        "game": "bs",
+        "games": games,
+        "bots": FIELD,
+        "rules": {"max_rounds": rounds},
+        "contenders": list(contenders),
+        **config,
+    }
+
+
+def both(**more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two contenders of different protocols."""
+    one = contender("careful", "house-careful", prompt="reasoned", **more)
+    return one, contender("chance", api="chat", **more)
+
+
+def experiment(config: dict[str, Any]) -> Experiment:
+    """Checked."""
+    return resolve(check(config, "test.yaml"), registry())
+
+
+def ran(of: Experiment, folder: Path, **calls: Any) -> Run:
+    """The run, played with no time lost by waiting; its cache lies beside its folder."""
+    how = replace(means(folder, **calls), registry=registry(), watch=Unhurried())
+    return play(checked_models(of, registry(), how.calls), folder, how)

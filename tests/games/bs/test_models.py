@@ -1,0 +1,197 @@
+"""Models at BS: whatever they say is read or refused under its right cause; killed in a storm, a run ends the same."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from dubito.experiment.model_checks import CallOptions, fallback_of
+from dubito.experiment.models import asking
+from dubito.games.bs.house import MODELS
+from dubito.games.bs.sample import sample_game
+from dubito.games.bs.spec import SPEC, BSRules
+from dubito.handlers import Entrant, Table, step
+from dubito.house.faults import Faults
+from dubito.house.policy import by_lot
+from dubito.llm.answers import form_of
+from dubito.llm.cache import ReplyCache
+from dubito.llm.decider import Decider, GameServices, Journal
+from dubito.llm.prompts import load_prompt
+from dubito.llm.settings import settings_for
+from dubito.store.model_log import ModelLog
+from dubito.store.run_db import RunDb
+from dubito.streams import DealStreams
+from tests.experiment.kit import REPO
+from tests.games.bs.models import both, experiment, ran, registry, short
+from tests.llm.kit import Heard, Server, Unhurried, says
+from tests.resume.test_crash import ended, start, storm
+
+PLAIN: Final = load_prompt("plain", REPO, SPEC)
+MALFORMED: Final = "fallback:malformed"
+ILLEGAL: Final = "fallback:illegal"
+Said = str | Callable[[list[int]], str]  # by the cards that are held
+
+CARDS: Final[list[tuple[Said, str]]] = [
+    *((text, MALFORMED) for text in ('"3"', "3", "null", "true", '["3"]', "[[3]]", "[3, [3]]", "[3.0]", "[1.5]")),
+    *(
+        (text, MALFORMED)
+        for text in ("[true]", "[null]", '{"3": 1}', "[13]", "[-1]", "[NaN]", "[99999999999999999999]")
+    ),
+    ("[]", ILLEGAL),
+    (json.dumps([*range(13)] * 4), ILLEGAL),
+    (lambda held: json.dumps([held[0]] * 5), ILLEGAL),
+    (lambda held: json.dumps([held[0]] * (held.count(held[0]) + 1)), ILLEGAL),
+    (lambda held: json.dumps([held[0], next(n for n in range(13) if n not in held)]), ILLEGAL),
+    (lambda held: json.dumps([held[0]] * held.count(held[0])), "model"),
+    (lambda held: json.dumps(held[:2]), "model"),
+]
+BS: Final[list[tuple[Said, str]]] = [
+    *((text, MALFORMED) for text in ("1", "0", '"true"', "null", "[true]", "[3]", "{}", "yes", "1.0")),
+    *(("true", "model"), ("false", "model")),
+]
+
+
+class Scripted:
+    """Says at each node what is written down for it, then what is legal; notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.left = {"cards": list(CARDS), "bs": list(BS)}
+
+    def __call__(self, heard: Heard) -> Any:
+        text = json.loads(heard.raw)["input"][-1]["content"]
+        held = [
+            int(card)
+            for card in re.findall(r"^legal: (.*)$", str(text), re.MULTILINE)[-1:]
+            for card in card.split(" | ")
+        ]
+        left = self.left["cards" if held else "bs"]
+        said: Said = left.pop(0)[0] if left else (lambda held: json.dumps(held[:1]) if held else "false")
+        return says(heard.protocol, f'{{"answer": {said if isinstance(said, str) else said(held)}}}')
+
+
+@contextmanager
+def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]]:
+    """A game of four model players that ask this server."""
+    bots = registry()
+    said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
+    settings = settings_for(bots.find("OpenAIBot").cls, "x", said, SPEC)
+    calls = CallOptions(8, folder / "cache", False, REPO)
+    with RunDb.create(folder / "run.db") as db:
+        log, cache = ModelLog(db), ReplyCache(calls.cache)
+        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=SPEC) as pipeline:
+            way = pipeline.asker("x", settings, None)
+            fallback = fallback_of("x", settings, bots)
+            decider = Decider("x", settings, PLAIN, fallback, way, log, 0, BSRules(), lambda outcome: None)
+            services = [GameServices(decider, Journal())] * 4
+            streams = DealStreams(3, 0)
+            game = SPEC.deal(BSRules(), 4, streams.deck())
+            entrants = [Entrant("x", bots.find("OpenAIBot").cls, settings.model_dump())] * 4
+            yield Table(game, entrants, streams, services=services), log
+
+
+def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
+    script, found, asked = Scripted(), dict[str, list[str]](cards=[], bs=[]), [0] * 4
+    with Server(script) as server, at_the_table(tmp_path, server.base_url("responses")) as (table, log):
+        while any(script.left.values()) and not table.game.over:
+            seat, node = table.game.seat, table.game.view().node
+            step(table)
+            taken = log.taken(0, seat, asked[seat])
+            assert taken is not None
+            found[node].append(taken.outcome)
+            asked[seat] += 1
+    for node, script_of in (("cards", CARDS), ("bs", BS)):
+        wanted = [outcome for _, outcome in script_of]
+        assert found[node][: len(wanted)] == wanted
+
+
+def test_what_the_fallback_played_is_kept_as_numbers() -> None:
+    cards = sample_hand()
+    assert SPEC.answer_of("cards", cards) == [card.number for card in cards]
+    assert SPEC.answer_of("bs", True) is True
+
+
+def sample_hand() -> list[Any]:
+    return list(SPEC.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])  # type: ignore[attr-defined]
+
+
+def test_a_run_killed_in_a_storm_ends_as_undisturbed_and_replays(tmp_path: Path) -> None:
+    with storm(tmp_path, Faults(storm=0.3)) as watched:
+        config = short(*both(base_url=watched.house.openai_base_url), games=4, provider_errors="suspend", in_flight=4)
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+        words = ("c.yaml", "--quiet", "--no-report")
+        digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
+        events = len(watched.house.calls)
+        watched.next(events)
+        with start(tmp_path, *words, "--output", "cut", "--cache", "c2") as process:
+            watched.next(events // 2, process)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+        assert ended(start(tmp_path, *words, "--output", "cut", "--cache", "c2")) == digest
+    command = [sys.executable, "-m", "dubito", "replay", "cut", "--quiet"]
+    said = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(REPO)}, capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    assert f"results digest: {digest}" in said.stdout
+    assert (tmp_path / "cut" / "all_games.yaml").read_bytes() == (tmp_path / "whole" / "all_games.yaml").read_bytes()
+
+
+def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
+    run = ran(experiment(short(*both(), games=4, rounds=6)), tmp_path / "run")
+    assert {name: set(log.outcomes) for name, log in run.models.items()} == {"careful": {"model"}, "chance": {"model"}}
+    again = ran(experiment(short(*both(), games=4, rounds=6)), tmp_path / "again", offline=True)
+    assert again.results_digest == run.results_digest
+
+
+def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
+    careful = MODELS["house-careful"]
+    lies = honest = 0
+    for _, asked in sample_game(2):
+        told = SPEC.facts.facts(asked.position)
+        answer = careful(PLAIN.render(asked.position).user, Random(0))["answer"]
+        if told["node"] == "bs":
+            assert answer is (told["sure_lie"] or told["mover_wins"])
+        elif told["held_of_number"]:
+            assert answer == [told["number"]] * told["held_of_number"]
+            honest += 1
+        else:
+            last = max(map(int, told["hand"]), key=told["own_numbers"].index)
+            assert answer == [last]
+            lies += 1
+    assert min(lies, honest) > 2
+
+
+def test_house_random_is_legal_at_every_node() -> None:
+    schemas = {node.name: form_of(("answer",), node).schema for node in SPEC.nodes}
+    chance = Random(1)
+    for _, asked in sample_game(3):
+        position = asked.position
+        opinion = by_lot(schemas[position.node], PLAIN.render(position).user, chance)
+        assert opinion.understood
+        if position.node == "cards":
+            held = SPEC.facts.facts(position)["legal"]
+            assert opinion.answer
+            assert all(opinion.answer.count(card) <= held.count(card) for card in opinion.answer)
+        else:
+            assert type(opinion.answer) is bool
+
+
+@pytest.mark.parametrize("text", ["", "=== facts ===\nnode: bs\n=== end of facts ===\n", "=== facts ===\nnode: cards"])
+def test_without_the_facts_house_careful_understands_nothing(text: str) -> None:
+    with pytest.raises((LookupError, ValueError)):
+        MODELS["house-careful"](text, Random(0))
+
+
+@pytest.mark.parametrize("value", [[-1], [52], [True], ["3"], [1.0], "3", None, 7, {"a": 1}])
+def test_a_damaged_output_is_refused(value: Any) -> None:
+    with pytest.raises(Exception, match="a move of BS is kept as true, false or a list of places in the deck, 0 to 51"):
+        SPEC.output_from_json(value)
