@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.bot_deadline import in_time
@@ -14,6 +14,7 @@ from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
 from dubito.handlers import Entrant, Table, play_game, step
+from dubito.record import Forfeit
 from dubito.registry import Registry
 from dubito.streams import DealStreams
 
@@ -107,9 +108,12 @@ class ChunkPlayer:
         while not table.game.over:
             truth = self._game.truth(table.game)  # no player can reach it
             output, _ = step(table)
-            outputs.append(self._game.output_to_json(output))
+            if output is not None:
+                outputs.append(self._game.output_to_json(output))
             new = journal.stated[len(statements) :]
             statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
+        if self._forfeits and table.errors:
+            outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
         record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(

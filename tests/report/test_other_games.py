@@ -63,12 +63,32 @@ def test_the_story_of_bs_holds_only_what_was_public(shell: Shell) -> None:
 
 
 def test_a_forfeit_is_told(shell: Shell) -> None:
-    Path("bots/manual/bs").mkdir(parents=True)
-    source = "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
-    Path("bots/manual/bs/bad.py").write_text(f"{source}    def bs(self, s, n, c, t): return False\n")
+    bad(Path("bots/manual/bs"))
     words = ("Bad,Player1,Player2,Player3", "--games", "3", "--output", "r", "--on-bot-error", "forfeit", "--report")
     assert shell("run", "--game", "bs", "--bots", *words).code == 0
-    game = game_of(0)
+    check_forfeit(game_of(0))
+
+
+def test_a_forfeit_among_models_is_told_from_the_record(shell: Shell) -> None:
+    bad(Path("bots/manual/bs"))
+    field = "Bad,Player1,Player2,house:house-random@plain"
+    words = (field, "--games", "2", "--output", "r", "--on-bot-error", "forfeit", "--report", "--quiet")
+    said = shell("run", "--game", "bs", "--bots", *words)
+    assert said.code == 0, said.err
+    for number in range(2):
+        check_forfeit(game_of(number))
+    assert shell("replay", "r").out.startswith("identical: 2 games")
+
+
+def bad(folder: Path) -> None:
+    """A bot that plays nothing."""
+    folder.mkdir(parents=True)
+    source = "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
+    (folder / "bad.py").write_text(f"{source}    def bs(self, s, n, c, t): return False\n")
+
+
+def check_forfeit(game: Any) -> None:
+    """Bad has ended it at its first turn."""
     seat = game["names"].index("Bad")
     assert len(game["turns"]) == seat + 1
     assert game["turns"][-1]["movers"] == [seat]
