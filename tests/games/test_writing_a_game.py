@@ -58,6 +58,20 @@ def test_its_engine_pays_what_the_rules_say() -> None:
             assert state.ending().marks == [2 + chips, 2 - chips]
 
 
+def test_its_words_are_spoken_where_it_has_them(shell: Shell) -> None:
+    words = ("play-game", "--game", "kuhn", "Careful", "Careful", "--show-hands")
+    cards = [shell(*words, "--deal", f"{deal}").out.splitlines() for deal in range(6)]
+    for told in cards:
+        assert told[0] == "Each seat is dealt a card, and puts a chip into the pot."
+        assert told[1].startswith("   1. [Careful 0 holds the ")
+        bets = "king" in told[1]
+        assert told[2] == f"   1. Careful 0 {'bets' if bets else 'passes'}."
+        assert told[-1].startswith("The game is over: Careful ")
+    assert len({told[1] for told in cards}) > 1
+    Path("games/kuhn/told.py").unlink()
+    assert shell(*words).out.startswith("DealEvent\n   1. ActEvent: seat 0, act ")
+
+
 def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
     assert shell("run", "--game", "kuhn", "--games", "400", "--output", "r").code == 0
     with opened(Path("r")) as run:

@@ -116,3 +116,12 @@ def test_the_end_is_told_to_him(guests: Opponents) -> None:
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))
     assert isinstance(sitting._table.players[0], Guest)
+
+
+def test_what_another_seat_alone_observes_is_not_told() -> None:
+    class Peeked(CardsPlayedEvent):
+        only = 2
+
+    event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
+    assert in_words_to(SPEC, [event], label, 1) == []
+    assert in_words_to(SPEC, [event], label, 2) == ["B puts down 1 card as 7s."]

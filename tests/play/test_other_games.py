@@ -40,6 +40,16 @@ def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
     assert game_named(Path("g.json").read_text(), "dubito") == "bs"
     turns = int(lines[-2].removesuffix(" turns"))
     assert len(record["outputs"]) == 4 * turns
+    asked = [[seat for seat in range(4) if seat != turn % 4] for turn in range(turns)]
+    heard = [record["outputs"][4 * turn + 1 : 4 * turn + 4] for turn in range(turns)]
+    accusers = [
+        f"turn {turn + 1}: [seat {seat} says BS]"
+        for turn in range(turns)
+        for seat, yes in zip(asked[turn], heard[turn], strict=True)
+        if yes
+    ]
+    said = [line for line in record["story"] if line.endswith("says BS]") and "nobody" not in line]
+    assert said == accusers
     said = shell("replay", "g.json")
     assert (said.code, said.out.partition(",")[0]) == (0, f"identical: {turns} turns")
 

@@ -29,6 +29,20 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
     assert len(list((tmp_path / "games" / "running").iterdir())) == 1
 
 
+def test_the_game_that_is_named_is_offered_first(tmp_path: Path) -> None:
+    with started(tmp_path, "web", "--port", "0", "--game", "bs") as process:
+        assert process.stdout is not None
+        browser = Browser(int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2]))
+        first, other = browser("GET", "/").text, browser("GET", "/?game=dubito").text
+        view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert "<option selected>bs</option>" in first
+    assert '<option value="Hoarder"' in first
+    assert '<option value="ClaudeBot"' in other
+    assert (view["game"], view["names"]) == ("bs", ["Player1 0", "You", "Player1 2", "Hoarder"])
+
+
 def test_loopback_by_any_name_has_no_warning(tmp_path: Path) -> None:
     with started(tmp_path, "web", "--port", "0", "--host", "LOCALHOST") as process:
         assert process.stdout is not None
@@ -53,6 +67,7 @@ def test_another_host_has_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--game", "chess"], "there is no game 'chess': "),
         (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid: "),
         (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),

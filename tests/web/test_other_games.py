@@ -122,6 +122,15 @@ def test_what_is_no_move_is_refused_and_changes_nothing(hall: Served, answer: An
     assert browser.view() == view
 
 
+@pytest.mark.parametrize("answer", [1, "yes", None, [True], {"bs": True}])
+def test_what_is_no_yes_or_no_is_refused(hall: Served, answer: Any) -> None:
+    browser = hall.browser()
+    view = browser.sit(BOTS, game="bs", seat=1, seed=4)
+    assert view["frames"][-1]["question"]["node"] == "bs"
+    refused = browser.post("/api/moves", {"turn": view["turn"], "answer": answer})
+    assert (refused.status, refused.json) == (400, {"error": "This is no answer to `bs`: give yes or no."})
+
+
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:
     guests = guests_of(find_bots(home, "bs"))
     for seed in range(3):

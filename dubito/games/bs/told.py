@@ -106,7 +106,7 @@ class Teller:
         """What came of the accusations of the turn that has just ended."""
         game, label = self._game, self._label
         if not self._accusers:
-            return f"nobody says BS: it was {'a lie' if self._lie else 'honest'}"
+            return "nobody says BS"
         drawn = [counts.accusations_drawn for counts in game.counts]
         accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
         counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
