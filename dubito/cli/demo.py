@@ -26,8 +26,8 @@ from dubito.registry import Registry, find_bots
 
 _NEXT = """
 With a key of your own (or ANTHROPIC_API_KEY and anthropic:MODEL), try
-  OPENAI_API_KEY=... dubito run --contenders openai:MODEL,ClaudeBot --games 20
-or change a line of examples/models.yaml and `dubito run examples/models.yaml`."""
+  OPENAI_API_KEY=... dubito run{} --contenders openai:MODEL,{} --games 20"""
+_EXAMPLE = "or change a line of examples/models.yaml and `dubito run examples/models.yaml`."
 
 
 @click.command()
@@ -68,7 +68,10 @@ def demo(output: Path | None, game: str, tables: bool) -> int:
         say(f"results digest: {second.results_digest}\n")
         say(f"all tables:  {again} --tables")
     say(f"the replies: dubito cache stats --cache {quote(str(folder / 'cache'))}")
-    say(_NEXT)
+    bot = "ClaudeBot" if game == DUBITO else registry.hand_written()[0].name
+    say(_NEXT.format(of_game, bot))
+    if game == DUBITO:
+        say(_EXAMPLE)
     return 0
 
 
