@@ -48,8 +48,8 @@ def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
         for seat, yes in zip(asked[turn], heard[turn], strict=True)
         if yes
     ]
-    lines = [line for line in record["story"] if line.endswith("says BS]") and "nobody" not in line]
-    assert lines == accusers
+    heard_of = [line for line in record["story"] if line.endswith("says BS]") and "nobody" not in line]
+    assert heard_of == accusers
     said = shell("replay", "g.json")
     assert (said.code, said.out.partition(",")[0]) == (0, f"identical: {turns} turns")
 
