@@ -358,6 +358,7 @@ class Spec:
     # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
+    forfeit_means: str = "nobody wins"  # then, in words
 
     @property
     def has_neighbours(self) -> bool:

@@ -19,7 +19,7 @@ class _Forfeitable(Protocol):
     """A state of a game whose `Spec` says that it can be forfeited."""
 
     def forfeit(self, seat: int) -> None:
-        """This seat has failed: the game is over, and nobody wins."""
+        """This seat has failed: the game is over, as the game has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ class Person(Protocol):
     def HOW(self) -> str:  # noqa: N802, a constant
         """How a move is typed."""
 
+    @property
+    def ENTER(self) -> str:  # noqa: N802, a constant
+        """What an empty line means; empty: nothing."""
+
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
 
@@ -96,6 +100,11 @@ class _Person:
             return cast(str, how)
         kinds = " ".join(dict.fromkeys(_how(node) for node in self._spec.nodes))
         return f"{kinds} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the table."
+
+    @property
+    def ENTER(self) -> str:  # noqa: N802
+        """Of the module."""
+        return cast(str, self._own("ENTER") or "")
 
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
         """In the words of the module, or the public parts of the view."""

@@ -129,7 +129,7 @@ class _Recorder:
         """Keep one move, or the forfeit that ended the game."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
-            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label)}")
+            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._spec)}")
             return
         self.outputs.append(self._spec.output_to_json(output))
         for line in self._teller.moved(self._seat, output, events):

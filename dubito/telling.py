@@ -107,9 +107,9 @@ def in_words_to(spec: Spec, events: Sequence[GameEvent], label: Label, me: int) 
     ]
 
 
-def forfeit_in_words(seat: int, label: Label) -> str:
+def forfeit_in_words(seat: int, label: Label, spec: Spec) -> str:
     """That a seat has ended the game by a mistake."""
-    return f"{label(seat)} has failed: the game is over, and nobody wins."
+    return f"{label(seat)} has failed: the game is over, and {spec.forfeit_means}."
 
 
 class _PlainTold:

@@ -131,7 +131,7 @@ def _asked(sitting: Sitting) -> list[str]:
     """Ask until the answer is legal, and play it."""
     _show(sitting)
     while True:
-        line = input("> ").strip()
+        line = input("> ").strip() or sitting.person.ENTER
         if line in ("?", "rules"):
             _tell_rules(sitting)
         elif line == "hand":

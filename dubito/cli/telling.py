@@ -54,7 +54,7 @@ def _mistakes(spec: Spec, table: Table, label: Label, recorder: Recorder | None,
     if table.errors and table.forfeits:
         note(str(table.errors[0]))
         seat = table.errors[0].seat
-        say(f"{turn:4}. {forfeit_in_words(seat, label)}")
+        say(f"{turn:4}. {forfeit_in_words(seat, label, spec)}")
         if recorder is not None:
             recorder.add(turn, Forfeit(seat), [])
     else:

@@ -69,7 +69,7 @@ class _Words:
         for output, events in moves:
             movers.append(seat)
             if output is None or isinstance(output, Forfeit):
-                lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label)))
+                lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label, self.spec)))
             else:
                 lines += teller.moved(seat, output, events)
             if game.over or game.turns_played != played:

@@ -37,6 +37,12 @@ class Hostile:
 NO_OUTPUTS = [None, 7, -1, 1.0, "x", b"x", [], (), {}, set(), [None], [[]], [1.0], ["7"], object(), range(3)]
 
 
+def no_outputs(game: Spec) -> list[Any]:
+    """What no game takes; where one asks for whole numbers, 7 may be one."""
+    asks_numbers = any(isinstance(node.answer, Whole) for node in game.nodes)
+    return [output for output in NO_OUTPUTS if not (asks_numbers and type(output) is int and output >= 0)]
+
+
 @pytest.fixture(params=sorted(GAMES))
 def game(request: pytest.FixtureRequest) -> Spec:
     return GAMES[request.param]
@@ -103,7 +109,7 @@ def test_illegal_outputs_change_nothing(registry: Registry, game: Spec) -> None:
         state = dealt(game, deal)
         for output in outputs_of(table):
             before = state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state))
-            for wrong in [*NO_OUTPUTS, Hostile()]:
+            for wrong in [*no_outputs(game), Hostile()]:
                 with pytest.raises(IllegalOutput):
                     state.apply(wrong)
             assert before == (state.seat, state.over, state.turns_played, json.dumps(game.deal_to_json(state)))

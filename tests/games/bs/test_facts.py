@@ -111,6 +111,11 @@ def test_the_same_sizes_with_other_cards_read_alike() -> None:
 
 def told_of(game: Game, seat: int, *moves: Any) -> list[str]:
     """The history of a seat after these moves."""
+    return list(facts_of(game, seat, *moves)["history"])
+
+
+def facts_of(game: Game, seat: int, *moves: Any) -> dict[str, Any]:
+    """The facts of a seat after these moves."""
     book, dealt = Notebook(seat, BSRules()), [len(hand.cards) for hand in game.hands]
     book.observe(game.start, game.hands[seat].cards)
     for move in moves:
@@ -120,7 +125,7 @@ def told_of(game: Game, seat: int, *moves: Any) -> list[str]:
             book.observe(event, game.hands[seat].cards)
     position = book.position(game.view().node, game.view(), game.hands[seat].cards)
     assert len(set(dealt)) == 1
-    return list(facts(position)["history"])
+    return facts(position)
 
 
 HANDS = [[n] * 4 + [n + 4] * 4 + [n + 8] * 4 + [12] for n in range(4)]
@@ -142,6 +147,34 @@ def test_the_history_tells_each_side_of_a_lie() -> None:
     ]
     last = told_of(with_hands(*HANDS), 2, *lie)[-1]
     assert last == "Your accusation counts, and it was a lie: seat 0 takes the pile; your 10 is the new pile."
+
+
+NOBODY = (False, False, False)
+
+
+def test_own_cards_on_the_pile_are_placed() -> None:
+    """Seat 0 has lied with a 4, and holds the other three when it is asked for 4s."""
+    hands = with_hands(*HANDS).hands
+    moves = [([hands[0].cards[4]], *NOBODY), *(([hands[seat].cards[4]], *NOBODY) for seat in (1, 2, 3))]
+    told = facts_of(with_hands(*HANDS), 0, *(move for turn in moves for move in turn))
+    assert (told["number"], told["own_in_pile"], told["held_of_number"], told["placed"]) == (4, {"4": 1}, 3, 4)
+
+
+def test_what_a_seat_took_up_is_known_until_it_may_have_played_it() -> None:
+    hands = with_hands(*HANDS).hands
+    wrong = (hands[0].cards[:2], True, False, False)  # seat 1 takes two 0s
+    unknown = ([hands[1].cards[4]], *NOBODY)
+    seen = ([hands[1].cards[0]], True, False, False)  # seat 0 takes the 1 up, and sees that it was no 0
+
+    def known(*moves: Any) -> tuple[list[int], int]:
+        player = facts_of(with_hands(*HANDS), 0, *moves)["players"][1]
+        return player["known_cards"], player["put_down"]
+
+    after = ([hands[2].cards[0]],)
+    assert known(*wrong, *unknown, *after) == ([0, 0], 1)
+    assert known(*wrong, *seen, *after) == ([0, 0], 0)
+    third = facts_of(with_hands(*HANDS), 2, *wrong, *unknown)["players"]
+    assert [player["known_cards"] for player in third if player["seat"] == 1] == [[0, 0]], "all saw it was honest"
 
 
 def test_who_takes_the_pile_reads_who_lied_there() -> None:

@@ -30,6 +30,7 @@ from dubito.llm.settings import settings_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.streams import DealStreams
+from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Heard, Server, Unhurried, says
@@ -150,6 +151,18 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
     assert {name: set(log.outcomes) for name, log in run.models.items()} == {"careful": {"model"}, "chance": {"model"}}
     again = ran(experiment(short(*both(), games=4, rounds=6)), tmp_path / "again", offline=True)
     assert again.results_digest == run.results_digest
+
+
+def test_the_demo_tells_of_two_models_and_what_to_try_next(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SPEC.demo, "games", 4)
+    said = shell("demo", "--game", "bs", "--output", "d")
+    assert said.code == 0
+    assert {entry["bot"] for entry in SPEC.demo["contenders"]} == {"OpenAIBot", "AnthropicBot"}
+    assert "of the two models, on the same deals, careful by OpenAI's protocol is ahead" in said.out
+    assert "Identical: both runs have the same results digest." in said.out
+    assert re.search(r"fallbacks: 0 of \d+ decisions of the models", said.out)
+    assert "dubito run --game bs --contenders openai:MODEL,CalculatingLiar --games 20\n" in said.out
+    assert "models.yaml" not in said.out
 
 
 def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:

@@ -114,6 +114,8 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     assert said.code == 0
     assert "house-random at 24 positions of 24 deals" in said.out
     assert "right: at bs, an accusation of what is a lie, and of nothing else" in said.out
+    (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
+    assert "-" not in judged[:9], "the truth says which answers are right"
     flips = [line for line in said.out.splitlines() if line.startswith("flipped: cards-")]
     assert flips, "two samples by chance differ, and cards are named"
     assert all(line.split(": ")[2].startswith("[") for line in flips)

@@ -56,13 +56,9 @@ def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
         teller = Teller(game, seat_label)
         while not game.over:
             seat, hand = game.seat, game.hands[game.seat].cards
-            asks, number = game.view().node == "bs", game.public.number
+            asks = game.view().node == "bs"
             output = chance.random() < 0.2 if asks else chance.sample(hand, chance.randint(1, min(3, len(hand))))
-            lines = teller.moved(seat, output, game.apply(output))
-            if not isinstance(output, bool):
-                lie = any(card.number != number for card in output)
-                assert lines[0].truth.endswith(": a lie" if lie else ": honest")
-            for line in lines:
+            for line in teller.moved(seat, output, game.apply(output)):
                 if said := HELD.search(line.said):
                     assert list(map(int, said.groups())) == [len(hand.cards) for hand in game.hands]
             *hands, pile = teller.panels()

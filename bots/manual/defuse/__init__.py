@@ -1,0 +1,1 @@
+"""The hand-written bots of draw and defuse, one a file."""

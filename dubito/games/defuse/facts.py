@@ -1,0 +1,131 @@
+"""What prompts are told of draw and defuse, and how its positions are kept (`dubito.game.Facts`).
+
+Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names.
+"""
+
+from collections import Counter
+from functools import cache
+from typing import Any, Final
+
+from dubito.games.defuse.cards import ACTS, DRAW, HELD
+from dubito.games.defuse.knowledge import Pile, Witness
+from dubito.games.defuse.notebook import Act, Notebook, Position
+from dubito.games.defuse.positions import example_position, from_json, to_json
+from dubito.games.defuse.rule_text import OBJECTIVE, rule_sentences
+
+__all__ = ["Notebook", "Position", "example_position", "facts", "from_json", "steady_facts", "to_json"]
+
+_NODES: Final = {
+    "turn": "Asked on your turn, and again after a see or shuffle card that you have played in it: what do you do? "
+    "draw takes the top card and ends your turn; skip plays a skip card and ends it; bottom plays a bottom card, takes "
+    "the bottom card and ends it; shuffle and see play such a card, and you are asked again. You must hold the card.",
+    "place": "Asked when you have drawn the bomb and a defuse card was played for you: where in the pile does the bomb "
+    "go? 0 is the top, the number of cards in the pile the bottom.",
+}
+
+# What each line of the shared partial means.
+_MEANINGS: Final = {
+    "seat": "your seat",
+    "hand": "your cards, how many of each name",
+    "own_cards, other_cards": "how many cards you hold, and the other player",
+    "pile": "how many cards the pile has, without a bomb that is to be placed",
+    "played": "the cards that both have played, how many of each name",
+    "unseen": "the cards of the pile and of the other's hand together: all that you neither hold nor saw played",
+    "known_from_top": "what you know to lie in the pile, place by place from the top, ? for what you do not know; "
+    "where the other player has put the bomb back since, these are the other cards in their order, and the bomb lies "
+    "somewhere among or below them",
+    "last_look": "how many cards were drawn since your last see card, unless the pile was shuffled since",
+    "bomb_put_back_since": "whether the other player has put the bomb back since that look",
+    "bomb_between": "the first and the last place at which the bomb may lie, 0 being the top",
+    "bomb_on_top, bomb_at_bottom": "the chance that the bomb is drawn there; unknown where the other player has chosen "
+    "its place and nobody has shuffled since",
+    "node": "the question that is asked",
+}
+
+
+def facts(position: Position) -> dict[str, Any]:
+    """The facts as plain values that JSON can hold; the keys are the same at both nodes, and None where one is lacking.
+
+    Raises UsageError for acts that no game can have.
+    """
+    witness = Witness(position)
+    return {
+        **_steady(),
+        "seat": position.seat,
+        "history": [_deal(position), *(_line(act, position.seat) for act in position.acts)],
+        "own_moves": [number for number, act in enumerate(position.acts, start=1) if act.seat == position.seat],
+        "node": position.node,
+        **_question(position, witness),
+        "hand": {card: witness.hand[card] for card in HELD if witness.hand[card]},
+        "own_cards": witness.sizes[position.seat],
+        "other_cards": witness.sizes[1 - position.seat],
+        "played": _counts(witness.played),
+        "unseen": witness.unseen(),
+        **_pile(witness.pile),
+    }
+
+
+def steady_facts() -> frozenset[str]:
+    """The facts that stay the same for one seat through a whole game."""
+    return frozenset({*_steady(), "seat"})
+
+
+@cache
+def _steady() -> dict[str, Any]:
+    return {"rule_text": rule_sentences(), "objective": OBJECTIVE, "node_texts": _NODES, "meanings": _MEANINGS}
+
+
+def _question(position: Position, witness: Witness) -> dict[str, Any]:
+    if position.node == "place":
+        last = witness.pile.size
+        return {
+            "question": f"Where do you put the bomb? 0 is the top, {last} the bottom.",
+            "legal": list(range(last + 1)),
+        }
+    legal = [act for act in ACTS if act == DRAW or witness.hand[act]]
+    return {"question": "It is your turn. What do you do?", "legal": legal}
+
+
+def _pile(pile: Pile) -> dict[str, Any]:
+    known = [card or "?" for card in pile.cards]
+    while known and known[-1] == "?":
+        known.pop()
+    between = pile.bomb_from()
+    return {
+        "pile": pile.size,
+        "known_from_top": known,
+        "last_look": pile.looked,
+        "bomb_put_back_since": pile.hidden,
+        "bomb_between": list(between) if between else None,
+        "bomb_on_top": pile.chance_on(0),
+        "bomb_at_bottom": pile.chance_on(-1),
+    }
+
+
+def _counts(cards: list[str]) -> dict[str, int]:
+    counts = Counter(cards)
+    return {card: counts[card] for card in HELD if counts[card]}
+
+
+def _deal(position: Position) -> str:
+    return f"The cards are dealt. Yours: {', '.join(position.dealt)}."
+
+
+def _line(act: Act, own: int) -> str:
+    """What a seat has seen of an act."""
+    mine = act.seat == own
+    who, s = ("You", "") if mine else (f"seat {act.seat}", "s")
+    match act.act:
+        case "see":
+            return f"{who} play{s} see" + (f": from the top {', '.join(act.cards)}." if mine else ".")
+        case "shuffle":
+            return f"{who} play{s} shuffle; the pile is shuffled."
+        case "skip":
+            return f"{who} play{s} skip."
+        case "place":
+            return f"{who} put{s} the bomb back" + (f" at place {act.place}." if mine else ".")
+    drawn = "a card" if act.card is None else f"the {act.card}" if act.card == "bomb" else f"a {act.card}"
+    defuse = f" and play{s} defuse" if act.card == "bomb" else ""
+    if act.act == "bottom":
+        return f"{who} play{s} bottom: {drawn} from the bottom{defuse}."
+    return f"{who} draw{s} {drawn} from the top{defuse}."

@@ -1,0 +1,57 @@
+"""The house's policy for draw and defuse, by what the facts in the prompt say and nothing else.
+
+It reads the lines that `prompts/defuse/shared/facts.jinja` writes between its two markers, and raises LookupError or
+ValueError where these are missing, or are not what the partial writes.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+
+from dubito.game import HousePolicy
+
+_BEGIN: Final = "=== facts ===\n"
+_END: Final = "\n=== end of facts ==="
+_FEAR: Final = 0.2  # a chance of the bomb that it does not take without a defuse card
+
+
+def _house_careful(text: str, chance: Random) -> dict[str, Any]:
+    values = read_facts(text)
+    return {"answer": place(values) if values["node"] == "place" else act(values)}
+
+
+MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
+
+
+def read_facts(prompt_text: str) -> dict[str, str]:
+    """The last block of facts in the text, name to value; raises ValueError if there is none."""
+    begin = prompt_text.rindex(_BEGIN) + len(_BEGIN)
+    lines = prompt_text[begin : prompt_text.index(_END, begin)].splitlines()
+    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
+
+
+def act(values: Mapping[str, str]) -> str:
+    """Draws with a defuse card in hand or what is most likely no bomb; looks where it can, dodges where it must."""
+    held = _held(values["hand"])
+    top, bottom = _chance(values["bomb_on_top"]), _chance(values["bomb_at_bottom"])
+    if top == 0 or (top < 1 and "defuse" in held) or top < _FEAR:
+        return "draw"
+    if "see" in held and top < 1:
+        return "see"
+    if "bottom" in held and bottom < _FEAR:
+        return "bottom"
+    return next((card for card in ("skip", "shuffle") if card in held), "draw")
+
+
+def place(values: Mapping[str, str]) -> int:
+    """On top, for the other to draw, where it can be dodged if it comes back; else at the bottom."""
+    return 0 if _held(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
+
+
+def _held(text: str) -> set[str]:
+    return {part.split("x ")[1] for part in text.split(", ") if "x " in part}
+
+
+def _chance(text: str) -> float:
+    """As the facts say; what the other has chosen may well be there."""
+    return 0.5 if text == "unknown" else float(text)

@@ -1,0 +1,173 @@
+"""What one seat can know of the pile and the hands, from what it has seen; nothing here asks the game."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dubito.errors import UsageError
+from dubito.games.defuse.cards import ALL_CARDS, BOMB, DEFUSE
+from dubito.games.defuse.notebook import Act, Position
+
+_PILE = 17
+
+
+@dataclass
+class Pile:
+    """The pile as far as a seat knows it.
+
+    Where the other seat has put the bomb back, it lies somewhere between places `least` and `most`, and `cards` are
+    the others, in their order. Else it is one of `cards`, if it was seen, or lies at one of the unknown places.
+    """
+
+    cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # the top first; None: not known
+    astray: bool = False  # the other seat has put the bomb somewhere
+    least: int = 0
+    looked: int | None = None  # cards drawn since the own last see card, unless the pile was shuffled since
+    hidden: bool = False  # the other has put the bomb back since that look
+
+    @property
+    def size(self) -> int:
+        """How many cards it has."""
+        return len(self.cards) + self.astray
+
+    @property
+    def most(self) -> int:
+        """The last place that it has."""
+        return self.size - 1
+
+    def shuffle(self) -> None:
+        """Nothing is known any more."""
+        self.cards = [None] * self.size
+        self.astray, self.looked, self.hidden = False, None, False
+
+    def draw(self, top: bool, bomb: bool, seen: str | None = None) -> None:
+        """A card has left it; `seen` is what it was, where that is known."""
+        if self.looked is not None:
+            self.looked += 1
+        if bomb and self.astray:
+            self.astray = False
+            return
+        if not self.cards:
+            raise UsageError("a card is drawn from an empty pile")
+        known = self.cards.pop(0 if top else -1)
+        if known is not None and known != (BOMB if bomb else seen or known):
+            raise UsageError(f"a {known} card lay where another one is drawn")
+        if self.astray and top:
+            self.least = max(0, self.least - 1)
+
+    def look(self, shown: Sequence[str]) -> None:
+        """The top cards were shown, the bomb among them or not."""
+        if self.astray and BOMB in shown:
+            self.cards.insert(shown.index(BOMB), BOMB)
+            self.astray = False
+        self.cards[: len(shown)] = shown
+        self.least, self.looked, self.hidden = len(shown), 0, False
+
+    def place(self, where: int | None) -> None:
+        """The bomb is put back; None: by the other seat."""
+        if where is None:
+            self.astray, self.least = True, 0
+            self.hidden = self.looked is not None
+        elif 0 <= where <= len(self.cards):
+            self.cards.insert(where, BOMB)
+        else:
+            raise UsageError(f"place {where}: the pile has {len(self.cards)} cards")
+
+    def bomb_from(self) -> tuple[int, int] | None:
+        """The first and the last place at which the bomb may lie; None: it is out of the pile."""
+        if self.astray:
+            return self.least, self.most
+        if BOMB in self.cards:
+            return (place := self.cards.index(BOMB)), place
+        unknown = [place for place, card in enumerate(self.cards) if card is None]
+        return (unknown[0], unknown[-1]) if unknown else None
+
+    def chance_on(self, place: int) -> float | None:
+        """The chance that the bomb lies there (-1: at the bottom); None where it is the other's choice."""
+        if not self.cards and not self.astray:
+            return 0.0
+        place %= self.size
+        if self.astray:
+            if place < self.least:
+                return 0.0
+            return 1.0 if self.least == self.most else None
+        if BOMB in self.cards:
+            return float(self.cards[place] == BOMB)
+        return 1 / self.cards.count(None) if self.cards[place] is None else 0.0
+
+
+@dataclass
+class Witness:
+    """A position, worked out: hands, pile, what was played. Raises UsageError for what no game can have."""
+
+    position: Position
+    pile: Pile = field(default_factory=Pile)
+    hand: Counter[str] = field(default_factory=Counter)
+    sizes: list[int] = field(default_factory=lambda: [6, 6])
+    played: list[str] = field(default_factory=list)
+    seat: int = 0  # whose act comes next
+    placing: bool = False
+
+    def __post_init__(self) -> None:
+        self.hand.update(self.position.dealt)
+        for number, act in enumerate(self.position.acts):
+            try:
+                self._act(act)
+            except (UsageError, ValueError) as error:
+                raise UsageError(f"acts.{number}: {error}") from None
+
+    def unseen(self) -> dict[str, int]:
+        """The cards in the pile and in the other's hand, by name: all but the own hand and what was played."""
+        left = Counter(ALL_CARDS)
+        left.subtract(self.hand)
+        left.subtract(self.played)
+        if self.placing:
+            left[BOMB] -= 1
+        return {card: n for card, n in left.items() if n}
+
+    def _act(self, act: Act) -> None:
+        own = self.position.seat
+        if act.seat != self.seat or (act.act == "place") != self.placing:
+            raise UsageError(f"it is not {act.act} of seat {act.seat} that comes next")
+        if act.act == "place":
+            self.placing = False
+            if (act.place is None) == (act.seat == own):
+                raise UsageError("a place is known to whoever chose it, and to nobody else")
+            self.pile.place(act.place)
+            self.seat = 1 - self.seat
+            return
+        if act.act != "draw":
+            self._play(act.seat, act.act)
+        if act.act == "shuffle":
+            self.pile.shuffle()
+        elif act.act == "see":
+            if act.seat == own:
+                if len(act.cards) != min(3, self.pile.size):
+                    raise UsageError("a see card shows three cards, or all")
+                self.pile.look(act.cards)
+        elif act.act == "skip":
+            self.seat = 1 - self.seat
+        else:
+            self._draw(act)
+
+    def _draw(self, act: Act) -> None:
+        bomb = act.card == BOMB
+        self.pile.draw(act.act == "draw", bomb, act.card)
+        if bomb:
+            self._play(act.seat, DEFUSE)
+            self.placing = True
+            return
+        self.sizes[act.seat] += 1
+        if act.seat == self.position.seat:
+            if act.card is None:
+                raise UsageError("a seat knows what it draws")
+            self.hand[act.card] += 1
+        self.seat = 1 - self.seat
+
+    def _play(self, seat: int, card: str) -> None:
+        self.sizes[seat] -= 1
+        self.played.append(card)
+        if seat == self.position.seat:
+            if not self.hand[card]:
+                raise UsageError(f"the hand holds no {card} card")
+            self.hand[card] -= 1

@@ -1,0 +1,92 @@
+"""Draw and defuse as the harness has it."""
+
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole
+from dubito.games.defuse.bot import DefuseBot, missing_nodes
+from dubito.games.defuse.cards import ACTS, HELD
+from dubito.games.defuse.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
+
+
+class DefuseRules(BaseModel):
+    """There is nothing to vary."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _deal(rules: DefuseRules, seats: int, rng: Random) -> Game:
+    if seats != 2:
+        raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
+    return deal(rng)
+
+
+def _deal_to_json(game: Game) -> dict[str, Any]:
+    """The hands by seat, and the pile with its top last."""
+    hands = [[card for card in HELD for _ in range(hand[card])] for hand in game.hands]
+    return {"hands": hands, "pile": list(game.pile)}
+
+
+def _output_from_json(value: Any) -> str | int:
+    """Raises UsageError for what no act can have been written as."""
+    if type(value) is int or (isinstance(value, str) and value in ACTS):
+        return value
+    raise UsageError(
+        f"a move of draw and defuse is kept as one of {', '.join(ACTS)} or a whole number, and not as "
+        f"{one_line(repr(value), 60)}: the record is damaged"
+    )
+
+
+RESULTS = Results(
+    buckets=("wins", "losses"),
+    endings=("won", "lost"),
+    bucket=lambda mark, capped: 1 - mark,
+    measures=(Measure("wins", "won", "Wins", (1, 0)),),
+    headline=("wins",),
+    equal_share=lambda seats: {"wins": 1 / seats},
+    game_counts=GAME_COUNTS,
+    seat_counts=SEAT_COUNTS,
+    scoreboard=("wins",),
+    averaged=("turns",),
+    habits=(
+        Habit("skips", "skips, % of turns", "skips", "skip", "turns"),
+        Habit("bottoms", "draws from the bottom, % of turns", "bottoms", "bottom", "turns"),
+        Habit("sees", "see cards a turn", "sees", "see", "turns", most=8),
+        Habit("shuffles", "shuffles a turn", "shuffles", "shuffle", "turns", most=4),
+        Habit("survives", "defused, % of bombs drawn", "survives", "defuse", "bombs"),
+    ),
+    charted=("skips", "bottoms", "survives"),
+    meaning="A bot's score is the share of its games that it won.",
+)
+
+SPEC = Spec(
+    name="defuse",
+    summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
+    rules=DefuseRules,
+    seats=(2, 2),
+    lineup="ordered_pairs",
+    base=DefuseBot,
+    base_path="dubito.games.defuse.bot.DefuseBot",
+    fallback="Simple",
+    nodes=(Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole())),
+    results=RESULTS,
+    deal=_deal,
+    deal_to_json=_deal_to_json,
+    output_to_json=lambda output: output,
+    output_from_json=_output_from_json,
+    package="dubito.games.defuse",
+    missing=missing_nodes,
+    demo={
+        "games": 60,
+        "bots": ["Medium", "Scared", "Simple"],
+        "contenders": [
+            {"bot": "OpenAIBot", "name": "careful by OpenAI's protocol", "model": "house-careful", "base_url": "house"},
+            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
+        ],
+    },
+    forfeits=True,
+    forfeit_means="the other wins",
+)

@@ -1,0 +1,54 @@
+"""What the tests of draw and defuse share: games of chosen cards, bots in their seats, whole games."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from dubito.game import Player
+from dubito.games.defuse.spec import SPEC, DefuseRules
+from dubito.games.defuse.state import Game
+from dubito.handlers import Entrant, Table, play_game
+from dubito.streams import DealStreams
+from tests.games.kit import registry_of
+
+BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
+
+
+def dealt(deal: int = 0) -> Game:
+    """A game that nobody has moved in."""
+    game = SPEC.deal(DefuseRules(), 2, DealStreams(0, deal).deck())
+    assert isinstance(game, Game)
+    return game
+
+
+def with_cards(top_first: str, mine: str = "", other: str = "") -> Game:
+    """A game of this pile and these hands, the words being cards."""
+    return Game([mine.split(), other.split()], top_first.split()[::-1], Random(0))
+
+
+def table_of(game: Game, *bots: type[Player], **how: Any) -> Table:
+    """These bots at a game."""
+    return Table(game, [Entrant(bot.__name__, bot) for bot in bots], DealStreams(0, 0), **how)
+
+
+def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
+    """How often the first of two bots wins, over deals of a seed."""
+    wins = 0
+    for deal in range(games):
+        streams = DealStreams(seed, deal)
+        game = SPEC.deal(DefuseRules(), 2, streams.deck())
+        table = Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams, deal=deal)
+        wins += play_game(table).winner == 0
+    return wins / games
+
+
+def state_of(game: Game) -> Any:
+    """All that a move may change."""
+    return (
+        [dict(hand) for hand in game.hands],
+        list(game.pile),
+        list(game.discard),
+        (game.seat, game.node, game.over, game.winner, game.turns_played, game.moves, game.seen),
+        repr(game.counts),
+        game._rng.getstate(),
+    )

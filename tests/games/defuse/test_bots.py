@@ -1,0 +1,152 @@
+"""Bots of draw and defuse: how a turn is written, what is a mistake, and how often the source's win."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from dubito.errors import BotError
+from dubito.games.defuse.bot import DefuseBot
+from dubito.games.defuse.state import Game, View
+from dubito.handlers import step
+from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
+
+Acts = Generator[Any, Any, Any]
+SIMPLE = BOTS["Simple"]
+
+
+class Looker(DefuseBot):
+    """Looks, shuffles, looks again, and keeps what it was shown."""
+
+    def turn(self, view: View) -> Acts:
+        first = yield "see"
+        nothing = yield "shuffle"
+        second = yield "see"
+        self.shown = (first, nothing, second, view.discard, self.cards.count("see"))
+        return "skip"
+
+    def defuse(self, view: View) -> int:
+        return 0
+
+
+def test_a_turn_goes_on_where_it_has_yielded() -> None:
+    game = with_cards("bomb see skip nothing", "see see shuffle skip")
+    table = table_of(game, Looker, SIMPLE)
+    outputs = [step(table)[0] for _ in range(4)]
+    assert outputs == ["see", "shuffle", "see", "skip"]
+    first, nothing, second, discard, left = table.players[0].shown  # type: ignore[union-attr]
+    assert (first, nothing, second) == (("bomb", "see", "skip"), (), tuple(game.pile[:-4:-1]))
+    assert (discard, left) == (("see", "shuffle", "see"), 0)
+
+
+def bot(acts: Any, place: Any = 0) -> type[DefuseBot]:
+    """A bot whose turn is this method, or this value."""
+
+    class Wrong(DefuseBot):
+        def turn(self, view: View) -> Any:
+            return acts(self) if callable(acts) else acts
+
+        def defuse(self, view: View) -> Any:
+            if isinstance(place, Exception):
+                raise place
+            return place
+
+    return Wrong
+
+
+def forever(self: DefuseBot) -> Acts:
+    while True:
+        yield "see"
+
+
+def too_late(self: DefuseBot) -> Acts:
+    yield "draw"
+    yield "see"
+
+
+def fails(self: DefuseBot) -> Acts:
+    yield "see"
+    raise ValueError("no idea")
+
+
+WRONG = [
+    (bot("see"), "a turn returns draw, skip, bottom or nothing: it has returned 'see'"),
+    (bot("bomb"), "it has returned 'bomb'"),
+    (bot(7), "it has returned a value of type int"),
+    (bot(["skip"]), "it has returned a value of type list"),
+    (bot("skip"), "the hand holds no skip card"),
+    (bot(forever), "the hand holds no see card"),
+    (bot(too_late), "a turn yields shuffle or see and returns what ends it: it has yielded 'draw'"),
+    (bot(lambda self: (x for x in ("shuffle",))), "the hand holds no shuffle card"),
+    (bot(lambda self: (x for x in (None,))), "it has yielded a value of type NoneType"),
+    (bot(fails), "play raised ValueError: no idea"),
+    (bot("draw", True), "and not to True"),
+    (bot("draw", 3.0), "and not to 3.0"),
+    (bot("draw", -1), "and not to -1"),
+    (bot("draw", ValueError("where")), "play raised ValueError: where"),
+]
+
+
+def a_game() -> Game:
+    return with_cards("bomb nothing nothing nothing", "defuse see", "defuse")
+
+
+def played(game: Game, wrong: type[DefuseBot], **how: Any) -> Any:
+    table = table_of(game, wrong, SIMPLE, **how)
+    while not game.over and not table.errors:
+        step(table)
+    return table
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG)
+def test_a_mistake_stops_falls_back_or_forfeits(wrong: type[DefuseBot], words: str) -> None:
+    """D4: the source's "cheated and therefore loses" is `forfeit`."""
+    with pytest.raises(BotError) as caught:
+        played(a_game(), wrong)
+    assert words in str(caught.value)
+    table = played(a_game(), wrong, forfeits=True)
+    assert (table.game.winner, [counts.forfeits for counts in table.game.counts]) == (1, [1, 0])
+    table = played(a_game(), wrong, fallback=SIMPLE)
+    assert (table.game.over, table.fallback_turns) == (False, [1, 0])
+    assert table.game.turns_played == 1 or table.game.node == "place"
+
+
+def test_a_turn_that_another_went_on_with_begins_anew() -> None:
+    """Whoever acts in a bot's place leaves it no half turn: not in this turn, and not in the next one."""
+    asked = []
+
+    def counts(self: DefuseBot) -> Acts:
+        asked.append(self.cards.count("see"))
+        yield "see"
+        return "draw"
+
+    game = with_cards("nothing nothing nothing bomb", "see see see")
+    player = table_of(game, bot(counts), SIMPLE).players[0]
+    assert player is not None
+    assert player.play(game.view()) == "see"
+    game.apply("see")
+    game.apply("see")  # by somebody else
+    assert player.play(game.view()) == "see"
+    assert asked == [3, 1]
+
+
+def test_bots_begin_every_game_anew() -> None:
+    """D6: what a bot keeps, an instance keeps."""
+    first, second = (table_of(dealt(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
+    while not first.game.over:
+        step(first)
+    assert vars(first.players[0])["defused"] > 0
+    assert vars(second.players[0])["defused"] == 0
+
+
+# The source's: the shares of 10,000 games in each order, and of 100,000 with Simple first.
+@pytest.mark.parametrize(
+    ("one", "other", "wins"), [("Simple", "Scared", 0.2165), ("Simple", "Medium", 0.1945), ("Scared", "Medium", 0.3407)]
+)
+def test_bots_win_as_often_as_in_the_source(one: str, other: str, wins: float) -> None:
+    games = 1500
+    first = won_first((BOTS[one], BOTS[other]), games)
+    second = 1 - won_first((BOTS[other], BOTS[one]), games)
+    assert abs((first + second) / 2 - wins) < 0.025
+    if (one, other) == ("Simple", "Scared"):
+        assert abs(first - 0.2099) < 0.03

@@ -1,0 +1,212 @@
+"""What prompts are told of draw and defuse: true, no more than the seat can know, kept as files."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.game import GameEvent
+from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
+from dubito.games.defuse.house import act, place, read_facts
+from dubito.games.defuse.knowledge import Witness
+from dubito.games.defuse.spec import DefuseRules
+from dubito.games.defuse.state import Game
+from tests.games.defuse.kit import dealt
+
+ACTS = ("draw", "skip", "bottom", "shuffle", "see")
+
+
+class Watched:
+    """A game with both seats' notebooks."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.books = [Notebook(seat, DefuseRules()) for seat in (0, 1)]
+        self.tell([game.start])
+
+    def tell(self, events: list[GameEvent]) -> None:
+        for event in events:
+            for seat, book in enumerate(self.books):
+                if event.only in (None, seat):
+                    book.observe(event, self.held(seat))
+
+    def held(self, seat: int) -> list[str]:
+        return [*Counter(self.game.hands[seat]).elements()]
+
+    def move(self, output: str | int) -> None:
+        self.tell([*self.game.apply(output)])
+
+    def position(self, seat: int) -> Position:
+        return self.books[seat].position(self.game.node, self.game.view(), self.held(seat))
+
+    def by_chance(self, chance: Random) -> str | int:
+        if self.game.node == "place":
+            return chance.randint(0, min(4, len(self.game.pile)))
+        return chance.choice([act for act in ACTS if self.game.why_illegal(act) is None])
+
+
+def games() -> Iterator[Watched]:
+    """The questions of some games by chance."""
+    for deal in range(80):
+        watched, chance = Watched(dealt(deal)), Random(deal)
+        while not watched.game.over:
+            yield watched
+            watched.move(watched.by_chance(chance))
+
+
+def test_facts_are_what_the_engine_has() -> None:
+    for watched in games():
+        game = watched.game
+        told = facts(watched.position(game.seat))
+        assert told["hand"] == {card: n for card, n in game.hands[game.seat].items() if n}
+        assert (told["pile"], told["own_cards"]) == (len(game.pile), sum(game.hands[game.seat].values()))
+        assert told["other_cards"] == sum(game.hands[1 - game.seat].values())
+        assert Counter(told["played"]) == Counter(game.discard)
+        hidden = Counter(game.pile) + Counter(game.hands[1 - game.seat])
+        assert told["unseen"] == {card: n for card, n in hidden.items() if n}
+        legal = [output for output in (*ACTS, *range(30)) if game.why_illegal(output) is None]
+        assert told["legal"] == legal
+
+
+def test_what_is_known_of_the_pile_is_so() -> None:
+    """For both seats at every move; and it is known often enough to be worth telling."""
+    known = sure = 0
+    for watched in games():
+        game = watched.game
+        for seat in (0, 1):
+            pile = Witness(watched.position(seat)).pile
+            real = game.pile[::-1]
+            assert pile.size == len(real)
+            others = [card for card in real if card != "bomb"] if pile.astray else real
+            assert all(mine in (None, card) for mine, card in zip(pile.cards, others, strict=True))
+            known += sum(card is not None for card in pile.cards)
+            if game.node == "turn":
+                between = pile.bomb_from()
+                assert between is not None
+                least, most = between
+                assert least <= real.index("bomb") <= most
+                for place in (0, -1):
+                    if (chance := pile.chance_on(place)) in (0, 1):
+                        assert chance == (real[place] == "bomb")
+                        sure += 1
+    assert min(known, sure) > 1000
+
+
+def test_chances_come_true() -> None:
+    """Of tops on which the bomb lies with a chance of a tenth or so, a tenth or so are the bomb."""
+    said, came = 0.0, 0
+    for watched in games():
+        chance = Witness(watched.position(watched.game.seat)).pile.chance_on(0) if watched.game.node == "turn" else 0
+        if chance and chance < 1:
+            said += chance
+            came += watched.game.pile[-1] == "bomb"
+    assert said > 40
+    assert abs(came - said) < 3 * said**0.5
+
+
+def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
+    """They differ in the pile below what was seen, and in the other's hand, and are driven by the same outputs."""
+    found = different = 0
+    for deal in range(60):
+        here, there = Watched(dealt(deal)), Watched(other_world(deal))
+        different += here.game.pile != there.game.pile
+        chance = Random(deal)
+        while not here.game.over and not there.game.over:
+            mine = [watched.position(0) for watched in (here, there)]
+            if mine[0] != mine[1]:
+                break  # seat 0 has seen the difference
+            if here.game.seat == 0:
+                assert facts(mine[0]) == facts(mine[1])
+                found += 1
+            output = here.by_chance(chance)
+            if there.game.why_illegal(output) is not None or output == "shuffle":
+                break
+            here.move(output)
+            there.move(output)
+    assert found > 120
+    assert different > 40
+
+
+def other_world(deal: int) -> Game:
+    """The same game, but for the other's hand and the lower half of the pile, which change cards; the bomb stays."""
+    game = dealt(deal)
+    theirs = [*Counter(game.hands[1]).elements()]
+    below = [place for place, card in enumerate(game.pile[:9]) if card != "bomb"]
+    for card in ("nothing", "see", "skip"):
+        there = [place for place in below if game.pile[place] not in ("defuse", card)]
+        if card in theirs and there:
+            place = there[deal % len(there)]
+            theirs[theirs.index(card)], game.pile[place] = game.pile[place], card
+    return Game([[*Counter(game.hands[0]).elements()], theirs], game.pile, Random(deal))
+
+
+def test_a_look_grows_old_as_cards_are_drawn() -> None:
+    watched = Watched(Game([["defuse", "see"], ["defuse", "skip"]], PILE[::-1], Random(0)))
+    told = []
+    for output in ("see", "draw", "draw", 2):
+        watched.move(output)
+        pile = Witness(watched.position(0)).pile
+        told.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_from()))
+    assert told == [
+        (0, False, ["skip", "bomb"], (1, 1)),
+        (1, False, ["bomb", "nothing"], (0, 0)),
+        (2, False, ["nothing", None], (1, 14)),
+        (2, True, ["nothing", None], (0, 15)),
+    ]
+
+
+PILE = ["skip", "bomb", "nothing", *["see"] * 14]
+
+
+@pytest.mark.parametrize("node", ["turn", "place"])
+def test_positions_come_back_from_their_files(node: str) -> None:
+    example = example_position(node)
+    assert from_json(to_json(example)) == example
+    assert facts(example)["node"] == node
+    assert {*steady_facts()} < {*facts(example)}
+    for watched in games():
+        position = watched.position(watched.game.seat)
+        assert from_json(to_json(position)) == position
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seat": 2}, "seat: Input should be less than or equal to 1"),
+        ({"node": "place"}, "node: place is asked after the bomb was drawn"),
+        ({"dealt": ["see"] * 6}, "dealt: it is a defuse card and 5 others"),
+        ({"acts": [{"seat": 1, "act": "draw"}]}, "acts.0: it is not draw of seat 1 that comes next"),
+        ({"acts": [{"seat": 0, "act": "draw"}]}, "acts.0: a seat knows what it draws"),
+        ({"acts": [{"seat": 0, "act": "see", "cards": ["see"]}]}, "acts.0: a see card shows three cards, or all"),
+        ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: after them it is seat 1 that is asked"),
+    ],
+)
+def test_positions_that_no_game_has_are_refused(change: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        from_json(json.dumps(json.loads(to_json(example_position("turn"))) | change))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hand", "top", "bottom", "wanted"),
+    [
+        ("2x see", "0.00", "0.10", "draw"),
+        ("1x defuse", "0.50", "0.10", "draw"),
+        ("2x see, 1x skip", "0.50", "0.10", "see"),
+        ("2x see, 1x skip, 1x bottom", "1.00", "0.00", "bottom"),
+        ("1x skip, 1x bottom", "1.00", "unknown", "skip"),
+        ("1x shuffle", "unknown", "unknown", "shuffle"),
+        ("none", "1.00", "0.00", "draw"),
+    ],
+)
+def test_the_house_dodges_what_it_fears(hand: str, top: str, bottom: str, wanted: str) -> None:
+    assert act({"hand": hand, "bomb_on_top": top, "bomb_at_bottom": bottom}) == wanted
+
+
+def test_the_house_reads_the_facts_of_a_prompt() -> None:
+    values = read_facts("=== facts ===\nnode: place\nhand: 1x see\npile: 9\n=== end of facts ===\n")
+    assert place(values) == 9
+    assert place(values | {"hand": "1x skip, 1x see"}) == 0
