@@ -37,8 +37,8 @@ def print_summary(run: Run, sizes: bool) -> None:
         show(*duel_tables(run.tally, run.names, results))
     if run.models:
         show(models_table(run.models, run.names))
-    deals = run.tally.games // run.experiment.games_per_deal
-    show(bounds_table(rows, [player.name for player in run.experiment.contenders], deals, results))
+    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
+    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
     if stated := calibrations(run.tally, run.names):
         show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
     if sizes and len(run.experiment.table_sizes) > 1:

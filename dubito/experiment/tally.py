@@ -7,7 +7,7 @@ Measures are counted in units of 1/scale. Means and intervals are made from thes
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import Outcome
@@ -30,6 +30,7 @@ _DUELS: Final = ("seated", "begun")  # only where two sit at a table
 ANYBODY: Final = -1  # as the other player of `seated`
 BOTH: Final = 2  # as its seat
 
+T = TypeVar("T")
 SumKey = tuple[int, ...]
 Duel = tuple[int, ...]  # who sat in seats 0 and 1, and the bucket of each
 
@@ -153,7 +154,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     clusters: Counter[tuple[int, SumKey]] = Counter()
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
-    contended: list[list[int]] = []
+    contended: list[list[tuple[int, ...]]] = []
     tally, standing, n_buckets = Tally(), results.standing, len(results.buckets)
     for outcomes in deals:
         in_deal: dict[int, list[int]] = {}
@@ -172,8 +173,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             clusters[player, tuple(own)] += 1
         if len(outcomes[0].seats) == 2:
             duels[tuple((*outcome.seats, *outcome.buckets(results)) for outcome in outcomes)] += 1
-        in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
-        contended.append([outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None])
+        contended.append(_of_contenders(outcomes, results))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
@@ -216,23 +216,40 @@ def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
     return sums
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[int]], results: Results) -> None:
-    """Add deals, each the buckets of all contenders: each one's measures, and every pair's differences.
+def _of_contenders(outcomes: Sequence[Outcome], results: Results) -> list[tuple[int, ...]]:
+    """The buckets of a deal's contenders in their seats; none if there are no contenders."""
+    in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
+    own = [outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None]
+    return by_contender(own, len({seat for _, seat in in_seat}))
+
+
+def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
+    """What each contender had in the seats in which it played a deal, of all its games in their order."""
+    return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
+
+
+def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[int, ...]]], results: Results) -> None:
+    """Add deals, each the buckets of all contenders in their seats: each one's measures, and every pair's differences.
 
     Counts first, since there are few buckets; deals may come one by one from a run of any length.
     """
-    alone: Counter[tuple[int, int]] = Counter()
-    together: Counter[tuple[int, int, int, int]] = Counter()
+    alone: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    together: Counter[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = Counter()
     for buckets in deals:
         for one, ours in enumerate(buckets):
             alone[one, ours] += 1
             for other in range(one + 1, len(buckets)):
                 together[one, other, ours, buckets[other]] += 1
-    for (contender, bucket), count in alone.items():
-        tally.add("contended", (contender,), _with_squares(results.measured[bucket], count))
+    for (contender, seated), count in alone.items():
+        tally.add("contended", (contender,), _with_squares(_measured(seated, results), count))
     for (one, other, ours, theirs), count in together.items():
-        differences = [a - b for a, b in zip(results.measured[ours], results.measured[theirs], strict=True)]
+        differences = [a - b for a, b in zip(_measured(ours, results), _measured(theirs, results), strict=True)]
         tally.add("pairs", (one, other), _with_squares(differences, count))
+
+
+def _measured(buckets: Sequence[int], results: Results) -> list[int]:
+    """The sum of each measure over games of these buckets."""
+    return [sum(measure.values[bucket] for bucket in buckets) for measure in results.measures]
 
 
 def _with_squares(values: Sequence[int], count: int) -> list[int]:

@@ -25,7 +25,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
-        bounds = bounds_table(rows, source.contenders, source.deals, results)
+        bounds = bounds_table(rows, source.contenders, source.deals * source.contender_seats, results)
         sections.append(
             Section("Model players", [models_table(source.models, source.names), *([bounds] if bounds else [])])
         )
