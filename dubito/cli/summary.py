@@ -7,6 +7,7 @@ from dubito.cli.output import note, say, show, table
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.runner import Run
+from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
 from dubito.report.standings import (
     bot_errors,
@@ -32,10 +33,12 @@ def print_summary(run: Run, sizes: bool) -> None:
     show(*contender_tables(run.tally, run.compared, results))
     if run.game.has_neighbours:
         _print_neighbours(rows, results.rate)
+    else:
+        show(*duel_tables(run.tally, run.names, results))
     if run.models:
         show(models_table(run.models, run.names))
-    deals = run.tally.games // run.experiment.games_per_deal
-    show(bounds_table(rows, [player.name for player in run.experiment.contenders], deals, results))
+    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
+    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
     if stated := calibrations(run.tally, run.names):
         show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
     if sizes and len(run.experiment.table_sizes) > 1:

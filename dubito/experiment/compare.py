@@ -10,7 +10,7 @@ from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.outcome import unpack
 from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
-from dubito.experiment.tally import Tally, add_contended
+from dubito.experiment.tally import Tally, add_contended, by_contender
 from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.store.folder import DATABASE, MANIFEST
@@ -124,19 +124,20 @@ def compared(runs: Sequence[StoredRun]) -> Comparison:
     )
 
 
-def _buckets(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[int]]:
-    """The buckets of all contenders deal by deal; games that a fallback touched are added to the tally."""
+def _buckets(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[tuple[int, ...]]]:
+    """The buckets of all contenders in their seats, deal by deal; games that a fallback touched are added."""
     deals = _common(runs)
     for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
-        for contender, (bucket, touched) in enumerate(games):
+        seats = runs[0].contender_seats
+        for number, (bucket, touched) in enumerate(games):
             if touched:
-                add_touched_contender(tally, contender, bucket, results)
-        yield [bucket for bucket, _ in games]
+                add_touched_contender(tally, number // seats, bucket, results)
+        yield by_contender([bucket for bucket, _ in games], seats)
 
 
 def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[int, bool]]]:
-    """Of each of the first deals, for each contender: its bucket, and whether a fallback answered for it.
+    """Of each of the first deals, for each game of a contender: its bucket, and whether a fallback answered for it.
     Raises UsageError or RunStopped where games cannot be read."""
     rows, m = run.db.outcomes(), run.games_per_deal
     for first in range(0, deals * m, _AT_ONCE * m):

@@ -4,7 +4,7 @@ The same keys are spelled in YAML files and, with dashes, as flags of the comman
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -100,6 +100,11 @@ class PlayerSpec:
     fallback: str = ""
 
 
+def contender_seats(table_sizes: Sequence[int]) -> int:
+    """In how many seats a contender plays each deal: in one, and in both where two sit at every table."""
+    return 2 if list(table_sizes) == [2] else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
@@ -123,9 +128,14 @@ class Experiment:
         return self.field + tuple(player for player in self.contenders if player not in self.field)
 
     @property
+    def contender_seats(self) -> int:
+        """In how many seats each contender plays a deal."""
+        return contender_seats(self.table_sizes)
+
+    @property
     def games_per_deal(self) -> int:
-        """One game, or one for each contender (R33)."""
-        return max(1, len(self.contenders))
+        """One game, or one for each contender (R33) in each of its seats."""
+        return max(1, len(self.contenders) * self.contender_seats)
 
     @property
     def deals(self) -> int:

@@ -21,6 +21,7 @@ class Contender:
     name: str
     run: int = 0  # contenders with the same number play their deals together
     fallback_share: float = 0.0  # of its decisions
+    seats: int = 1  # in which it plays each deal
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,15 @@ class PairRow:
     differences: dict[str, PairedDifference]  # by the keys of the game's headline
 
 
-def contenders_of(names: Sequence[str], models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+def contenders_of(
+    names: Sequence[str], models: Mapping[str, PlayerLog], run: int = 0, seats: int = 1
+) -> list[Contender]:
     """The contenders of these names in the `run`th of several runs; `models` are its model players, by name.
 
     Their fallback shares are of all their decisions, not of those in common deals.
     """
-    return [Contender(name, run, fallback_share(models[name].outcomes) if name in models else 0.0) for name in names]
+    shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
+    return [Contender(name, run, share, seats) for name, share in zip(names, shares, strict=True)]
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:
@@ -84,23 +88,24 @@ def _order(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
 
 def _row(tally: Tally, place: int, contender: Contender, results: Results) -> ContenderRow:
     deals, *sums = tally.tables["contended"][place,]
-    rates = {}
+    rates, m = {}, contender.seats
     for at, measure in enumerate(results.measures):
         y, y2 = sums[at], sums[len(results.measures) + at]
-        rates[measure.key] = clustered_rate(deals, deals, deals, y, y2, y, measure.scale)
-    return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place))
+        rates[measure.key] = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
+    return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place, m))
 
 
 def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], results: Results) -> PairRow:
     n, *sums = tally.tables["pairs"][min(one, other), max(one, other)]
     sign = 1 if one < other else -1
     runs = {contenders[one].run, contenders[other].run}
-    games = sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
+    m = contenders[one].seats
+    games = m * sum(contender.run in runs for contender in contenders)  # a deal, of all who play it together
 
     def difference(measure: str) -> PairedDifference:
         at = results.place(measure)
         d, d2 = sign * sums[at], sums[len(results.measures) + at]
-        rate = paired_difference(n, d, d2, results.measures[at].scale)
+        rate = paired_difference(n, d, d2, m * results.measures[at].scale)
         if not rate.low <= 0 <= rate.high:
             return PairedDifference(rate, 0)
         deals = deals_to_separate(n, d, d2)

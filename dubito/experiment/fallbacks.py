@@ -30,12 +30,13 @@ def fallback_share(outcomes: Mapping[str, int]) -> float:
 
 def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
     """Add one deal: its games with the seats that a fallback touched."""
-    for contender, (outcome, touched) in enumerate(games):
+    seats = len({outcome.contender_seat for outcome, _ in games})  # in which each contender played
+    for number, (outcome, touched) in enumerate(games):
         buckets = outcome.buckets(results)
         for seat in touched:
             tally.add("touched", (outcome.seats[seat],), _touched(buckets[seat], results))
             if seat == outcome.contender_seat:
-                add_touched_contender(tally, contender, buckets[seat], results)
+                add_touched_contender(tally, number // seats, buckets[seat], results)
 
 
 def add_touched_contender(tally: Tally, contender: int, bucket: int, results: Results) -> None:
@@ -52,10 +53,10 @@ def player_bounds(tally: Tally, results: Results, player: int, seats: int, measu
     return _bounds(tally.tables["touched"].get((player,)), results, seats, measured)
 
 
-def contender_bounds(tally: Tally, results: Results, contender: int) -> Bounds:
-    """The bounds of a contender's rates in the contenders' seat."""
-    seats, *measured = tally.tables["contended"][contender,]
-    return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats, measured)
+def contender_bounds(tally: Tally, results: Results, contender: int, seats: int = 1) -> Bounds:
+    """The bounds of a contender's rates in the contenders' seat, or seats of each deal."""
+    deals, *measured = tally.tables["contended"][contender,]
+    return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats * deals, measured)
 
 
 def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> Bounds:

@@ -55,9 +55,9 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     if config.games % m:
         below = config.games // m * m
         near = f"{below} or {below + m}" if below else f"{m}"
-        raise UsageError(
-            f"games: {config.games} is no multiple of the {m} contenders, who all play every deal: say {near}"
-        )
+        n = f"{len(contenders)} contender{'s' * (len(contenders) > 1)}"
+        each = f"the {n}, who all play" if m == len(contenders) else f"{m}, the games of {n} in both seats of"
+        raise UsageError(f"games: {config.games} is no multiple of {each} every deal: say {near}")
     return experiment
 
 

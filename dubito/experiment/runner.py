@@ -70,7 +70,11 @@ class Run:
     @property
     def compared(self) -> list[Contender]:
         """The contenders as they are compared."""
-        return contenders_of([player.name for player in self.experiment.contenders], self.models)
+        return contenders_of(
+            [player.name for player in self.experiment.contenders],
+            self.models,
+            seats=self.experiment.contender_seats,
+        )
 
 
 def manifest(experiment: Experiment) -> dict[str, Any]:

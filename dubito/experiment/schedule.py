@@ -19,7 +19,8 @@ class Lineup:
 def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
     """The games of a deal: one, or one a contender, who takes the same seat among the same neighbours.
 
-    Draws the table size, then the bots seat by seat as the game has it, then the contenders' seat.
+    Where two sit at every table each contender plays two, in either seat, against the same other player. Draws the
+    table size, then the bots seat by seat as the game has it, then the contenders' seat.
     """
     draw = streams.seating().random
     sizes = experiment.table_sizes
@@ -28,12 +29,15 @@ def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lin
     if not experiment.contenders:
         return [Lineup(deal, seats, None)]
     seat = int(draw() * size)
-    first = deal * len(experiment.contenders)
-    players = experiment.players
-    return [
-        Lineup(first + k, _with(players.index(contender), seat, seats, experiment), seat)
-        for k, contender in enumerate(experiment.contenders)
-    ]
+    games = []
+    for contender in experiment.contenders:
+        whole = _with(experiment.players.index(contender), seat, seats, experiment)
+        if experiment.contender_seats == 1:
+            games.append((whole, seat))
+        else:
+            games += [(whole if at == seat else whole[::-1], at) for at in (0, 1)]
+    first = deal * experiment.games_per_deal
+    return [Lineup(first + k, whole, at) for k, (whole, at) in enumerate(games)]
 
 
 def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.config import Experiment, PlayerSpec, contender_seats
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
@@ -101,8 +101,13 @@ class StoredRun:
 
     @property
     def games_per_deal(self) -> int:
-        """One, or one for each contender (R33)."""
-        return max(1, len(self.identity.contenders))
+        """One, or one for each contender (R33) in each of its seats."""
+        return max(1, len(self.identity.contenders) * self.contender_seats)
+
+    @property
+    def contender_seats(self) -> int:
+        """In how many seats each contender plays a deal."""
+        return contender_seats(self.identity.table_sizes)
 
     @property
     def deals(self) -> int:
@@ -144,7 +149,7 @@ class StoredRun:
 
     def compared(self, run: int = 0) -> list[Contender]:
         """The contenders as they are compared, as those of the `run`th of several runs."""
-        return contenders_of(self.contenders, self.models, run)
+        return contenders_of(self.contenders, self.models, run, self.contender_seats)
 
     def experiment(self) -> Experiment:
         """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""

@@ -6,8 +6,8 @@ Measures are counted in units of 1/scale. Means and intervals are made from thes
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import Outcome
@@ -26,8 +26,13 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
+_DUELS: Final = ("seated", "begun")  # only where two sit at a table
+ANYBODY: Final = -1  # as the other player of `seated`
+BOTH: Final = 2  # as its seat
 
+T = TypeVar("T")
 SumKey = tuple[int, ...]
+Duel = tuple[int, ...]  # who sat in seats 0 and 1, and the bucket of each
 
 
 class Tally:
@@ -40,6 +45,12 @@ class Tally:
     `sizes`     (table size,) -> games, then the sum of each of the game's counts
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
+
+    Of tables of two, and only there (`duels.py`):
+
+    `seated`    (player, other or ANYBODY, seat or BOTH) -> deals, sum m, sum m^2, then for each measure y: sum y,
+                sum y^2, sum y*m, where m and y are the player's games so seated and their measure in one deal
+    `begun`     () -> the same of what seat 0 has more than seat 1, plus the scale, so that it is no less than 0
 
     Of model players (`fallbacks.py`, `calibration.py`):
 
@@ -56,8 +67,9 @@ class Tally:
 
     def add(self, table: str, key: SumKey, values: Sequence[int]) -> None:
         """Add a vector to the sums of a key."""
-        sums = self.tables[table].get(key)
-        self.tables[table][key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
+        rows = self.tables.setdefault(table, {})
+        sums = rows.get(key)
+        rows[key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
 
     def __add__(self, other: "Tally") -> "Tally":
         """The sums of both."""
@@ -70,7 +82,7 @@ class Tally:
 
     def rows(self, table: str) -> Iterator[tuple[SumKey, list[int]]]:
         """The keys of a table, ascending, with their sums."""
-        yield from sorted(self.tables[table].items())
+        yield from sorted(self.tables.get(table, {}).items())
 
     @property
     def games(self) -> int:
@@ -86,7 +98,7 @@ class Tally:
     def from_json(text: str, results: Results) -> "Tally":
         """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
         tally, plain, widths = Tally(), json.loads(text), _widths(results)
-        if not isinstance(plain, dict) or (plain and plain.keys() != tally.tables.keys()):
+        if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_DUELS}):
             raise ValueError("it has not the tables of a tally")
         for table, rows in plain.items():
             if not isinstance(rows, list) or not all(_is_row(row, *widths[table]) for row in rows):
@@ -109,6 +121,8 @@ def _widths(results: Results) -> dict[str, tuple[int, int]]:
         "touched_contenders": (1, touched),
         "brier": (1, 8),
         "stated": (2, 7),
+        "seated": (3, 3 + 3 * measures),
+        "begun": (0, 3 + 3 * measures),
     }
 
 
@@ -139,7 +153,8 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     beside: Counter[SumKey] = Counter()
     clusters: Counter[tuple[int, SumKey]] = Counter()
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
-    contended: list[list[int]] = []
+    duels: Counter[tuple[Duel, ...]] = Counter()
+    contended: list[list[tuple[int, ...]]] = []
     tally, standing, n_buckets = Tally(), results.standing, len(results.buckets)
     for outcomes in deals:
         in_deal: dict[int, list[int]] = {}
@@ -156,8 +171,9 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
                 in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
         for player, own in in_deal.items():
             clusters[player, tuple(own)] += 1
-        in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
-        contended.append([outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None])
+        if len(outcomes[0].seats) == 2:
+            duels[tuple((*outcome.seats, *outcome.buckets(results)) for outcome in outcomes)] += 1
+        contended.append(_of_contenders(outcomes, results))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
@@ -167,7 +183,27 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     for (player, buckets_), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in _cluster(buckets_, results)])
     add_contended(tally, contended, results)
+    _add_duels(tally, duels, results)
     return tally
+
+
+def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:
+    """Add deals between two, each its games; so many were alike."""
+    nothing = [0] * (1 + len(results.measures))
+    for games, count in deals.items():
+        own: defaultdict[tuple[str, SumKey], list[int]] = defaultdict(lambda: nothing)
+        for *seats, one, two in games:
+            measured = results.measured[one], results.measured[two]
+            for seat, player in enumerate(seats):
+                for other in (seats[1 - seat], ANYBODY):
+                    for where in (seat, BOTH):
+                        key = "seated", (player, other, where)
+                        own[key] = [a + b for a, b in zip(own[key], (1, *measured[seat]), strict=True)]
+            more = [a - b + m.scale for a, b, m in zip(*measured, results.measures, strict=True)]
+            own["begun", ()] = [a + b for a, b in zip(own["begun", ()], (1, *more), strict=True)]
+        for (table, sums_of), (m, *measures) in own.items():
+            sums = [1, m, m * m] + [value for y in measures for value in (y, y * y, y * m)]
+            tally.add(table, sums_of, [count * value for value in sums])
 
 
 def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
@@ -180,23 +216,40 @@ def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
     return sums
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[int]], results: Results) -> None:
-    """Add deals, each the buckets of all contenders: each one's measures, and every pair's differences.
+def _of_contenders(outcomes: Sequence[Outcome], results: Results) -> list[tuple[int, ...]]:
+    """The buckets of a deal's contenders in their seats; none if there are no contenders."""
+    in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
+    own = [outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None]
+    return by_contender(own, len({seat for _, seat in in_seat}))
+
+
+def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
+    """What each contender had in the seats in which it played a deal, of all its games in their order."""
+    return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
+
+
+def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[int, ...]]], results: Results) -> None:
+    """Add deals, each the buckets of all contenders in their seats: each one's measures, and every pair's differences.
 
     Counts first, since there are few buckets; deals may come one by one from a run of any length.
     """
-    alone: Counter[tuple[int, int]] = Counter()
-    together: Counter[tuple[int, int, int, int]] = Counter()
+    alone: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    together: Counter[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = Counter()
     for buckets in deals:
         for one, ours in enumerate(buckets):
             alone[one, ours] += 1
             for other in range(one + 1, len(buckets)):
                 together[one, other, ours, buckets[other]] += 1
-    for (contender, bucket), count in alone.items():
-        tally.add("contended", (contender,), _with_squares(results.measured[bucket], count))
+    for (contender, seated), count in alone.items():
+        tally.add("contended", (contender,), _with_squares(_measured(seated, results), count))
     for (one, other, ours, theirs), count in together.items():
-        differences = [a - b for a, b in zip(results.measured[ours], results.measured[theirs], strict=True)]
+        differences = [a - b for a, b in zip(_measured(ours, results), _measured(theirs, results), strict=True)]
         tally.add("pairs", (one, other), _with_squares(differences, count))
+
+
+def _measured(buckets: Sequence[int], results: Results) -> list[int]:
+    """The sum of each measure over games of these buckets."""
+    return [sum(measure.values[bucket] for bucket in buckets) for measure in results.measures]
 
 
 def _with_squares(values: Sequence[int], count: int) -> list[int]:

@@ -144,7 +144,7 @@ class ShownGames:
         deal = game // self.source.games_per_deal
         line: list[Value] = [f"{game}", deal, len(seats), ", ".join(seats), *outcome.game_counts]
         if self.source.contenders:
-            line.append(self.source.contenders[game % self.source.games_per_deal])
+            line.append(self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats])
         if self.source.models:
             line += counts.get(game, (0, 0))
         return line

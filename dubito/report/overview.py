@@ -8,6 +8,7 @@ from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.stored import StoredRun
 from dubito.game import Results
 from dubito.report.about import about
+from dubito.report.duels import duels
 from dubito.report.model_tables import models_table
 from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
 from dubito.report.scan import Scan
@@ -19,10 +20,12 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     sections = [Section("Ranking", _ranking(source, rows))]
+    if not source.game.has_neighbours:
+        sections.append(Section("First against second", duels(source.tally, source.names, results)))
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
-        bounds = bounds_table(rows, source.contenders, source.deals, results)
+        bounds = bounds_table(rows, source.contenders, source.deals * source.contender_seats, results)
         sections.append(
             Section("Model players", [models_table(source.models, source.names), *([bounds] if bounds else [])])
         )

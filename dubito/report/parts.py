@@ -63,9 +63,11 @@ class HeatMap:
     corner: str  # what rows and columns are
     names: Sequence[str]
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share, and of how many seats
-    deviations: Sequence[float | None]
+    deviations: Sequence[float | None]  # or what else stands in the last column
     table: ResultTable  # for its files
     ends: tuple[float, float]  # the lightest and the darkest share; the same in maps that are compared
+    last: str = "deviation"  # the title of that column
+    last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
 
     def step(self, value: float) -> int:
         """How dark a cell is, 0 to 9."""

@@ -87,7 +87,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     cells: list[list[Value]] = [
         [row.contender.name, row.deals, *(row.rates[column.key] for column in rates)] for row in rows
     ]
-    title = "Contenders, in the same seat of the same deals"
+    seat = "the same seat" if contenders[0].seats == 1 else "both seats"
+    title = f"Contenders, in {seat} of the same deals"
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
     found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *shown_rates], cells)]
     if pairs := _pairs(tally, contenders, rows[0].deals, results):
@@ -135,16 +136,16 @@ def _ends(bounds: Bounds) -> list[Value]:
 
 
 def bounds_table(
-    rows: Sequence[RankingRow], contenders: Sequence[str], deals: int, results: Results
+    rows: Sequence[RankingRow], contenders: Sequence[str], games: int, results: Results
 ) -> ResultTable | None:
     """What fallbacks could have changed for players of the field; None if nothing.
 
-    A contender that sat in the contenders' seat alone stands in the contenders' own table.
+    A contender that had so many `games`, all in the contenders' seats, stands in the contenders' own table.
     """
     cells = [
         [row.name, row.games, *_ends(row.bounds)]
         for row in rows
-        if row.bounds.touched and not (row.name in contenders and row.games == deals)
+        if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
     columns = [Column("bot", "model player", "text"), Column("games", "games"), *_bounds_of(results)]
     return ResultTable("bounds", f"Fallbacks in all seats: {_otherwise(results)}", columns, cells) if cells else None

@@ -31,7 +31,7 @@ def hard(game: Outcome) -> float:
 def summed(*deals: tuple[int, ...]) -> Tally:
     """A tally of these deals, each the results of its contenders."""
     tally = Tally()
-    add_contended(tally, deals, RESULTS)
+    add_contended(tally, [[(bucket,) for bucket in deal] for deal in deals], RESULTS)
     return tally
 
 

@@ -90,9 +90,10 @@ class Game:
         if self.node == "place":
             return self._place(output, announce)
         seat, counts = self.seat, self.counts[self.seat]
-        setattr(counts, output, getattr(counts, output) + 1)
-        if output == DRAW:
+        if output == DRAW:  # most acts are
+            counts.draw += 1
             return self._draw("top", announce)
+        setattr(counts, output, getattr(counts, output) + 1)
         self.hands[seat][output] -= 1
         self.discard.append(output)
         events: list[GameEvent] = [PlayEvent(seat, output)] if announce else []
@@ -145,11 +146,15 @@ class Game:
         seat = self.seat
         card = self.pile.pop(-1 if end == "top" else 0)
         bomb = card == BOMB
+        if not announce and not bomb:
+            self.hands[seat][card] += 1
+            self._end_turn()
+            return _NOTHING
         events: list[GameEvent] = [DrawEvent(seat, end, bomb)] if announce else []
         if not bomb:
             self.hands[seat][card] += 1
             self._end_turn()
-            return [*events, TakeEvent(card, only=seat)] if announce else _NOTHING
+            return [*events, TakeEvent(card, only=seat)]
         counts, hand = self.counts[seat], self.hands[seat]
         counts.bombs += 1
         if not hand[DEFUSE]:

@@ -1,0 +1,101 @@
+"""Games of two as tables and a map: first against second, every pair, and who profits from going first."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from dubito.experiment.duels import Duels
+from dubito.experiment.statistics import Rate
+from dubito.experiment.tally import ANYBODY, BOTH, Tally
+from dubito.game import Results
+from dubito.report.parts import Block, HeatMap, Words
+from dubito.report.result_table import Column, ResultTable, Value, shown
+
+
+def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Words]:
+    """The matrix with its totals, every pair over both seats, and the advantage of going first."""
+    whole = Duels(tally, results, results.measures[0])
+    order = _order(whole, names)
+    return [_matrix(whole, names, order), _pairs(whole, names, order), Words(_advantage(whole))]
+
+
+def duels(tally: Tally, names: Sequence[str], results: Results) -> list[Block]:
+    """The same with the matrix as a map as well, for a page."""
+    whole = Duels(tally, results, results.measures[0])
+    order = _order(whole, names)
+    matrix, pairs, said = duel_tables(tally, names, results)
+    return [said, _map(whole, names, order), matrix, pairs]
+
+
+def _order(whole: Duels, names: Sequence[str]) -> list[int]:
+    """Who has played, the best over both seats first."""
+    players = [player for player in range(len(names)) if whole.games(player)]
+    return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
+
+
+def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
+    columns = [Column("first", "first ↓ second →", "text")]
+    columns += [Column(f"against_{names[other]}", names[other], "rate") for other in order]
+    columns += [Column("as_first", "as first", "rate"), Column("as_second", "as second", "rate")]
+    columns += [Column("total", "total", "rate"), Column("games", "games")]
+    rows: list[list[Value]] = []
+    for player in order:
+        against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
+        totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
+        rows.append([names[player], *against, *totals, whole.games(player)])
+    title = f"{whole.measure.name} of the first player, %, by who is second"
+    return ResultTable("first-second", title, columns, rows, ["Intervals are 95 %, clustered by deal."])
+
+
+def _pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
+    title = whole.measure.title
+    columns = [Column("bot", "bot", "text"), Column("rate", f"{title} %", "rate")]
+    columns += [Column("other", "against", "text"), Column("other_rate", f"the other: {title} %", "rate")]
+    columns += [Column("games", "games")]
+    rows: list[list[Value]] = [
+        [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
+        for one, two in combinations(order, 2)
+        if whole.games(one, two)
+    ]
+    return ResultTable("duels", "Every pair, over both seats", columns, rows)
+
+
+def _advantage(whole: Duels) -> str:
+    """Who profits from going first, in a sentence."""
+    rate = whole.advantage()
+    said = f"Going first is worth {shown(rate, 'points')} points of 100 in {whole.measure.name}"
+    if rate.value is None or rate.low <= 0 <= rate.high:
+        return f"{said}: that may be chance."
+    return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
+
+
+def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
+    cells = [[_cell(whole, player, other) for other in order] for player in order]
+    known = [value for row in cells for value, _ in row if value is not None] or [0.0]
+    rows: list[list[Value]] = [
+        [names[player], names[other], whole.games(player, other, 0), whole.rate(player, other, 0)]
+        for player in order
+        for other in order
+        if whole.games(player, other, 0)
+    ]
+    columns = [Column("first", "first", "text"), Column("second", "second", "text"), Column("games", "games")]
+    columns.append(Column(whole.measure.key, f"{whole.measure.title} %", "rate"))
+    title = f"{whole.measure.name} of the first player, %"
+    return HeatMap(
+        title,
+        "first ↓ second →",
+        [names[player] for player in order],
+        cells,
+        [_value(whole.rate(player, ANYBODY, 0)) for player in order],
+        ResultTable("first-against-second", title, columns, rows),
+        (min(known), max(known)),
+        "as first",
+        "The last column is the row's total.",
+    )
+
+
+def _cell(whole: Duels, player: int, other: int) -> tuple[float | None, int]:
+    return _value(whole.rate(player, other, 0)), whole.games(player, other, 0)
+
+
+def _value(rate: Rate) -> float | None:
+    return rate.value

@@ -1,0 +1,97 @@
+"""Games of two counted by pair and seat: sums by hand, merged and kept like all the others."""
+
+import json
+
+import pytest
+
+from dubito.experiment.duels import Duels
+from dubito.experiment.outcome import Outcome
+from dubito.experiment.statistics import clustered_rate
+from dubito.experiment.tally import BOTH, Tally, tally_of
+from dubito.game import Measure, Results
+from dubito.report.duels import duel_tables, duels
+from dubito.report.parts import HeatMap, Words
+from dubito.report.result_table import ResultTable
+
+RESULTS = Results(
+    buckets=("wins", "losses", "draws"),
+    endings=("won", "lost", "drawn"),
+    bucket=lambda mark, capped: mark,
+    measures=(Measure("points", "points", "Points", (2, 0, 1), scale=2),),
+    headline=("points",),
+    equal_share=lambda seats: {"points": 1 / seats},
+    game_counts=("turns",),
+    seat_counts=(),
+)
+WON, LOST, DRAWN = range(3)
+
+
+def game(first: int, second: int, ended: int) -> Outcome:
+    """A game that ended so for the first player."""
+    marks = [ended, {WON: LOST, LOST: WON, DRAWN: DRAWN}[ended]]
+    return Outcome((1,), False, None, [first, second], marks, [(0,), (0,)])
+
+
+DEALS = [
+    [game(0, 1, WON)],
+    [game(0, 1, WON)],
+    [game(0, 1, DRAWN)],
+    [game(1, 0, LOST)],
+    [game(2, 0, WON), game(0, 2, WON)],
+]
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return tally_of(DEALS, RESULTS)
+
+
+def test_games_and_rates_are_by_pair_and_seat(tally: Tally) -> None:
+    whole = Duels(tally, RESULTS, RESULTS.measures[0])
+    assert [whole.games(*key) for key in ((0, 1, 0), (0, 1, 1), (0, 1), (1, 0), (0,), (1, 2))] == [3, 1, 4, 4, 6, 0]
+    assert whole.rate(0, 1, 0) == clustered_rate(3, 3, 3, 5, 9, 5, 2)
+    assert whole.rate(1, 0, 1).value == pytest.approx(1 / 6)
+    assert whole.rate(0, 2) == clustered_rate(1, 2, 4, 2, 4, 4, 2)
+    assert whole.rate(1, 2).value is None
+    assert whole.rate(0).value == pytest.approx(9 / 12)
+
+
+def test_the_advantage_is_the_firsts_more_a_game(tally: Tally) -> None:
+    """First against second: 1, 1, 0, -1, and a deal of two with 1 and 1."""
+    rate = Duels(tally, RESULTS, RESULTS.measures[0]).advantage()
+    assert rate.value == pytest.approx(3 / 6)
+    assert -1 <= rate.low < 0.5 < rate.high <= 1
+
+
+def test_parts_add_up_and_come_back_from_json(tally: Tally) -> None:
+    parts = tally_of(DEALS[:2], RESULTS) + (Tally() + tally_of(DEALS[2:], RESULTS))
+    assert parts.to_json() == tally.to_json()
+    assert Tally.from_json(tally.to_json(), RESULTS).to_json() == tally.to_json()
+    broken = json.loads(tally.to_json())
+    broken["begun"] = [[0, [1] * 6]]
+    with pytest.raises(ValueError, match="begun is no table"):
+        Tally.from_json(json.dumps(broken), RESULTS)
+
+
+def test_tables_of_three_have_no_such_sums() -> None:
+    three = Outcome((1,), False, None, [0, 1, 2], [WON, LOST, LOST], [(0,)] * 3)
+    whole = tally_of([[three]], RESULTS)
+    assert not {"seated", "begun"} & whole.tables.keys()
+    assert Tally.from_json(whole.to_json(), RESULTS).to_json() == whole.to_json()
+
+
+def test_tables_and_map_say_the_same(tally: Tally) -> None:
+    names = ["A", "B", "C"]
+    matrix, pairs, said = duel_tables(tally, names, RESULTS)
+    assert isinstance(matrix, ResultTable)
+    assert isinstance(pairs, ResultTable)
+    assert isinstance(said, Words)
+    assert [row[0] for row in matrix.rows] == ["A", "C", "B"]
+    assert [row[-1] for row in matrix.rows] == [6, 2, 4]
+    assert [(row[0], row[2], row[-1]) for row in pairs.rows] == [("A", "C", 2), ("A", "B", 4)]
+    assert said.text.startswith("Going first is worth +50.0 [")
+    shown = next(block for block in duels(tally, names, RESULTS) if isinstance(block, HeatMap))
+    assert shown.cells[0] == [(None, 0), (1.0, 1), (pytest.approx(5 / 6), 3)]
+    whole = Duels(tally, RESULTS, RESULTS.measures[0])
+    assert shown.deviations[0] == whole.rate(0, seat=0).value
+    assert whole.games(0, seat=BOTH) == 6
