@@ -162,11 +162,10 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
             sizes[(n,)].append((1, *outcome.game_counts))
             for seat, player in enumerate(seats):
-                bucket, counts = buckets[seat], outcome.counts[seat]
-                if standing is None:
-                    seat_rows[player, n, bucket].append((1, *counts))
-                else:
-                    seat_rows[player, n, bucket].append((1, *counts, standing(outcome.marks[seat], n, outcome.capped)))
+                bucket, row = buckets[seat], (1, *outcome.counts[seat])
+                if standing is not None:
+                    row = (*row, standing(outcome.marks[seat], n, outcome.capped))
+                seat_rows[player, n, bucket].append(row)
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
         for player, own in in_deal.items():
