@@ -107,7 +107,7 @@ def test_an_unknown_model(shell: Shell, bot: str) -> None:
         served = contender("Asker", "house-sharpp", bot, **more) | {"base_url": address}
         said = sentence_after_no_game(played(shell, served))
     assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
-    assert f"The house has {known}." in said
+    assert "The house has house-sharp, " in said, "and the models of the other games behind it"
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are kept in r" in said
 
 
