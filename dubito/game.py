@@ -8,7 +8,7 @@ Beside its `spec.py`, a game's package may hold modules that are found by name: 
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -269,6 +269,7 @@ class Seating:
     streams: SeatStreams
     look: Callable[[SeatStreams], Any]  # makes what the bot holds as `self.cards`
     services: object | None = None  # for a model player: its way to ask, made by the run
+    rules: object | None = None  # of the game; None: as the game's defaults have them
 
 
 class Player:
@@ -280,6 +281,7 @@ class Player:
 
     is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
     origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
+    usual: ClassVar[bool] = True  # False: it joins no field that does not name it; says so of its own class only
 
     _seating: Seating
     cards: Any
@@ -322,7 +324,7 @@ def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> 
 def fallback_for(cls: type[P], seating: Seating) -> P:
     """A new instance of a rule-based bot, to play in the place of this seat's own."""
     streams = seating.streams.for_fallback()
-    return make_player(cls, Seating(seating.id, seating.game, seating.deal, streams, seating.look), {})
+    return make_player(cls, replace(seating, streams=streams, services=None), {})
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]

@@ -57,10 +57,11 @@ class Table:
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits
-        self._seatings = []
+        self._seatings, rules = [], getattr(game, "rules", None)
         for seat in range(len(entrants)):
             service = services[seat] if services else None
-            self._seatings.append(Seating(seat, number, deal, streams.seat(seat), partial(game.cards, seat), service))
+            look = partial(game.cards, seat)
+            self._seatings.append(Seating(seat, number, deal, streams.seat(seat), look, service, rules))
         self._substitutes: dict[int, Player] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
         self.watchers = [seat for seat, player in enumerate(self.players) if player is not None and player.observes()]

@@ -41,6 +41,11 @@ class Bot:
     missing: Sequence[str] = ()  # the nodes at which its games would stop, since nobody has written them
 
     @property
+    def usual(self) -> bool:
+        """Whether it plays where no field is named; a subclass of one that does not is a bot of its own."""
+        return self.cls.__dict__.get("usual", True) is not False
+
+    @property
     def summary(self) -> str:
         """The first line of the class's docstring."""
         doc = (self.cls.__dict__.get("__doc__") or "").strip()
@@ -102,11 +107,12 @@ class Registry:
         return self.find(self.game.fallback).cls
 
     def hand_written(self) -> list[Bot]:
-        """All hand-written bots, by name; raises UsageError if a file of one is broken."""
+        """The usual field: the hand-written bots, by name, but those that join by name only; raises UsageError if a
+        file of one is broken."""
         for broken in self.broken:
             if broken.kind == "manual":
                 raise UsageError(f"{broken}; or name the bots to play with --bots")
-        return [bot for _, bot in sorted(self.bots.items()) if bot.kind == "manual"]
+        return [bot for _, bot in sorted(self.bots.items()) if bot.kind == "manual" and bot.usual]
 
 
 def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:

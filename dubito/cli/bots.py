@@ -19,6 +19,8 @@ def bots(game: str) -> None:
     rows = []
     for _, bot in sorted(registry.bots.items()):
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
+        if not bot.usual:
+            strategy += " (joins a field by name only)"
         rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
     for _, bot in sorted(registry.bots.items()):

@@ -78,6 +78,18 @@ def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
     assert "Other" not in names
 
 
+def test_an_unusual_bot_is_found_but_joins_by_name_only(tmp_path: Path) -> None:
+    """It says so of itself; a bot made from it is a bot like any other."""
+    write_bot(tmp_path, "good", GOOD + "    usual = False\n")
+    heir = "from bots.manual.sherlock import Sherlock\nclass Heir(Sherlock):\n    pass\n"
+    write_bot(tmp_path, "heir", heir)
+    registry = find_bots(tmp_path)
+    assert {"Good", "Heir", "Sherlock"} <= registry.bots.keys()
+    names = [bot.name for bot in registry.hand_written()]
+    assert "Heir" in names
+    assert not {"Good", "Sherlock"} & {*names}
+
+
 @pytest.mark.parametrize(
     ("stem", "name"),
     [

@@ -1,11 +1,13 @@
 """The base of Dubito's bots: the helpers they may use, and the walk through the nodes A-E."""
 
+from functools import cached_property
 from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
 from dubito.games.dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
 from dubito.games.dubito.hand import HandView
+from dubito.games.dubito.rules import Rules
 
 
 class PlayerAI(Player):
@@ -14,6 +16,12 @@ class PlayerAI(Player):
     uncertainty_value: ClassVar[float] = 0.05  # R22
 
     cards: HandView
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of this game: `jokers`, `win_rule`, `max_turns`; they cannot be changed."""
+        rules = self._seating.rules
+        return rules if isinstance(rules, Rules) else Rules()
 
     def play(self, p: TurnData) -> TurnOutput:
         """Decide this turn. Override it, or subclass `bots.base.BotBase` and answer A-E."""
