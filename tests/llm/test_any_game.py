@@ -339,7 +339,9 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
     assert prompt_names(HOME) == ["plain", "reasoned"]
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
-    elsewhere = "no prompt of guess is named 'reasoned' (there is one of bs and of dubito): choose from plain"
+    elsewhere = (
+        "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito): choose from plain"
+    )
     assert refused("reasoned", HOME) == elsewhere
     assert refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, reasoned"
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine")
