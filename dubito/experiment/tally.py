@@ -162,17 +162,16 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
             sizes[(n,)].append((1, *outcome.game_counts))
             for seat, player in enumerate(seats):
-                bucket, row = buckets[seat], (1, *outcome.counts[seat])
-                if standing is not None:
-                    row = (*row, standing(outcome.marks[seat], n, outcome.capped))
-                seat_rows[player, n, bucket].append(row)
+                bucket, more = buckets[seat], (standing(outcome.marks[seat], n, outcome.capped),) if standing else ()
+                seat_rows[player, n, bucket].append((1, *outcome.counts[seat], *more))
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
         for player, own in in_deal.items():
             clusters[player, tuple(own)] += 1
         if len(outcomes[0].seats) == 2:
             duels[tuple((*outcome.seats, *outcome.buckets(results)) for outcome in outcomes)] += 1
-        contended.append(_of_contenders(outcomes, results))
+        if outcomes[0].contender_seat is not None:
+            contended.append(_of_contenders(outcomes, results))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
@@ -216,7 +215,7 @@ def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
 
 
 def _of_contenders(outcomes: Sequence[Outcome], results: Results) -> list[tuple[int, ...]]:
-    """The buckets of a deal's contenders in their seats; none if there are no contenders."""
+    """The buckets of a deal's contenders in their seats."""
     in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
     own = [outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None]
     return by_contender(own, len({seat for _, seat in in_seat}))
