@@ -254,6 +254,10 @@ class Results:
         """By bucket: every measure."""
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
 
+    def measure(self, key: str) -> Measure:
+        """The measure of that key."""
+        return self.measures[self.place(key)]
+
     def place(self, key: str) -> int:
         """Where a measure stands among all."""
         return [measure.key for measure in self.measures].index(key)

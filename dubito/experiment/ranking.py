@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.experiment.fallbacks import Bounds, player_bounds
-from dubito.experiment.results import beside, seat_sums, table_sizes
+from dubito.experiment.results import measured_beside, seat_sums, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation
 from dubito.experiment.tally import Tally
 from dubito.game import FALLBACK_TURNS, FORFEITS, Results
@@ -76,13 +76,9 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
 
 def _neighbours(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
     """How the last headline rate depends on who sits at that side: its deviation over that neighbour's identities."""
-    seats = beside(tally, results, player, side, players)
-    measure = results.measures[results.place(results.headline[-1])]
-    won = [0] * players
-    for bucket, value in zip(results.buckets, measure.values, strict=True):
-        for other, count in enumerate(beside(tally, results, player, side, players, bucket) if value else ()):
-            won[other] += value * count
-    return deviation([y / (measure.scale * sat) for y, sat in zip(won, seats, strict=True) if sat])
+    measure = results.measure(results.headline[-1])
+    rates = measured_beside(tally, results, measure, player, side, players)
+    return deviation([rate for rate, _ in rates if rate is not None])
 
 
 def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[SizeRow]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dubito.experiment.tally import Tally
-from dubito.game import FALLBACK_TURNS, Results, Spec
+from dubito.game import FALLBACK_TURNS, Measure, Results, Spec
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Spec) -> dict[str, Any]:
@@ -78,6 +78,18 @@ def beside(
     table = tally.tables["beside"]
     places = [place for place, other in enumerate(results.buckets) if bucket in (None, other)]
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
+
+
+def measured_beside(
+    tally: Tally, results: Results, measure: Measure, player: int, side: int, players: int
+) -> list[tuple[float | None, int]]:
+    """A measure with each of the players at that side, and of how many seats; None over nothing."""
+    seats, won = beside(tally, results, player, side, players), [0] * players
+    for bucket, value in zip(results.buckets, measure.values, strict=True):
+        if value:
+            counts = beside(tally, results, player, side, players, bucket)
+            won = [y + value * count for y, count in zip(won, counts, strict=True)]
+    return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
 
 
 def _by_size(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.experiment.results import beside
+from dubito.experiment.results import measured_beside
 from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
@@ -31,7 +31,7 @@ def neighbours(source: StoredRun, scanned: Scan) -> Page:
     """The page on who sits beside."""
     sections = [Section("Who varies with whom", _deviations(source, scanned))]
     results = source.game.results
-    measures = [results.measures[results.place(key)] for key in reversed(results.headline)]
+    measures = [results.measure(key) for key in reversed(results.headline)]
     sections += [Section(f"{measure.name} by neighbour", _maps(source, scanned, measure)) for measure in measures]
     return Page("neighbours.html", "Neighbours", sections)
 
@@ -95,14 +95,7 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
 
 def _cells(source: StoredRun, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
     """The rate with each other player at that side, and of how many seats."""
-    n, results = len(source.names), source.game.results
-    seats = beside(source.tally, results, player, side, n)
-    won = [0] * n
-    for bucket, value in zip(results.buckets, measure.values, strict=True):
-        if value:
-            counts = beside(source.tally, results, player, side, n, bucket)
-            won = [y + value * count for y, count in zip(won, counts, strict=True)]
-    return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
+    return measured_beside(source.tally, source.game.results, measure, player, side, len(source.names))
 
 
 def neighbour_table(

@@ -81,7 +81,7 @@ class Scan:
     def seated(self, player: int, size: int, seat: int, measure: str) -> Rate:
         """The same in one seat, over the first games; the first seat opens."""
         sums = self._sample("seat", player, size, seat, measure)
-        return sampled_rate(sums.y, sums.m, sums, self.results.measures[self.results.place(measure)].scale)
+        return sampled_rate(sums.y, sums.m, sums, self.results.measure(measure).scale)
 
     def seats(self, player: int, size: int, seat: int) -> int:
         """How often a player sat there, in the first games."""
@@ -97,7 +97,7 @@ class Scan:
         """How a player's last headline rate varies over who sits at that side, of so many players."""
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
-        values = self.results.measures[self.results.place(key)].values
+        values = self.results.measure(key).values
         effect = design_effect(self._sample("beside", player, side, other, key) for other in range(players))
         won = [sum(value * count for value, count in zip(values, buckets, strict=True)) for buckets in seats]
         return variation(won, [sum(buckets) for buckets in seats], effect)
@@ -109,7 +109,7 @@ class Scan:
 
     def _rate(self, seats: Sequence[int], measure: str, sample: Sums) -> Rate:
         """A measure of seats of which so many fell into each bucket."""
-        rated = self.results.measures[self.results.place(measure)]
+        rated = self.results.measure(measure)
         y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
         return sampled_rate(y, sum(seats), sample, rated.scale)
 

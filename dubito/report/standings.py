@@ -22,8 +22,7 @@ def rates_of(results: Results) -> list[Column]:
 def shares_of(results: Results) -> list[Column]:
     """A column for the equal share of each headline measure."""
     return [
-        Column(f"equal_share_{key}", f"equal share: {results.measures[results.place(key)].title} %", "rate")
-        for key in results.headline
+        Column(f"equal_share_{key}", f"equal share: {results.measure(key).title} %", "rate") for key in results.headline
     ]
 
 
@@ -33,7 +32,7 @@ def _bounds_of(results: Results) -> list[Column]:
         Column("touched_share", "games with a fallback %", "rate"),
     ]
     for key in results.headline:
-        title = results.measures[results.place(key)].title
+        title = results.measure(key).title
         columns += [Column(f"{end}_{key}", f"{title} %, {end}", "rate") for end in ("worst", "best")]
     return columns
 
@@ -115,7 +114,7 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: R
         return None
     columns = [Column("contender", "contender", "text"), Column("against", "against", "text")]
     for key in results.headline:
-        title = results.measures[results.place(key)].title
+        title = results.measure(key).title
         columns += [Column(key, title, "points"), Column(f"{key}_apart", f"told apart by {title}", "text")]
     cells: list[list[Value]] = []
     for pair in pairs:

@@ -12,12 +12,13 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError
 from dubito.games.bs.cards import COPIES, NUMBERS
 from dubito.games.bs.notebook import Number, Position
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
+from dubito.record import first_fault
 
 FORMAT: Final = "bs position 1"
 _EXAMPLE_DEAL: Final = 1
@@ -45,9 +46,7 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"this is no position: {one_line(where)}: {one_line(first['msg'])}") from None
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
     position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
     try:
         _check(position)

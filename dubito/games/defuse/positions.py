@@ -11,10 +11,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import UsageError
 from dubito.games.defuse.cards import DEALT, DEFUSE, IN_HAND
 from dubito.games.defuse.knowledge import Witness
 from dubito.games.defuse.notebook import Act, ActName, Position
+from dubito.record import first_fault
 
 FORMAT: Final = "defuse position 1"
 Seat = Annotated[int, Field(ge=0, le=1)]
@@ -60,9 +61,7 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"this is no position: {one_line(where)}: {one_line(first['msg'])}") from None
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
     position = Position(file.seat, file.node, file.dealt, tuple(Act(**act.model_dump()) for act in file.acts))
     try:
         _check(position)
