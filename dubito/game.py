@@ -188,13 +188,25 @@ HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is rated: a whole number a seat, from 0 to `scale`, that follows from the seat's bucket."""
+    """What is rated: a whole number a seat, from 0 to `scale`, that follows from its bucket or is one of its counts."""
 
     key: str
     title: str  # of its column
     name: str  # in headings: Hard wins
-    values: tuple[int, ...]  # by bucket
+    values: tuple[int, ...] = ()  # by bucket; none where it is a count
     scale: int = 1  # how many are a whole one
+    count: str = ""  # of the seat's counts, the one that it is
+    span: tuple[float, float] | None = None  # what 0 and `scale` stand for; None: shares of games, told in percent
+
+    @property
+    def titled(self) -> str:
+        """The title with its unit."""
+        return self.title if self.span else f"{self.title} %"
+
+    @property
+    def named(self) -> str:
+        """The name with its unit."""
+        return self.name if self.span else f"{self.name}, %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +230,7 @@ class Results:
     bucket: Callable[[int, bool], int]  # of a mark, in a game that was capped or not: its place in `buckets`
     measures: tuple[Measure, ...]  # the first one ranks
     headline: tuple[str, ...]  # of the measures: what pairs, seats and bounds are told of; neighbours, of the last
-    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
+    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike, where known
     game_counts: tuple[str, ...]  # the first one is the turns
     seat_counts: tuple[str, ...]
     scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
@@ -245,14 +257,31 @@ class Results:
         return (*self.seat_counts, FALLBACK_TURNS)
 
     @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """Of the game's own: those that are published as they are, neither as means nor as a measure."""
+        others = {*self.averaged, *(measure.count for measure in self.measures)}
+        return tuple(count for count in self.seat_counts if count not in others)
+
+    @cached_property
     def seat_sums(self) -> tuple[str, ...]:
         """What a run sums over a player's seats."""
         return ("games", *self.counts, *(("position",) if self.standing else ()))
 
     @cached_property
-    def measured(self) -> tuple[tuple[int, ...], ...]:
-        """By bucket: every measure."""
+    def by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
+        """By bucket: every measure; None where one does not follow from it."""
+        if any(measure.count for measure in self.measures):
+            return None
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
+
+    def measured(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
+        """Every measure of a seat, by its bucket and its counts."""
+        if self.by_bucket is not None:
+            return self.by_bucket[bucket]
+        return tuple(
+            counts[self.counts.index(measure.count)] if measure.count else measure.values[bucket]
+            for measure in self.measures
+        )
 
     def measure(self, key: str) -> Measure:
         """The measure of that key."""
@@ -368,8 +397,13 @@ class Spec:
 
     @property
     def has_neighbours(self) -> bool:
-        """Whether it matters who sits beside whom: with two seats everybody is beside everybody."""
-        return self.seats[1] > 2
+        """Whether it is told who sits beside whom: not with two seats, nor of a measure that no bucket tells."""
+        return self.seats[1] > 2 and self.results.by_bucket is not None
+
+    @property
+    def is_duel(self) -> bool:
+        """Whether two play it, so that who plays whom in which seat is all of a table."""
+        return self.seats[1] == 2
 
     def node(self, name: str) -> Node:
         """The node of that name."""

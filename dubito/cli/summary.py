@@ -33,7 +33,7 @@ def print_summary(run: Run, sizes: bool) -> None:
     show(*contender_tables(run.tally, run.compared, results))
     if run.game.has_neighbours:
         _print_neighbours(rows, results.rate)
-    else:
+    if run.game.is_duel:
         show(*duel_tables(run.tally, run.names, results))
     if run.models:
         show(models_table(run.models, run.names))

@@ -93,14 +93,13 @@ def test_results_are_whole_numbers_that_agree(registry: Registry, game: Spec) ->
         assert len(measure.values) == len(results.buckets)
         assert 0 == min(measure.values) <= max(measure.values) <= measure.scale
     for size in sizes(game):
-        assert results.equal_share(size).keys() == {measure.key for measure in results.measures}
+        assert results.equal_share(size).keys() <= {measure.key for measure in results.measures}
         table = table_of(registry, 1, size)
         outputs_of(table)
         outcome = outcome_of(table.game, [*range(size)], None, table.fallback_turns)
         assert unpack(outcome.pack(), results) == outcome
         assert all(0 <= bucket < len(results.buckets) for bucket in outcome.buckets(results))
-        measured = sum(results.measured[bucket][0] for bucket in outcome.buckets(results))
-        assert 0 <= measured <= size * results.measures[0].scale
+        assert all(0 <= measured[0] <= results.measures[0].scale for measured in outcome.measured(results))
 
 
 def test_illegal_outputs_change_nothing(registry: Registry, game: Spec) -> None:
