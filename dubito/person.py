@@ -42,6 +42,9 @@ class Person(Protocol):
     def holding(self, game: Any, seat: int) -> list[int]:
         """The cards that the seat may answer with, each as often as it is held."""
 
+    def choices(self, game: Any) -> list[str]:
+        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
+
     def why_illegal(self, game: Any, output: Any) -> str | None:
         """Why the seat to move may not do this, in the engine's words."""
 
@@ -140,6 +143,13 @@ class _Person:
         kind = self._node(game).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
+    def choices(self, game: Any) -> list[str]:
+        """Of the module; without it, all names that the node has."""
+        if self._own("choices"):
+            return cast(list[str], self._own("choices")(game))
+        kind = self._node(game).answer
+        return list(kind.options or ()) if isinstance(kind, Choice) else []
+
     def output(self, node: Node, answer: Any, game: Any, seat: int) -> Any:
         """The output that this answer is; raises IllegalOutput if it is none."""
         return self._spec.output_of(node.name, answer, game.cards(seat, DealStreams(0, 0).seat(seat)))
@@ -169,7 +179,7 @@ def wanted(node: Node) -> str:
     if isinstance(answer, Bool):
         return "yes or no"
     if isinstance(answer, Choice):
-        return f"one of {', '.join(answer.options)}"
+        return f"one of {', '.join(answer.options)}" if answer.options else "one of the legal answers"
     if isinstance(answer, Cards):
         return "cards, as numbers with spaces between"
     return "a whole number"
@@ -184,8 +194,10 @@ def _answer(line: str, node: Node) -> Any:
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
-    if isinstance(kind, Choice) and word in (folded := {name.casefold(): name for name in kind.options}):
-        return folded[word]
+    if isinstance(kind, Choice):
+        folded = {name.casefold(): name for name in kind.options or [line.strip()]}
+        if word in folded:
+            return folded[word]
     if isinstance(kind, Cards):
         numbers = [_whole(part) for part in word.replace(",", " ").split()]
         if numbers and None not in numbers and {*numbers} <= {*kind.cards}:
@@ -201,7 +213,7 @@ def _fits(answer: Any, node: Node) -> bool:
         case Bool():
             return isinstance(answer, bool)
         case Choice(options):
-            return answer in options
+            return isinstance(answer, str) and (options is None or answer in options)
         case Cards(cards):
             return isinstance(answer, list) and all(type(card) is int and card in cards for card in answer)
         case _:

@@ -60,8 +60,9 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     kind = (schema or {}).get("properties", {}).get("answer", {})
     legal = _legal(text)
     match kind.get("type"):
-        case "string" if "enum" in kind:
-            return _one_of([option for option in legal if option in kind["enum"]], kind["enum"], chance)
+        case "string":
+            known = kind.get("enum", legal)
+            return _one_of([option for option in legal if option in known], known or [""], chance)
         case "integer":
             return _one_of(_numbers(legal), [0], chance)
         case "array" if "enum" in kind.get("items", {}):

@@ -37,7 +37,9 @@ def answer_schema(kind: Answer) -> Schema:
     match kind:
         case Bool():
             return {"type": "boolean"}
-        case Choice(options):
+        case Choice(None):
+            return {"type": "string"}
+        case Choice(tuple(options)):
             return {"type": "string", "enum": list(options)}
         case Cards(cards):
             return {"type": "array", "items": {"type": "integer", "enum": list(cards)}}
@@ -50,7 +52,9 @@ def in_words(kind: Answer) -> str:
     match kind:
         case Bool():
             return "true or false"
-        case Choice(options):
+        case Choice(None):
+            return "one of the legal answers, in quotes"
+        case Choice(tuple(options)):
             return "one of " + ", ".join(json.dumps(option) for option in options)
         case Cards(cards):
             unbroken = [*cards] == [*range(cards[0], cards[-1] + 1)]
@@ -64,7 +68,9 @@ def _type_of(kind: Answer) -> Any:
     match kind:
         case Bool():
             return bool
-        case Choice(options):
+        case Choice(None):
+            return str
+        case Choice(tuple(options)):
             return Literal[tuple(options)]
         case Cards(cards):
             return list[Annotated[int, AfterValidator(partial(_known, cards))]]
