@@ -64,7 +64,7 @@ def member(name: str) -> Spec:
 
 def _deal(engine: Any, players: int, rng: Random) -> Game:
     if players != engine.num_players():
-        raise UsageError(f"{engine} is played by {engine.num_players()}, not {players}: seat {engine.num_players()}")
+        raise UsageError(f"{canonical(engine)} is played by {engine.num_players()}, not {players}: seat as many")
     return Game(engine, rng)
 
 

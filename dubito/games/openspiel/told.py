@@ -7,6 +7,7 @@ from typing import Any
 from dubito.game import GameEvent, Spec
 from dubito.games.openspiel.events import DealEvent, SeenEvent
 from dubito.games.openspiel.rule_text import objective, rule_sentences
+from dubito.games.openspiel.sight import words_of
 from dubito.games.openspiel.spec import engine_of
 from dubito.games.openspiel.state import Game
 from dubito.telling import ME, Label, Line, Panel
@@ -60,8 +61,10 @@ class Teller:
         return self._game.hand(seat) or ""
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """The action; who sees everything knows it at once, the others what they see of it."""
-        return [Line("", f"{self._label(seat)}: {output}")]
+        """The action, which is public in the games that we have words for; of the others, nobody says."""
+        if words_of(self._game.engine):
+            return [Line(f"{self._label(seat)}: {output}")]
+        return [Line(f"{self._label(seat)} moves.", str(output))]
 
     def panels(self) -> list[Panel]:
         """What each seat sees, and the whole state."""
