@@ -18,8 +18,8 @@ class OpenSpielPerson:
     spec: Spec
     ENTER = ""
     HOW = (
-        "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, `log` what "
-        "happened; Ctrl-D leaves the table."
+        "Type the name of an action, or its number in the list. `rules` tells the rules, `hand` what you see, `log` "
+        "what happened; Ctrl-D leaves the table."
     )
 
     @property
