@@ -7,7 +7,7 @@ Beside its `spec.py`, a game's package may hold modules that are found by name: 
 `of(spec)` that gives what one of its games has.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -248,12 +248,23 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A game of a family, listed."""
+
+    name: str  # without the family's
+    seats: tuple[int, int]
+    about: str
+    why_not: str | None = None  # why it cannot be played
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Games that are named by what stands behind a colon, as `openspiel:kuhn_poker`; bots and prompts are for all."""
 
     name: str
     summary: str  # one line, for `dubito games`
     member: Callable[[str], "Spec"]  # by what stands behind the colon; raises UsageError
+    members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]

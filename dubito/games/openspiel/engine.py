@@ -5,20 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.game import Member
 
 INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
-
-
-class Listed(NamedTuple):
-    """A game of OpenSpiel's by its short name."""
-
-    name: str
-    seats: tuple[int, int]
-    hidden: bool  # whether there is hidden information in it
-    why_not: str | None  # why it cannot be played here
 
 
 @cache
@@ -76,12 +68,13 @@ def why_not(kind: Any) -> str | None:
     return None
 
 
-def listed() -> Iterator[Listed]:
+def members() -> Iterator[Member]:
     """Every game of OpenSpiel's, by name."""
     perfect = pyspiel().GameType.Information.PERFECT_INFORMATION
     for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
         seats = kind.min_num_players, kind.max_num_players
-        yield Listed(kind.short_name, seats, kind.information != perfect, why_not(kind))
+        about = "nothing is hidden" if kind.information == perfect else "hidden information"
+        yield Member(kind.short_name, seats, about, why_not(kind))
 
 
 def canonical(game: Any) -> str:

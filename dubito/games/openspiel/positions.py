@@ -105,7 +105,7 @@ def example_position(engine: Any, name: str) -> Position:
     game = Game(engine, Random(1))
     position = position_of(name, game.view())
     for _ in range(3):
-        game.apply(game.view().legal[0], announce=False)
+        game.apply(position.legal[0], announce=False)
         if game.over:
             break
         position = position_of(name, game.view())

@@ -67,7 +67,7 @@ class Game:
     def view(self) -> "View":
         """What the seat to move sees."""
         if self._view is None:
-            self._view = View(self, self.seat)
+            self._view = View(self, -1 if self.over else self.seat)
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> "Look":
@@ -75,8 +75,11 @@ class Game:
         return Look(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An action, by name or number; see `game.State.apply`."""
-        action = self.view().action(output)
+        """An action, by name; see `game.State.apply`."""
+        view = self.view()
+        if why := view.why_illegal(output):
+            raise IllegalOutput(why)
+        action = next(action for action, name in view.names.items() if name == output)
         seat, self._view = self.seat, None
         self.turns_played += 1
         self.moves[seat] += 1
@@ -89,7 +92,7 @@ class Game:
                 self._at_once = {}
         return self._announce() if announce else _NOTHING
 
-    def copy_of(self, output: Any) -> Any:
+    def copy_of(self, output: str) -> str:
         """The output itself, which nobody can change."""
         return output
 
@@ -228,20 +231,10 @@ class View:
             raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
         return int(bot.step(self._game.state))
 
-    def action(self, output: Any) -> int:
-        """The number of the legal action that is meant; raises IllegalOutput for what is none."""
-        if why := self.why_illegal(output):
-            raise IllegalOutput(why)
-        if type(output) is int:
-            return output
-        return next(action for action, name in self.names.items() if name == output)
-
     def why_illegal(self, output: Any) -> str | None:
-        """Why this is no action here, in a sentence; None if it is one. No code of the output runs."""
+        """Why this names no action here, in a sentence; None if it does. No code of the output runs."""
         if self._game.over:
             return "the game is over"
-        if type(output) is int and output in self.names:
-            return None
         if type(output) is str and output in self.names.values():
             return None
         legal = [*self.names.values()]
