@@ -1,0 +1,8 @@
+"""Another game of draw and defuse that one seat cannot tell from the one it plays."""
+
+from random import Random
+from typing import Any
+
+
+def another(course: Any, seat: int, chance: Random) -> list[int]:
+    raise NotImplementedError
