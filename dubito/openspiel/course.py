@@ -69,10 +69,12 @@ class Course:
     def __init__(self, players: int) -> None:
         self.players = players
         self.log: list[Seen] = []
+        self.history: list[tuple[int, int]] = []  # who decided, and what
         self.engine: Any = None  # None: the deal is not over
 
     def apply(self, action: int) -> None:
         """Take an action or an outcome that is legal now."""
+        self.history.append((self.player, action))
         if self.player == CHANCE:
             self._chance(action)
         else:
@@ -157,14 +159,18 @@ class Course:
         return [measure.values[self.results.bucket(mark, ending.capped)] / measure.scale for mark in ending.marks]
 
     def another(self, seat: int, chance: Random) -> list[int]:
-        """The history of a game that this seat cannot tell from this one, drawn at random."""
+        """The history of a game that this seat cannot tell from this one, drawn at random.
+
+        Read from what the seat has seen, never from what is hidden.
+        """
         raise NotImplementedError
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A copy that shares what never changes: the entries of the log, and `shared`."""
         twin = copy(self)
-        own = {name: value for name, value in vars(self).items() if name != "log"}
-        vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}), log=self.log[:])
+        own = {name: value for name, value in vars(self).items() if name not in ("log", "history")}
+        vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
+        twin.log, twin.history = self.log[:], self.history[:]
         return twin
 
     def shared(self) -> Iterator[Any]:

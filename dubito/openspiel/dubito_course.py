@@ -6,6 +6,7 @@ until it asks for one that is not there.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from random import Random
 from typing import Any, Final, cast
@@ -180,9 +181,9 @@ class DubitoCourse(Course):
                     self._ask(seat, NO_YES)
                 return
             self._script = []
-            self._tell(game.apply(output))
-            if output.cards is not None:
-                cards = tuple(output.cards)
+            cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
+            self._tell(game.apply(replace(output, cards=cards)))
+            if cards:
                 self.note(f"with {' '.join(map(str, cards))}", ("cards", cards), seat)
         self.node = ""
         self._end()
@@ -249,6 +250,10 @@ class DubitoCourse(Course):
         pieces["last_player"] = last
         pieces["seats"] = seats or [0.0] * self.players * len(_SCALES)
         return pieces
+
+    def anew(self) -> "DubitoCourse":
+        """A game by the same rules before its deal."""
+        return DubitoCourse(self.players, self.rules)
 
     def another(self, seat: int, chance: Random) -> list[int]:
         """Other cards in other hands, dealt and put down; see `dubito_worlds`."""
