@@ -169,6 +169,10 @@ class DefuseCourse(Course):
             ],
         }
 
+    def anew(self) -> "DefuseCourse":
+        """A game before its deal."""
+        return DefuseCourse()
+
     def another(self, seat: int, chance: Random) -> list[int]:
         """Other cards where it never looked; see `defuse_worlds`."""
         return defuse_worlds.another(self, seat, chance)
