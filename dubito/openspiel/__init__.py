@@ -8,12 +8,18 @@ from typing import Any
 
 import pyspiel
 
+from dubito.games.bs.spec import SPEC as BS
 from dubito.games.bs.spec import BSRules
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
+from dubito.games.defuse.spec import SPEC as DEFUSE
+from dubito.games.dubito.rules import MIN_PLAYERS, Rules
+from dubito.games.dubito.spec import SPEC as DUBITO
+from dubito.openspiel.bots import SeatedBot
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
 from dubito.openspiel.dubito_course import DubitoCourse
 from dubito.openspiel.spiel import Kind, register
+
+__all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
 _UTILITY = pyspiel.GameType.Utility
 _DUBITO = Rules()
@@ -27,7 +33,7 @@ DubitoGame = register(
     Kind(
         "dubito",
         "Dubito",
-        (MIN_PLAYERS, MAX_PLAYERS),
+        DUBITO,
         {
             "players": MIN_PLAYERS,
             "jokers": _DUBITO.jokers,
@@ -45,7 +51,7 @@ BSGame = register(
     Kind(
         "dubito_bs",
         "BS, king of the hill",
-        (4, 4),
+        BS,
         {"max_rounds": BSRules().max_rounds},
         _UTILITY.GENERAL_SUM,
         (0.0, 1.0),
@@ -58,7 +64,7 @@ DefuseGame = register(
     Kind(
         "dubito_defuse",
         "Draw and defuse",
-        (2, 2),
+        DEFUSE,
         {},
         _UTILITY.ZERO_SUM,
         (-1.0, 1.0),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, cast
 
-from dubito.errors import UsageError
-from dubito.game import GameEvent
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import GameEvent, Player
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS
 from dubito.games.bs.events import PlayEvent, TurnEvent, WinEvent
 from dubito.games.bs.spec import RESULTS, SPEC
@@ -148,6 +148,15 @@ class BSCourse(Course):
             case WinEvent(seat):
                 return f"seat {seat} wins"
         return type(event).__name__.removesuffix("Event").lower()
+
+    def steps(self, player: Player) -> list[int]:
+        """The numbers of its play, ascending, and that it is done; or whether it accuses."""
+        output = player.play(self.engine.view())
+        if why := self.engine.view().why_illegal(output):
+            raise IllegalOutput(why)
+        if isinstance(output, bool):
+            return [YES if output else NO]
+        return [*sorted(SPEC.answer_of("cards", output)), DONE]
 
     def words(self, player: int, action: int) -> str:
         """As `card 7`, `done` or `accuses`; of chance as `deal 7`, `accuser 2` or `loses 7`."""

@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from random import Random
 from typing import Any, Final, NamedTuple, Self
 
-from dubito.game import Results
+from dubito.game import Player, Results
 
 CHANCE: Final = -1  # these two as pyspiel has them
 TERMINAL: Final = -4
@@ -85,6 +85,13 @@ class Course:
         raise NotImplementedError
 
     def _decide(self, action: int) -> None:
+        raise NotImplementedError
+
+    def steps(self, player: Player) -> list[int]:
+        """The decisions, from this one on, that come to what a bot of the harness does now; it is asked once.
+
+        Raises UsageError if the bot does what no decisions come to.
+        """
         raise NotImplementedError
 
     def words(self, player: int, action: int) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, cast
 
-from dubito.game import GameEvent
+from dubito.errors import IllegalOutput
+from dubito.game import GameEvent, Player
 from dubito.games.defuse.cards import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE
 from dubito.games.defuse.events import (
     DrawEvent,
@@ -119,6 +120,13 @@ class DefuseCourse(Course):
     def _tell(self, events: Sequence[GameEvent]) -> None:
         for event in events:
             self.note(_in_words(event), event, event.only)
+
+    def steps(self, player: Player) -> list[int]:
+        """The act, or the place."""
+        output = player.play(self.engine.view())
+        if why := self.engine.why_illegal(output):
+            raise IllegalOutput(why)
+        return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
 
     def words(self, player: int, action: int) -> str:
         """An act, or `place 3`; of chance `deal see`, or `pile see` from the top down."""

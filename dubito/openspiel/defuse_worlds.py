@@ -134,7 +134,10 @@ class _Piles:
         """For each time that the pile was ordered: by which act, what it was of, what of this is given by `kinds`, and
         how many cards the other has played since the time before that it did not hold."""
         trace, short = self.trace, 0
-        hands = {trace.seat: Counter(self.dealt), 1 - trace.seat: Counter([DEFUSE, *(kinds[card] for card in self.hand)])}
+        hands = {
+            trace.seat: Counter(self.dealt),
+            1 - trace.seat: Counter([DEFUSE, *(kinds[card] for card in self.hand)]),
+        }
         pile = Counter(ALL_CARDS)
         for hand in hands.values():
             pile.subtract(hand)

@@ -11,6 +11,8 @@ from operator import attrgetter
 from random import Random
 from typing import Any, Final, cast
 
+from dubito.errors import UsageError
+from dubito.game import Player
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     COPIES,
@@ -26,7 +28,7 @@ from dubito.games.dubito.game_data import (
     TurnData,
 )
 from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import NODES, FiveNodes
+from dubito.games.dubito.player import NODES, FiveNodes, Listener
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules, check_players, deal_hands
 from dubito.openspiel import dubito_worlds
@@ -192,6 +194,19 @@ class DubitoCourse(Course):
         for event in events:
             self.note(in_words(event), event)
 
+    def steps(self, player: Player) -> list[int]:
+        """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
+        if not isinstance(player, FiveNodes):
+            raise UsageError(
+                f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: seat a bot "
+                "that derives from bots.base.BotBase"
+            )
+        heard = _Heard()
+        player.listeners, before = (heard,), player.listeners
+        player.play(self.engine.turn_data())
+        player.listeners = before
+        return heard.answers
+
     def words(self, player: int, action: int) -> str:
         """As `C yes`, or `deal 7`."""
         return f"{self.node} {action}" if player == CHANCE else f"{self.node} {('no', 'yes')[action]}"
@@ -262,6 +277,17 @@ class DubitoCourse(Course):
 
 _SCALES: Final = (18, 50, 50, 20, 10, 10)  # of the six counters of a seat
 _counters: Final = attrgetter("n_cards", "turns", "not_first_turns", "doubts", "honest_times", "dishonest_times")
+
+
+class _Heard(Listener):
+    """Notes the answers of a walk."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+
+    def answered(self, node: str, answer: bool) -> None:
+        """In the order in which they are asked."""
+        self.answers.append(int(answer))
 
 
 class _Recall:

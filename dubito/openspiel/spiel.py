@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
+from dubito.game import Spec
 from dubito.openspiel.course import TERMINAL, Course
 
 
@@ -15,7 +16,7 @@ class Kind(NamedTuple):
 
     short_name: str
     long_name: str
-    players: tuple[int, int]
+    spec: Spec  # of the harness's game
     parameters: Mapping[str, Any]  # with their defaults
     utility: pyspiel.GameType.Utility
     utilities: tuple[float, float]
@@ -34,8 +35,8 @@ class Kind(NamedTuple):
             information=of.Information.IMPERFECT_INFORMATION,
             utility=self.utility,
             reward_model=of.RewardModel.TERMINAL,
-            min_num_players=self.players[0],
-            max_num_players=self.players[1],
+            min_num_players=self.spec.seats[0],
+            max_num_players=self.spec.seats[1],
             provides_information_state_string=True,
             provides_information_state_tensor=True,
             provides_observation_string=True,
