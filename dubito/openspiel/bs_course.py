@@ -195,6 +195,13 @@ class BSCourse(Course):
             "hands": [sizes[(seat + place) % len(SEATS)] / NUMBERS for place in range(len(SEATS))],
         }
 
+    def another(self, seat: int, chance: Random) -> list[int]:
+        """There is none: raises NotImplementedError."""
+        raise NotImplementedError(
+            "worlds of BS cannot be drawn from an information state: most plays nobody ever sees, and what they can "
+            "have been hangs together over the whole game"
+        )
+
 
 class _Recall:
     """What a seat has seen of a game, as numbers.
