@@ -1,0 +1,74 @@
+"""Our games in OpenSpiel's world: importing this package registers them with pyspiel (docs/training.md).
+
+`pyspiel.load_game("dubito(players=4)")`, `"dubito_bs"` and `"dubito_defuse"`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+from dubito.games.bs.spec import SPEC as BS
+from dubito.games.bs.spec import BSRules
+from dubito.games.defuse.spec import SPEC as DEFUSE
+from dubito.games.dubito.rules import MIN_PLAYERS, Rules
+from dubito.games.dubito.spec import SPEC as DUBITO
+from dubito.openspiel.bots import SeatedBot
+from dubito.openspiel.bs_course import BSCourse
+from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
+from dubito.openspiel.dubito_course import DubitoCourse
+from dubito.openspiel.spiel import Kind, register
+
+__all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
+
+_UTILITY = pyspiel.GameType.Utility
+_DUBITO = Rules()
+
+
+def _dubito_rules(given: Mapping[str, Any]) -> Rules:
+    return Rules(given["jokers"], given["win_rule"], given["max_turns"])
+
+
+DubitoGame = register(
+    Kind(
+        "dubito",
+        "Dubito",
+        DUBITO,
+        {
+            "players": MIN_PLAYERS,
+            "jokers": _DUBITO.jokers,
+            "win_rule": _DUBITO.win_rule,
+            "max_turns": _DUBITO.max_turns,
+        },
+        _UTILITY.GENERAL_SUM,
+        (0.0, 1.0),
+        lambda given: DubitoCourse(given["players"], _dubito_rules(given)),
+        lambda given: DubitoCourse.longest(_dubito_rules(given)),
+    )
+)
+
+BSGame = register(
+    Kind(
+        "dubito_bs",
+        "BS, king of the hill",
+        BS,
+        {"max_rounds": BSRules().max_rounds},
+        _UTILITY.GENERAL_SUM,
+        (0.0, 1.0),
+        lambda given: BSCourse(given["max_rounds"]),
+        lambda given: BSCourse.longest(given["max_rounds"]),
+    )
+)
+
+DefuseGame = register(
+    Kind(
+        "dubito_defuse",
+        "Draw and defuse",
+        DEFUSE,
+        {},
+        _UTILITY.ZERO_SUM,
+        (-1.0, 1.0),
+        lambda given: DefuseCourse(),
+        lambda given: STEPS_MOST,
+    )
+)
