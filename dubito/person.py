@@ -23,6 +23,10 @@ class Person(Protocol):
         """Good ones to begin with, against whom a person plays if they name nobody."""
 
     @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802, a constant
+        """Those against whom it is a hard game."""
+
+    @property
     def HOW(self) -> str:  # noqa: N802, a constant
         """How a move is typed."""
 
@@ -92,6 +96,11 @@ class _Person:
     def BOTS(self) -> Sequence[str]:  # noqa: N802
         """Those of the module; nobody else is known to be good."""
         return cast(Sequence[str], self._own("BOTS") or ())
+
+    @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802
+        """Those of the module; of nobody else it is known."""
+        return cast(Sequence[str], self._own("HARD") or ())
 
     @property
     def HOW(self) -> str:  # noqa: N802

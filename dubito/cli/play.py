@@ -55,6 +55,7 @@ def play(
     """Play a game yourself against these bots, by default some good ones.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
+    For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
     spec, server = find_game(game, Path.cwd()), {key: flags.pop(key) for key in ("base_url", "api_key_env")}
     against = bots or person_of(spec).BOTS or _anybody(spec)

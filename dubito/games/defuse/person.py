@@ -9,6 +9,7 @@ from dubito.games.defuse.told import count
 from dubito.telling import Label
 
 BOTS: Final = ("Medium",)
+HARD: Final = ("Sapper",)
 ENTER: Final = "draw"  # what an empty line means
 HOW: Final = (
     "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom; the whole "
