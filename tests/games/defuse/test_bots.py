@@ -105,7 +105,7 @@ class Same(str):
 
 
 WRONG = [
-    (bot("see"), "a turn returns draw, skip, bottom or nothing: it has returned 'see'"),
+    (bot("see"), "a turn returns 'draw', 'skip', 'bottom' or None: it has returned 'see'"),
     (bot("bomb"), "it has returned 'bomb'"),
     (bot(7), "it has returned a value of type int"),
     (bot(["skip"]), "it has returned a value of type list"),
