@@ -37,6 +37,9 @@ class Person(Protocol):
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
 
+    def keys(self, game: Any) -> str:
+        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
+
     def read(self, line: str, game: Any, seat: int) -> Any:
         """The output that was typed, legal or not; raises UsageError for what cannot be read."""
 
@@ -125,6 +128,10 @@ class _Person:
         held = one_line(str(game.cards(seat, DealStreams(0, 0).seat(seat))), 1000)
         said = [f"{name}: {one_line(str(value), 1000)}" for name, value in facts.items()]
         return [*said, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
+
+    def keys(self, game: Any) -> str:
+        """Of the module."""
+        return cast(str, self._own("keys")(game)) if self._own("keys") else ""
 
     def read(self, line: str, game: Any, seat: int) -> Any:
         """By the module, or by the kind of answer that is asked now."""

@@ -132,7 +132,7 @@ def _asked(sitting: Sitting) -> list[str]:
     """Ask until the answer is legal, and play it."""
     _show(sitting)
     while True:
-        line = input("> ").strip() or sitting.person.ENTER
+        line = input(_prompt(sitting)).strip() or sitting.person.ENTER
         if line in ("?", "rules"):
             _tell_rules(sitting)
         elif line == "hand":
@@ -145,6 +145,11 @@ def _asked(sitting: Sitting) -> list[str]:
                 return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[2]
             except (IllegalOutput, UsageError) as error:
                 _tell(as_sentence(str(error)))
+
+
+def _prompt(sitting: Sitting) -> str:
+    keys = sitting.person.keys(sitting.game)
+    return f"{keys}\n> " if keys else "> "
 
 
 def _show(sitting: Sitting) -> None:
