@@ -3,8 +3,8 @@
 The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
 after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
 inside a function, where names are locals, as at the top level of a script; both readings are printed.
-The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools, of draw and defuse two bots. A cost includes statistics and
-store. Needs an idle core, two for the line of two workers.
+The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools, of draw and defuse two bots. A
+cost includes statistics and store. Needs an idle core, two for the line of two workers.
 """
 
 import argparse
