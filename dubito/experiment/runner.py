@@ -15,7 +15,6 @@ from dubito.experiment.config import Experiment
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.model_checks import CallOptions, model_specs
-from dubito.experiment.models import serving
 from dubito.experiment.results import all_games
 from dubito.experiment.stored import opened
 from dubito.experiment.tally import Tally, kept_tally
@@ -180,6 +179,8 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iter
         with closing(play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)) as chunks:
             yield chunks
         return
+    from dubito.experiment.models import serving  # late: a run without models needs neither templates nor retries
+
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
         player = ChunkPlayer(experiment, means.registry)
         threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)

@@ -17,7 +17,7 @@ from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
 from dubito.report.questions import Questions
-from dubito.report.render import Renderer, Site, script_of
+from dubito.report.render import NEIGHBOURS, Renderer, Site, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import ranked, strategy
@@ -84,7 +84,8 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
         shutil.copytree(static, folder / "static")
     order = ranked(source)
     pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
-    render = Renderer(Site(source.folder.resolve().name, pages_of_bots))
+    site = Site(source.folder.resolve().name, pages_of_bots)
+    render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     for page in shown.pages():
         text = render(page)
         shown.written += len(text)
