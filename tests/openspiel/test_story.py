@@ -83,7 +83,7 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         while not at.game.over:
             output, events = step(at, announce=True)
             cards = deque(output.cards or ())
-            drawn = {"n": lambda cards=cards: len(cards), "number": lambda o=output: o.number, "card": cards.popleft}
+            drawn = {"n": partial(len, cards), "number": partial(getattr, output, "number"), "card": cards.popleft}
             turn, game = state.course.engine.turns_played, state.course.engine
             while game.turns_played == turn:
                 state.apply_action(drawn[state.course.node]() if state.is_chance_node() else heard.answers.popleft())
