@@ -103,7 +103,7 @@ def _check_names(short: str, rest: str, kind: Any) -> None:
 
 def _loaded(name: str) -> Any:
     try:
-        with _quiet():
+        with quiet():
             return pyspiel().load_game(name)
     except pyspiel().SpielError as error:
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
@@ -116,7 +116,7 @@ def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Nothing on the process's standard error meanwhile: the engine writes there what it raises as well."""
     kept = os.dup(2)
     try:

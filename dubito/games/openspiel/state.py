@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from dubito.errors import IllegalOutput, RunStopped, one_line
 from dubito.game import Ending, GameEvent
 from dubito.games.openspiel.events import DealEvent, SeenEvent
-from dubito.games.openspiel.sight import Entry, Sight, apply_step, names_at
+from dubito.games.openspiel.sight import Entry, Sight, Step, apply_step, names_at
 from dubito.streams import SeatStreams
 
 NODE: Final = "act"
@@ -35,9 +35,13 @@ class Game:
 
     def __init__(self, engine: Any, rng: Random) -> None:
         """`engine` is OpenSpiel's game; `rng` draws whatever is left to chance."""
+        self._begin(engine, rng)
+        self._chance()
+
+    def _begin(self, engine: Any, rng: Random) -> None:
         self.engine = engine
         self.state = engine.new_initial_state()
-        self.steps: list[int | list[int]] = []  # what was applied: actions, of all seats where they move at once
+        self.steps: list[Step] = []  # what was applied, chance too
         self.turns_played = 0
         self.moves = [0] * engine.num_players()
         self._rng = rng
@@ -45,7 +49,16 @@ class Game:
         self._sights = [Sight(engine, seat) for seat in range(engine.num_players())]
         self._told = [0] * engine.num_players()  # how many entries each seat was told
         self._view: View | None = None
-        self._chance()
+
+    @classmethod
+    def at(cls, engine: Any, steps: Sequence[Step]) -> "Game":
+        """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
+        game = cls.__new__(cls)
+        game._begin(engine, Random(0))
+        for step in steps:
+            apply_step(game.state, step)
+            game.steps.append(step)
+        return game
 
     @property
     def seat(self) -> int:
@@ -53,6 +66,11 @@ class Game:
         if self.state.is_simultaneous_node():
             return next(seat for seat in self._movers() if seat not in self._at_once)
         return int(self.state.current_player())
+
+    @property
+    def asked_first(self) -> int:
+        """Who is asked first where several move at once; else whose move it is."""
+        return self._movers()[0] if self.state.is_simultaneous_node() else self.seat
 
     @property
     def over(self) -> bool:
@@ -126,7 +144,7 @@ class Game:
         """Those who have a move where all move at once."""
         return [seat for seat in range(len(self.moves)) if self.state.legal_actions(seat)]
 
-    def _step(self, step: int | list[int]) -> None:
+    def _step(self, step: Step) -> None:
         apply_step(self.state, step)
         self.steps.append(step)
         self._chance()
@@ -136,7 +154,7 @@ class Game:
         state = self.state
         while not state.is_terminal():
             if state.is_chance_node():
-                step: int | list[int] = self._drawn(state.chance_outcomes())
+                step: Step = self._drawn(state.chance_outcomes())
             elif state.is_simultaneous_node() and not self._movers():
                 step = [0] * len(self.moves)
             else:
