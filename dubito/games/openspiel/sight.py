@@ -101,8 +101,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
     """The legal actions of a seat by name, each name once."""
     words, legal = words_of(state.get_game()), state.legal_actions(seat)
     if words is not None:
-        known = words.names(seat)
-        return {action: known[action] for action in legal}
+        return {action: words.names[action] for action in legal}
     names = {action: _tidy(state.action_to_string(seat, action)) for action in legal}
     if len({*names.values()}) == len(names):
         return names
@@ -113,7 +112,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     """Every name that an action of any seat can have, in the order of the actions; None where there is no such list."""
     words, seats = words_of(engine), range(engine.num_players())
     if words is not None:
-        return tuple(dict.fromkeys(name for seat in seats for name in words.names(seat)))
+        return words.names
     if engine.num_distinct_actions() > LISTED:
         return None
     try:
