@@ -296,6 +296,7 @@ class Spec:
     family: str = ""  # whose member it is, if of one
     version: str = ""  # of the library that has its rules, if one has
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
+    said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt

@@ -29,6 +29,8 @@ _SCHEMAS: Final[Mapping[Field, Schema]] = {
 _TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any}
 _NO_JSON: Final = "it is not JSON"
 _EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4"}
+_LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
+_NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 
@@ -53,9 +55,9 @@ def in_words(kind: Answer) -> str:
         case Bool():
             return "true or false"
         case Choice(None):
-            return "one of the legal answers, in quotes"
+            return _NAMED
         case Choice(tuple(options)):
-            return "one of " + ", ".join(json.dumps(option) for option in options)
+            return _NAMED if len(options) > _LISTED else "one of " + ", ".join(json.dumps(option) for option in options)
         case Cards(cards):
             unbroken = [*cards] == [*range(cards[0], cards[-1] + 1)]
             which = f"a number from {cards[0]} to {cards[-1]}" if unbroken else f"one of {', '.join(map(str, cards))}"

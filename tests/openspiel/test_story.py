@@ -1,7 +1,7 @@
 """A game driven through pyspiel and the same game at a table of the harness tell the same story."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,11 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         while not at.game.over:
             output, events = step(at, announce=True)
             cards = deque(output.cards or ())
-            drawn = {"n": partial(len, cards), "number": partial(getattr, output, "number"), "card": cards.popleft}
+            drawn: dict[str, Callable[[], Any]] = {
+                "n": partial(len, cards),
+                "number": partial(getattr, output, "number"),
+                "card": cards.popleft,
+            }
             turn, game = state.course.engine.turns_played, state.course.engine
             while game.turns_played == turn:
                 state.apply_action(drawn[state.course.node]() if state.is_chance_node() else heard.answers.popleft())

@@ -8,14 +8,12 @@ from typing import Any, Final
 from dubito.game import Spec
 from dubito.games.openspiel.positions import Notebook, Position, example_position, from_json, to_json
 from dubito.games.openspiel.rule_text import objective, rule_sentences, title_of
+from dubito.games.openspiel.sight import words_of
 from dubito.games.openspiel.spec import engine_of
 
 # What each line of the shared partial means.
-_MEANINGS: Final = {
-    "seat": "your seat",
-    "hand": "what you hold, and what else you see, in words",
-    "state": "what you know of the game, as the engine writes it",
-}
+_HAND: Final = {"seat": "your seat", "hand": "what you hold, and what else you see"}
+_STATE: Final = {"seat": "your seat", "state": "what you know of the game, as the engine writes it"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class OpenSpielFacts:
             "players": engine.num_players(),
             "rule_text": rule_sentences(engine),
             "objective": objective(engine),
-            "meanings": _MEANINGS,
+            "meanings": _HAND if words_of(engine) else _STATE,
         }
 
 

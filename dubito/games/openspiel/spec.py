@@ -57,6 +57,7 @@ def member(name: str) -> Spec:
         package="dubito.games.openspiel",
         missing=missing_nodes,
         cannot_play=lambda cls: _cannot_play(cls, engine),
+        said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo=_demo(),
     )
 

@@ -239,6 +239,11 @@ class View:
         return list(state.observation_tensor(self.seat))
 
     @property
+    def game(self) -> str:
+        """The game's name with its parameters, as OpenSpiel writes it."""
+        return str(self._game.engine)
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """Of the game, as OpenSpiel has them."""
         return dict(self._game.engine.get_parameters())
