@@ -52,7 +52,14 @@ class Cards:
     cards: tuple[int, ...]
 
 
-Answer = Bool | Choice | Whole | Cards
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
+
+    options: tuple[str, ...]
+
+
+Answer = Bool | Choice | Whole | Cards | Shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "bots": "List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be "
     "used.",
     "play-game": "Tell one game between these bots, seated in this order, in words a card player uses.",
+    "policy": "Say how much can be won of each PLAYER's whole way to play a small game, exactly.",
     "prompts": "List prompts, show what one says, and try them out on recorded positions.",
     "cache": "Look into the cache of replies.",
     "house": "Serve the OpenAI and Anthropic protocols on loopback.",

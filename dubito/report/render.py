@@ -8,12 +8,19 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dubito.report.parts import Chart, Facts, HeatMap, Page, Words
+from dubito.report.parts import Chart, Facts, HeatMap, Page, Verbatim, Words
 from dubito.report.result_table import ResultTable, shown
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
 _PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
-_KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", ResultTable: "table"}
+_KINDS: Final[dict[type, str]] = {
+    Words: "words",
+    Facts: "facts",
+    Verbatim: "verbatim",
+    Chart: "chart",
+    HeatMap: "map",
+    ResultTable: "table",
+}
 
 
 @dataclass(frozen=True, slots=True)

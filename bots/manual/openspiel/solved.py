@@ -37,8 +37,12 @@ class Solved(OpenSpielBot):
         found = _solution(str(engine), of["folder"], of["algorithm"], of["iterations"])
         return f"{found.algorithm}, {found.iterations:,} iterations: nash_conv {found.nash_conv:.6f}"
 
+    def chances(self, view: View) -> dict[int, float]:
+        """Its whole way to play, for `dubito policy`."""
+        return dict(_solution(view.game, *self._how).table[view.sees])
+
     def act(self, view: View) -> int:
-        row = _solution(view.game, *self._how).table[view.sees]
+        row = self.chances(view)
         return self.rng.choices([*row], [*row.values()])[0]
 
 

@@ -238,6 +238,10 @@ class View:
             return list(state.information_state_tensor(self.seat))
         return list(state.observation_tensor(self.seat))
 
+    def look(self, seat: int, streams: SeatStreams) -> Look:
+        """What a seat sees at any time, as its bot has it."""
+        return self._game.cards(seat, streams)
+
     @property
     def game(self) -> str:
         """The game's name with its parameters, as OpenSpiel writes it."""
