@@ -111,7 +111,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
     assert against == []
 
 
-ROOMS = ("llm", "store", "experiment", "house", "report", "web", "workshop", "cli")
+ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
 DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
 GROUND = ("errors", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
 

@@ -1,13 +1,15 @@
 """A table that loses nothing, found by OpenSpiel's own algorithms, and kept on disk: it is computed once."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import metadata
 from math import isclose
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
@@ -64,12 +66,19 @@ def solution_in(
             return kept
         note = f"{one_line(str(path))} {kept}: it was computed again and written anew"
     found = solve(game, algorithm, iterations, limit)
+    _keep(path, _to_json(found))
+    return replace(found, note=note)
+
+
+def _keep(path: Path, text: str) -> None:
+    """Writes the file whole, whoever else is about to: several processes may want the same solution first."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(draft, text)
+        draft.replace(path)
     except OSError as error:
-        raise RunStopped(f"cannot make {one_line(str(folder))}: {error.strerror}") from None
-    write_whole(path, _to_json(found))
-    return Solution(**{**vars(found), "note": note})
+        raise RunStopped(f"cannot write {one_line(str(path))}: {error.strerror}") from None
 
 
 def _algorithm(name: str) -> Callable[[Any, Tree, int], Table]:

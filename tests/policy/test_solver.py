@@ -93,5 +93,14 @@ def test_a_damaged_file_is_named_and_mended(
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "solved").write_text("")
-    with pytest.raises(RunStopped, match="solved"):
+    with pytest.raises(RunStopped, match=r"^cannot write .*solved.kuhn-poker-cfr-5-\w+\.json: "):
         solution_in(tmp_path / "solved", load(KUHN), iterations=5)
+
+
+def test_the_draft_of_another_process_is_left_alone(tmp_path: Path) -> None:
+    """Two that want the same solution first would take each other's file away."""
+    solution_in(tmp_path, load(KUHN), iterations=2)
+    (file,) = tmp_path.iterdir()
+    draft = file.rename(tmp_path / f"{file.name}.part")
+    solution_in(tmp_path, load(KUHN), iterations=2)
+    assert sorted(tmp_path.iterdir()) == [file, draft]

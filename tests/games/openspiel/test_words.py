@@ -51,6 +51,22 @@ def test_no_words_where_they_would_be_untrue(name: str) -> None:
     assert words_for(load(name)) is None
 
 
+class Later:
+    """A game as another OpenSpiel may have it: with a parameter more."""
+
+    def __init__(self, game: Any) -> None:
+        self.get_type = game.get_type
+        self._given = game.get_parameters()
+
+    def get_parameters(self) -> dict[str, Any]:
+        return {**self._given, "later": True}
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
+def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
+    assert words_for(Later(load(name))) is None
+
+
 def told(state: Any, seat: int) -> str:
     words = words_of(state.get_game())
     return "\n".join([words.holds(state, seat), *map(str, words.history(state, seat))])

@@ -92,8 +92,8 @@ def test_the_names_of_melds_are_the_engines() -> None:
 
 @says(
     "Cards in no meld are deadwood: an A counts 1 point, a T, J, Q or K 10, every other card its number.",
-    "A player may knock if its deadwood is at most 10, counted so: of its 11 cards as many points as can be are put "
-    "into melds, and of the other cards the highest is not counted.",
+    "A player may knock if its deadwood is at most 10, counted so: its melds take as many points of its 11 cards as "
+    "they can, and of the other cards the highest is not counted.",
 )
 def test_who_may_knock() -> None:
     chance, melds, able = Random(17), sorted(map(sorted, SETS | RUNS)), 0
@@ -339,7 +339,8 @@ def test_other_sizes_are_told() -> None:
     for part in (
         "is dealt 7,",
         "the other 37 are the stock",
-        "at most 5, counted so: of its 8 cards",
+        "at most 5, counted so",
+        "of its 8 cards",
         "at most 5 points",
     ):
         assert part in told

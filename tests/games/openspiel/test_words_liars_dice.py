@@ -51,11 +51,11 @@ def check(state: Any, dice: int, sides: int, rule: str) -> None:
 CLAIMS = (
     "Seat 0 begins, and they take turns.",
     "In a turn a player makes a bid, or calls the other's last bid a lie.",
-    "A bid says how many of all two dice, its own and the other's, show a face at least: one 1, two 6s.",
+    "A bid says that of the two dice of both players together at least so many show a face: one 1, two 6s.",
     "Every 6 is wild: it counts as any face that is bid.",
     "Each bid must be higher than the one before it: more dice of any face, or as many dice of a higher face.",
     "No bid is of more than two dice.",
-    "Whoever makes the first bid of the game cannot call; whoever faces the highest of all bids, two 6s, must.",
+    "The game begins with a bid, not with a call; whoever faces the highest of all bids, two 6s, must call.",
     "When a player calls (liar), all dice are looked at and the game is over.",
     "If at least as many dice as were bid show the face or are wild, whoever made the bid wins, otherwise whoever "
     "called.",

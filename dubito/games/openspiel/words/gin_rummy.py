@@ -66,8 +66,8 @@ class GinRummy:
             "In a turn a player draws the upcard, or the top card of the stock, which the other does not see, and then "
             "discards a card of its hand, which is the new upcard, or knocks. When a card is drawn from the stock, the "
             "upcard that was left goes to the discard pile, out of play.",
-            f"A player may knock if its deadwood is at most {self.knock}, counted so: of its {self.size + 1} cards as "
-            "many points as can be are put into melds, and of the other cards the highest is not counted.",
+            f"A player may knock if its deadwood is at most {self.knock}, counted so: its melds take as many "
+            f"points of its {self.size + 1} cards as they can, and of the other cards the highest is not counted.",
             f"Whoever knocks discards a card onto the discard pile, so that at most {self.knock} points can be left, "
             f"then lays its melds, one at a time, and passes when it lays no more; at most {self.knock} points may be "
             "left in its hand.",

@@ -46,12 +46,12 @@ class LiarsDice:
         return (
             f"Two players sit in seats 0 and 1. Each rolls {each} with the faces 1 to {self.sides}, unseen by the "
             "other. Seat 0 begins, and they take turns.",
-            f"In a turn a player makes a bid, or calls the other's last bid a lie. A bid says how many of all "
-            f"{_NUMBERS[2 * self.dice - 1]} dice, its own and the other's, show a face at least: {_bid(1, 1)}, "
+            f"In a turn a player makes a bid, or calls the other's last bid a lie. A bid says that of the "
+            f"{_NUMBERS[2 * self.dice - 1]} dice of both players together at least so many show a face: {_bid(1, 1)}, "
             f"{_bid(2, self.sides)}. Every {self.sides} is wild: it counts as any face that is bid.",
             f"Each bid must be higher than the one before it: {higher}. No bid is of more than "
-            f"{_NUMBERS[2 * self.dice - 1]} dice. Whoever makes the first bid of the game cannot call; whoever faces "
-            f"the highest of all bids, {_bid(2 * self.dice, self.sides)}, must.",
+            f"{_NUMBERS[2 * self.dice - 1]} dice. The game begins with a bid, not with a call; whoever faces "
+            f"the highest of all bids, {_bid(2 * self.dice, self.sides)}, must call.",
             f"When a player calls ({_LIAR}), all dice are looked at and the game is over. If at least as many dice as "
             "were bid show the face or are wild, whoever made the bid wins, otherwise whoever called. The winner's "
             "result is 1, the loser's -1.",
