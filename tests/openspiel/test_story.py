@@ -82,11 +82,13 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         assert told.new() == [at.game.start]
         while not at.game.over:
             output, events = step(at, announce=True)
-            cards = deque(output.cards or ())
-            drawn = {"n": lambda cards=cards: len(cards), "number": lambda o=output: o.number, "card": cards.popleft}
-            turn, game = state.course.engine.turns_played, state.course.engine
+            cards, game = deque(output.cards or ()), state.course.engine
+            drawn, turn = {"n": len(cards), "number": output.number}, game.turns_played
             while game.turns_played == turn:
-                state.apply_action(drawn[state.course.node]() if state.is_chance_node() else heard.answers.popleft())
+                if not state.is_chance_node():
+                    state.apply_action(heard.answers.popleft())
+                else:
+                    state.apply_action(cards.popleft() if state.course.node == "card" else drawn[state.course.node])
             assert [*map(by_play, told.new())] == [*map(by_play, events)]
         assert state.is_terminal()
         assert game.ending() == at.game.ending()
