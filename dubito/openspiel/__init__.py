@@ -17,38 +17,44 @@ from dubito.openspiel.bots import SeatedBot
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
 from dubito.openspiel.dubito_course import DubitoCourse
-from dubito.openspiel.spiel import Kind, register
+from dubito.openspiel.spiel import HarnessGame, Kind, registered
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
-_UTILITY = pyspiel.GameType.Utility
-_DUBITO = Rules()
+_UTILITY: Any = pyspiel.GameType.Utility
+_USUAL = Rules()
 
 
-def _dubito_rules(given: Mapping[str, Any]) -> Rules:
+def _rules(given: Mapping[str, Any]) -> Rules:
     return Rules(given["jokers"], given["win_rule"], given["max_turns"])
 
 
-DubitoGame = register(
-    Kind(
+@registered
+class DubitoGame(HarnessGame):
+    """Dubito for 3 to 8."""
+
+    kind = Kind(
         "dubito",
         "Dubito",
         DUBITO,
         {
             "players": MIN_PLAYERS,
-            "jokers": _DUBITO.jokers,
-            "win_rule": _DUBITO.win_rule,
-            "max_turns": _DUBITO.max_turns,
+            "jokers": _USUAL.jokers,
+            "win_rule": _USUAL.win_rule,
+            "max_turns": _USUAL.max_turns,
         },
         _UTILITY.GENERAL_SUM,
         (0.0, 1.0),
-        lambda given: DubitoCourse(given["players"], _dubito_rules(given)),
-        lambda given: DubitoCourse.longest(_dubito_rules(given)),
+        lambda given: DubitoCourse(given["players"], _rules(given)),
+        lambda given: DubitoCourse.longest(_rules(given)),
     )
-)
 
-BSGame = register(
-    Kind(
+
+@registered
+class BSGame(HarnessGame):
+    """BS for four."""
+
+    kind = Kind(
         "dubito_bs",
         "BS, king of the hill",
         BS,
@@ -58,10 +64,13 @@ BSGame = register(
         lambda given: BSCourse(given["max_rounds"]),
         lambda given: BSCourse.longest(given["max_rounds"]),
     )
-)
 
-DefuseGame = register(
-    Kind(
+
+@registered
+class DefuseGame(HarnessGame):
+    """Draw and defuse for two, of whom one wins what the other loses."""
+
+    kind = Kind(
         "dubito_defuse",
         "Draw and defuse",
         DEFUSE,
@@ -71,4 +80,3 @@ DefuseGame = register(
         lambda given: DefuseCourse(),
         lambda given: STEPS_MOST,
     )
-)
