@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyspiel
 
+from dubito.errors import UsageError
 from dubito.games.bs.spec import SPEC as BS
 from dubito.games.bs.spec import BSRules
 from dubito.games.defuse.spec import SPEC as DEFUSE
@@ -16,6 +17,7 @@ from dubito.games.dubito.spec import SPEC as DUBITO
 from dubito.openspiel.bots import SeatedBot
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
+from dubito.openspiel.dubito_cards import CardsCourse
 from dubito.openspiel.dubito_course import DubitoCourse
 from dubito.openspiel.spiel import HarnessGame, Kind, registered
 
@@ -23,10 +25,17 @@ __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
 _UTILITY: Any = pyspiel.GameType.Utility
 _USUAL = Rules()
+_MOVES: Final[Mapping[str, type[DubitoCourse]]] = {"nodes": DubitoCourse, "cards": CardsCourse}
 
 
 def _rules(given: Mapping[str, Any]) -> Rules:
     return Rules(given["jokers"], given["win_rule"], given["max_turns"])
+
+
+def _dubito(given: Mapping[str, Any]) -> DubitoCourse:
+    if given["moves"] not in _MOVES:
+        raise UsageError(f"moves: {given['moves']!r} is neither {' nor '.join(map(repr, _MOVES))}")
+    return _MOVES[given["moves"]](given["players"], _rules(given))
 
 
 @registered
@@ -42,10 +51,11 @@ class DubitoGame(HarnessGame):
             "jokers": _USUAL.jokers,
             "win_rule": _USUAL.win_rule,
             "max_turns": _USUAL.max_turns,
+            "moves": "nodes",
         },
         _UTILITY.GENERAL_SUM,
         (0.0, 1.0),
-        lambda given: DubitoCourse(given["players"], _rules(given)),
+        _dubito,
         lambda given: DubitoCourse.longest(_rules(given)),
     )
 

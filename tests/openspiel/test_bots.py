@@ -146,6 +146,11 @@ def test_bots_that_cannot_sit_down_are_refused(bot: str, says: str) -> None:
         SeatedBot(DUBITO, 0, bot)
 
 
-def test_a_bot_that_chooses_its_cards_is_refused() -> None:
-    with pytest.raises(UsageError, match="Sherlock does not answer the nodes A-E"):
-        played(DUBITO, [SeatedBot(DUBITO, seat, "Sherlock") for seat in range(4)])
+def test_a_bot_that_chooses_its_cards_needs_moves_that_do() -> None:
+    """Sherlock wins most of its games against three that play at random."""
+    bots = ["Sherlock", "RandomBoi", "RandomBoi", "RandomBoi"]
+    with pytest.raises(UsageError, match=r"Sherlock does not answer the nodes A-E.*dubito\(moves=cards\)"):
+        played(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(bots)])
+    game: Any = pyspiel.load_game("dubito(players=4,moves=cards)")
+    seats = [SeatedBot(game, seat, name) for seat, name in enumerate(bots)]
+    assert sum(played(game, seats, seed).returns()[0] for seed in range(4)) > 2

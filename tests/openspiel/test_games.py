@@ -121,6 +121,7 @@ def test_a_clone_goes_its_own_way(name: str) -> None:
     [
         ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),
         ("dubito(win_rule=late)", "win_rule: 'late' is neither 'immediate' nor 'contested'"),
+        ("dubito(moves=any)", "moves: 'any' is neither 'nodes' nor 'cards'"),
         ("dubito(max_turns=0)", "max_turns: 0 is not at least 1"),
         ("dubito_bs(max_rounds=0)", "max_rounds: 0 is not at least 1"),
     ],

@@ -16,6 +16,8 @@ from dubito.games.dubito.player import Listener
 from dubito.handlers import Entrant, Table, step
 from dubito.openspiel.bs_course import DONE, NO, YES
 from dubito.openspiel.defuse_course import CARDS, PLACES
+from dubito.openspiel.dubito_cards import DONE as CARDS_DONE
+from dubito.openspiel.dubito_cards import DOUBT
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from tests.openspiel.kit import new
@@ -75,9 +77,7 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         state, heard = new(f"dubito({given})"), Heard()
         for player in at.players:
             player.listeners += (heard,)  # type: ignore[union-attr]
-        hands = [list(hand.cards) for hand in at.game.hands]
-        for place in range(sum(map(len, hands))):
-            state.apply_action(hands[place % len(bots)][place // len(bots)])
+        deal_out(state, at)
         told = Told(state)
         assert told.new() == [at.game.start]
         while not at.game.over:
@@ -92,6 +92,32 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
             assert [*map(by_play, told.new())] == [*map(by_play, events)]
         assert state.is_terminal()
         assert game.ending() == at.game.ending()
+
+
+def deal_out(state: Any, at: Table) -> None:
+    """The cards of a table of Dubito, one by one."""
+    hands = [list(hand.cards) for hand in at.game.hands]
+    for place in range(sum(map(len, hands))):
+        state.apply_action(hands[place % len(hands)][place // len(hands)])
+
+
+@pytest.mark.parametrize("win_rule", ["immediate", "contested"])
+def test_of_dubito_card_by_card(win_rule: str) -> None:
+    at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
+    state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
+    deal_out(state, at)
+    told = Told(state)
+    assert told.new() == [at.game.start]
+    while not at.game.over:
+        opens = at.game.number == 0
+        output, events = step(at, announce=True)
+        cards = sorted(output.cards or ())
+        declared = [DOUBT + output.number] if opens else []
+        for action in [DOUBT] if output.doubt else [*declared, *cards, *[CARDS_DONE][: 3 - len(cards)]]:
+            state.apply_action(action)
+        assert [*map(by_play, told.new())] == [*map(by_play, events)]
+    assert state.is_terminal()
+    assert state.course.engine.ending() == at.game.ending()
 
 
 @pytest.mark.parametrize("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])

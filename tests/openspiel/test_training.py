@@ -9,6 +9,8 @@ from typing import Any
 import pyspiel
 import pytest
 
+import dubito.openspiel  # noqa: F401, registers the games
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -24,9 +26,7 @@ def test_the_agent_learns_to_beat_stefa_bot(tmp_path: Path) -> None:
 
 
 def test_its_other_examples_run() -> None:
-    pytest.importorskip(
-        "shimmy", reason="shimmy is not installed, so the page was not tried in full: '.[pettingzoo]'"
-    )
+    pytest.importorskip("shimmy", reason="shimmy is not installed, so the page was not tried in full: '.[pettingzoo]'")
     others = [block for block in BLOCKS if not block.startswith("# learn.py")]
     assert len(others) == 2
     for block in others:
@@ -38,6 +38,7 @@ def test_its_other_examples_run() -> None:
     [
         ("dubito", 18_035, 75),
         ("dubito(max_turns=100)", 1_835, 75),
+        ("dubito(moves=cards)", 18_035, 99),
         ("dubito_bs(max_rounds=50)", 3_626, 51),
         ("dubito_defuse", 334, 37),
     ],

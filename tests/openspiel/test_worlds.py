@@ -11,7 +11,12 @@ from open_spiel.python.algorithms import ismcts, mcts
 
 from tests.openspiel.kit import states
 
-GAMES = ("dubito(max_turns=40)", "dubito(players=6,win_rule=contested,max_turns=40)", "dubito_defuse")
+GAMES = (
+    "dubito(max_turns=40)",
+    "dubito(players=6,win_rule=contested,max_turns=40)",
+    "dubito(players=4,moves=cards,max_turns=40)",
+    "dubito_defuse",
+)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -29,7 +34,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
             assert world.legal_actions() == state.legal_actions()
             for show in ("information_state_string", "observation_string", "information_state_tensor"):
                 assert getattr(world, show)(seat) == getattr(state, show)(seat)
-    assert others > 0.9 * worlds > 7
+    assert others > 0.9 * worlds > 5
 
 
 @pytest.mark.parametrize("name", GAMES)
