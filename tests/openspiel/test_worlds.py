@@ -1,6 +1,7 @@
 """Searches are given worlds that their seat cannot tell from its own, and that follow from nothing that is hidden."""
 
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
-from tests.openspiel.kit import states
+from tests.openspiel.kit import new, states
 
 GAMES = (
     "dubito(max_turns=40)",
@@ -19,10 +20,16 @@ GAMES = (
 )
 
 
+def some(name: str) -> Iterator[Any]:
+    """States of one long game, or of many short ones."""
+    for seed in range(12) if name == "dubito_defuse" else [5]:
+        yield from states(name, seed)
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     worlds, others = 0, 0
-    for number, state in enumerate(states(name, seed=5)):
+    for number, state in enumerate(some(name)):
         if state.is_terminal() or number % 8:
             continue
         seat, truths = state.current_player(), {str(state)}
@@ -64,6 +71,19 @@ def test_worlds_are_as_likely_as_the_shuffle_makes_them() -> None:
             wanted[sees - 2] += 1
     for left in (0, 1):
         assert held[left] / held.total() == pytest.approx(wanted[left] / wanted.total(), abs=0.1)
+
+
+def test_what_lies_on_the_board_is_any_of_the_hand() -> None:
+    """Seat 0 has opened with three cards, seat 1 is asked whether it doubts."""
+    state = new("dubito(moves=cards)")
+    for place in range(54):
+        state.apply_action(range(14)[place % 13 + 1] if place < 52 else 0)
+    for action in (15 + 4, 1, 4, 7):
+        state.apply_action(action)
+    boards = [state.resample_from_infostate(1, Random(draw).random).course.engine.board for draw in range(60)]
+    assert len({tuple(sorted(board)) for board in boards}) > 40
+    honest = [set(board) <= {0, 4} for board in boards]
+    assert sum(honest) < 6
 
 
 def after_two_sees(chance: Random) -> Any:
