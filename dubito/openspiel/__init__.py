@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyspiel
 
+from dubito.errors import UsageError
 from dubito.games.bs.spec import SPEC as BS
 from dubito.games.bs.spec import BSRules
 from dubito.games.defuse.spec import SPEC as DEFUSE
@@ -16,39 +17,54 @@ from dubito.games.dubito.spec import SPEC as DUBITO
 from dubito.openspiel.bots import SeatedBot
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
+from dubito.openspiel.dubito_cards import CardsCourse
 from dubito.openspiel.dubito_course import DubitoCourse
-from dubito.openspiel.spiel import Kind, register
+from dubito.openspiel.spiel import HarnessGame, Kind, registered
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
-_UTILITY = pyspiel.GameType.Utility
-_DUBITO = Rules()
+_UTILITY: Any = pyspiel.GameType.Utility
+_USUAL = Rules()
+_MOVES: Final[Mapping[str, type[DubitoCourse]]] = {"nodes": DubitoCourse, "cards": CardsCourse}
 
 
-def _dubito_rules(given: Mapping[str, Any]) -> Rules:
+def _rules(given: Mapping[str, Any]) -> Rules:
     return Rules(given["jokers"], given["win_rule"], given["max_turns"])
 
 
-DubitoGame = register(
-    Kind(
+def _dubito(given: Mapping[str, Any]) -> DubitoCourse:
+    if given["moves"] not in _MOVES:
+        raise UsageError(f"moves: {given['moves']!r} is neither {' nor '.join(map(repr, _MOVES))}")
+    return _MOVES[given["moves"]](given["players"], _rules(given))
+
+
+@registered
+class DubitoGame(HarnessGame):
+    """Dubito for 3 to 8."""
+
+    kind = Kind(
         "dubito",
         "Dubito",
         DUBITO,
         {
             "players": MIN_PLAYERS,
-            "jokers": _DUBITO.jokers,
-            "win_rule": _DUBITO.win_rule,
-            "max_turns": _DUBITO.max_turns,
+            "jokers": _USUAL.jokers,
+            "win_rule": _USUAL.win_rule,
+            "max_turns": _USUAL.max_turns,
+            "moves": "nodes",
         },
         _UTILITY.GENERAL_SUM,
         (0.0, 1.0),
-        lambda given: DubitoCourse(given["players"], _dubito_rules(given)),
-        lambda given: DubitoCourse.longest(_dubito_rules(given)),
+        _dubito,
+        lambda given: DubitoCourse.longest(_rules(given)),
     )
-)
 
-BSGame = register(
-    Kind(
+
+@registered
+class BSGame(HarnessGame):
+    """BS for four."""
+
+    kind = Kind(
         "dubito_bs",
         "BS, king of the hill",
         BS,
@@ -58,10 +74,13 @@ BSGame = register(
         lambda given: BSCourse(given["max_rounds"]),
         lambda given: BSCourse.longest(given["max_rounds"]),
     )
-)
 
-DefuseGame = register(
-    Kind(
+
+@registered
+class DefuseGame(HarnessGame):
+    """Draw and defuse for two, of whom one wins what the other loses."""
+
+    kind = Kind(
         "dubito_defuse",
         "Draw and defuse",
         DEFUSE,
@@ -71,4 +90,3 @@ DefuseGame = register(
         lambda given: DefuseCourse(),
         lambda given: STEPS_MOST,
     )
-)

@@ -40,7 +40,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._class = find_bots(Path.cwd(), name).find(bot).cls if isinstance(bot, str) else bot
         if self._class.is_model:
             raise UsageError(
-                f"{self._class.__name__} asks a model, which only runs of the harness can: seat another bot"
+                f"{self._class.__name__} asks a model, which only runs of the harness do: seat another bot"
             )
         self._seat, self._seed, self._settings = seat, seed, settings or {}
         self._games = 0  # begun

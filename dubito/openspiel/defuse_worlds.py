@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from math import exp, log
+from math import exp, lgamma
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +19,10 @@ from dubito.openspiel.course import CHANCE
 if TYPE_CHECKING:
     from dubito.openspiel.defuse_course import DefuseCourse
 
-_MIXED: Final = 150  # changes that are tried, for what the other holds to be as likely as it should
+_MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
 _STUCK: Final = 20_000  # changes without finding cards that fit
 _PLACE: Final = len(ACTS)
+_LOGS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
 
 Kinds = dict[int, str]  # what cards are, by their number in `Trace`
 
@@ -177,8 +178,9 @@ class _Guess:
     def kinds(self, chance: Random) -> Kinds:
         """One of them, drawn at random: change a card, or two, again and again."""
         kinds, dealt = self._kinds, tuple(DEALT)
-        for card in self._open:
-            kinds[card] = chance.choice(dealt)
+        rest = list(self._left.elements())
+        chance.shuffle(rest)
+        kinds.update(zip(self._open, rest + list(dealt) * len(self._open), strict=False))
         faults, weight = self._judge()
         for step in range(_STUCK):
             if step >= _MIXED and not faults:
@@ -217,7 +219,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
         if wanted > n or n < 0:
             faults += max(wanted - n, -n)
         elif wanted:
-            weight += sum([log(n - drawn) for drawn in range(wanted)])
+            weight += _LOGS[n] - _LOGS[n - wanted]
     return faults, weight
 
 

@@ -4,12 +4,12 @@ The walk itself is `FiveNodes`, the one that bots go: it is begun anew after eve
 until it asks for one that is not there.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import Player
@@ -26,6 +26,7 @@ from dubito.games.dubito.game_data import (
     GameStartEvent,
     PlayerWonEvent,
     TurnData,
+    TurnOutput,
 )
 from dubito.games.dubito.hand import Hand, HandView
 from dubito.games.dubito.player import NODES, FiveNodes, Listener
@@ -171,16 +172,8 @@ class DubitoCourse(Course):
         """Go through the turn as far as the script leads; at its end, make the move and begin the next turn."""
         game = self.engine
         while not game.over:
-            seat = game.seat
-            walker = Walker(seat, game.hands[seat], Script(self._script))
-            try:
-                output = walker.play(game.turn_data())
-            except _Missing as missing:
-                self.node = missing.node
-                if missing.pool:
-                    self._ask_chance(missing.pool)
-                else:
-                    self._ask(seat, NO_YES)
+            seat, output = game.seat, self._output()
+            if output is None:
                 return
             self._script = []
             cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
@@ -190,21 +183,35 @@ class DubitoCourse(Course):
         self.node = ""
         self._end()
 
+    def _output(self) -> TurnOutput | None:
+        """What the turn has come to; None if it goes on, and the next one is asked."""
+        game = self.engine
+        walker = Walker(game.seat, game.hands[game.seat], Script(self._script))
+        try:
+            return walker.play(game.turn_data())
+        except _Missing as missing:
+            self.node = missing.node
+            if missing.pool:
+                self._ask_chance(missing.pool)
+            else:
+                self._ask(game.seat, NO_YES)
+            return None
+
     def _tell(self, events: Sequence[Event]) -> None:
         for event in events:
             self.note(in_words(event), event)
 
     def steps(self, player: Player) -> list[int]:
         """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
-        if not isinstance(player, FiveNodes):
-            raise UsageError(
-                f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: seat a bot "
-                "that derives from bots.base.BotBase"
-            )
         heard = _Heard()
-        player.listeners, before = (heard,), player.listeners
-        player.play(self.engine.turn_data())
-        player.listeners = before
+        if isinstance(player, FiveNodes):
+            player.listeners = (heard,)
+            player.play(self.engine.turn_data())
+        if not heard.answers:
+            raise UsageError(
+                f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
+                "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
+            )
         return heard.answers
 
     def words(self, player: int, action: int) -> str:
@@ -243,13 +250,9 @@ class DubitoCourse(Course):
 
     def observation(self, seat: int) -> Pieces:
         """The own hand, what is asked, the board, and the counters of all seats from the own one on."""
-        game, node = self.engine, self.node if self.player == seat else ""
-        bluffs = self._script[-1:] == [1]
-        if node == "E" and not game.hands[seat].counts[game.number]:
-            bluffs = True  # it must
+        game = self.engine
         pieces: Pieces = {
-            "asked": one_hot("ABCDE".find(node or "-"), 5),
-            "bluffs": [float(bluffs and node in ("B", "E"))],
+            **self._asked(seat),
             "hand": game.hands[seat].counts if game else [0.0] * VALUES,
             "number": one_hot(game.number if game else 0, VALUES),
             "last_play": one_hot(game.n_cards_played if game else 0, MOST + 1),
@@ -266,9 +269,28 @@ class DubitoCourse(Course):
         pieces["seats"] = seats or [0.0] * self.players * len(_SCALES)
         return pieces
 
-    def anew(self) -> "DubitoCourse":
+    def _asked(self, seat: int) -> Pieces:
+        """The question, and whether the turn is a bluff."""
+        game, node = self.engine, self.node if self.player == seat else "-"
+        bluffs = self._script[-1:] == [1]
+        if node == "E" and not game.hands[seat].counts[game.number]:
+            bluffs = True  # it must
+        return {"asked": one_hot("ABCDE".find(node), 5), "bluffs": [float(bluffs and node in "BE")]}
+
+    def anew(self) -> Self:
         """A game by the same rules before its deal."""
-        return DubitoCourse(self.players, self.rules)
+        return type(self)(self.players, self.rules)
+
+    def doubt(self) -> None:
+        """Play a turn that doubts."""
+        self.apply(1)
+
+    def put_down(self, number: int, cards: Sequence[int]) -> None:
+        """Play a turn so that it comes to these cards: as a bluff, which may put down any."""
+        left, turns = deque(cards), self.engine.turns_played
+        while self.engine.turns_played == turns:
+            steps = {"A": 1, "B": 0, "C": 0, "D": 1, "E": 0, "n": len(cards), "number": number}
+            self.apply(left.popleft() if self.node == "card" else steps[self.node])
 
     def another(self, seat: int, chance: Random) -> list[int]:
         """Other cards in other hands, dealt and put down; see `dubito_worlds`."""

@@ -170,20 +170,12 @@ def _replay(
         match event:
             case CardsPlayedEvent(mover, number, n) if mover != seat:
                 cards = bounds.shown.get(place) or chance.sample(world.engine.hands[mover].cards, n)
-                put_down(world, number, cards)
+                world.put_down(number, cards)
             case DoubtResolvedEvent() if event.doubter_id != seat:
-                world.apply(1)
+                world.doubt()
             case CardsPlayedEvent() | DoubtResolvedEvent():
                 turns = world.engine.turns_played
                 while world.engine.turns_played == turns:
                     world.apply(own.popleft())
     for step in own:  # of a turn that is not over
         world.apply(step)
-
-
-def put_down(course: "DubitoCourse", number: int, cards: Sequence[int]) -> None:
-    """Play a turn without a doubt so that it comes to these cards: as a bluff, which may put down any."""
-    left, turns = deque(cards), course.engine.turns_played
-    while course.engine.turns_played == turns:
-        steps = {"A": 1, "B": 0, "C": 0, "D": 1, "E": 0, "n": len(cards), "number": number}
-        course.apply(left.popleft() if course.node == "card" else steps[course.node])

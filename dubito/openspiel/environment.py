@@ -8,10 +8,11 @@ import dubito.openspiel  # noqa: F401, registers the games
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
-    """shimmy's environment of a game, with spaces that stay the same.
+    """shimmy's environment of a game, with three mends.
 
-    shimmy 2.0.1 makes new ones at every step, so that they forget their seed, and no game of OpenSpiel passes
-    PettingZoo's `seed_test`. And it loads the game by its short name at each reset: parameters have to be in `config`.
+    shimmy 2.0.1 makes new spaces at every step, so that they forget their seed, and no game of OpenSpiel passes
+    PettingZoo's `seed_test`; it counts the last reward again with every seat that leaves; and it loads the game by its
+    short name at each reset, so that parameters are lost that are not in `config`.
     """
 
     def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
@@ -26,3 +27,9 @@ class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has 
     def _update_action_spaces(self) -> None:
         if not self.action_spaces:
             super()._update_action_spaces()
+
+    def _end_routine(self) -> bool:
+        left: bool = super()._end_routine()
+        if left:
+            self._clear_rewards()
+        return left

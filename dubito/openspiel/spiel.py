@@ -151,8 +151,7 @@ class Observer:
         return state.course.information(player) if self._recall else state.course.observation_words(player)
 
 
-def register(kind: Kind) -> type[HarnessGame]:
+def registered(game: type[HarnessGame]) -> type[HarnessGame]:
     """Tell pyspiel of a game."""
-    game = type(kind.short_name, (HarnessGame,), {"kind": kind})
-    pyspiel.register_game(kind.type, game)
+    pyspiel.register_game(game.kind.type, game)
     return game

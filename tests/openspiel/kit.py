@@ -11,12 +11,14 @@ import dubito.openspiel  # noqa: F401, registers them
 SHORT: Final = (  # of each game, with caps that keep it short
     *(f"dubito(players={players},max_turns=8)" for players in range(3, 9)),
     "dubito(players=4,jokers=0,win_rule=contested,max_turns=20)",
+    "dubito(moves=cards,max_turns=8)",
     "dubito_bs(max_rounds=2)",
     "dubito_defuse",
 )
 WHOLE: Final = (
     "dubito(max_turns=200)",
     "dubito(players=5,win_rule=contested,max_turns=60)",
+    "dubito(players=4,moves=cards,max_turns=60)",
     "dubito_bs(max_rounds=12)",
     "dubito_defuse",
 )

@@ -10,6 +10,7 @@ import pytest
 from open_spiel.python.algorithms.generate_playthrough import playthrough
 
 from dubito.errors import UsageError
+from dubito.games.dubito.game_data import DiscardEvent
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 
 GOLDEN = Path(__file__).parent / "playthroughs"
@@ -63,6 +64,23 @@ def test_a_seat_remembers_all_it_saw(name: str) -> None:
                 if not state.is_terminal():
                     assert names.setdefault(tensor, text) == text
     assert len(names) > 40
+
+
+def test_who_has_won_sees_no_more_of_dubito() -> None:
+    *_, state = states("dubito(players=6)")
+    for place in (1, 2, 3):
+        seat = state.course.engine.places.index(place)
+        assert state.information_state_string(seat).endswith(f"seat {seat} wins place {place}")
+        assert str(state).count("wins") == 4
+
+
+def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
+    *_, state = states("dubito")
+    gone = {entry.what.card_number for entry in state.course.log if isinstance(entry.what, DiscardEvent)}
+    seat = state.course.engine.places.index(None)
+    after = state.course.recall(seat)["sets"]
+    assert {number for number, turn in enumerate(after) if turn} == gone != set()
+    assert max(after) <= len(state.course.recall(seat)["turns"])
 
 
 def test_others_cards_do_not_show_in_bs() -> None:
@@ -121,6 +139,7 @@ def test_a_clone_goes_its_own_way(name: str) -> None:
     [
         ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),
         ("dubito(win_rule=late)", "win_rule: 'late' is neither 'immediate' nor 'contested'"),
+        ("dubito(moves=any)", "moves: 'any' is neither 'nodes' nor 'cards'"),
         ("dubito(max_turns=0)", "max_turns: 0 is not at least 1"),
         ("dubito_bs(max_rounds=0)", "max_rounds: 0 is not at least 1"),
     ],

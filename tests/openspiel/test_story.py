@@ -1,9 +1,8 @@
 """A game driven through pyspiel and the same game at a table of the harness tell the same story."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from dubito.games.dubito.player import Listener
 from dubito.handlers import Entrant, Table, step
 from dubito.openspiel.bs_course import DONE, NO, YES
 from dubito.openspiel.defuse_course import CARDS, PLACES
+from dubito.openspiel.dubito_cards import DONE as CARDS_DONE
+from dubito.openspiel.dubito_cards import DOUBT
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from tests.openspiel.kit import new
@@ -76,25 +77,47 @@ def test_of_dubito(bots: list[str], rules: dict[str, Any]) -> None:
         state, heard = new(f"dubito({given})"), Heard()
         for player in at.players:
             player.listeners += (heard,)  # type: ignore[union-attr]
-        hands = [list(hand.cards) for hand in at.game.hands]
-        for place in range(sum(map(len, hands))):
-            state.apply_action(hands[place % len(bots)][place // len(bots)])
+        deal_out(state, at)
         told = Told(state)
         assert told.new() == [at.game.start]
         while not at.game.over:
             output, events = step(at, announce=True)
-            cards = deque(output.cards or ())
-            drawn: dict[str, Callable[[], Any]] = {
-                "n": partial(len, cards),
-                "number": partial(getattr, output, "number"),
-                "card": cards.popleft,
-            }
-            turn, game = state.course.engine.turns_played, state.course.engine
+            cards, game = deque(output.cards or ()), state.course.engine
+            drawn, turn = {"n": len(cards), "number": output.number}, game.turns_played
             while game.turns_played == turn:
-                state.apply_action(drawn[state.course.node]() if state.is_chance_node() else heard.answers.popleft())
+                if not state.is_chance_node():
+                    state.apply_action(heard.answers.popleft())
+                else:
+                    state.apply_action(cards.popleft() if state.course.node == "card" else drawn[state.course.node])
             assert [*map(by_play, told.new())] == [*map(by_play, events)]
         assert state.is_terminal()
         assert game.ending() == at.game.ending()
+
+
+def deal_out(state: Any, at: Table) -> None:
+    """The cards of a table of Dubito, one by one."""
+    hands = [list(hand.cards) for hand in at.game.hands]
+    for place in range(sum(map(len, hands))):
+        state.apply_action(hands[place % len(hands)][place // len(hands)])
+
+
+@pytest.mark.parametrize("win_rule", ["immediate", "contested"])
+def test_of_dubito_card_by_card(win_rule: str) -> None:
+    at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
+    state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
+    deal_out(state, at)
+    told = Told(state)
+    assert told.new() == [at.game.start]
+    while not at.game.over:
+        opens = at.game.number == 0
+        output, events = step(at, announce=True)
+        cards = sorted(output.cards or ())
+        declared = [DOUBT + output.number] if opens else []
+        for action in [DOUBT] if output.doubt else [*declared, *cards, *[CARDS_DONE][: 3 - len(cards)]]:
+            state.apply_action(action)
+        assert [*map(by_play, told.new())] == [*map(by_play, events)]
+    assert state.is_terminal()
+    assert state.course.engine.ending() == at.game.ending()
 
 
 @pytest.mark.parametrize("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
