@@ -17,15 +17,15 @@ from dubito.game_registry import find_game
 from dubito.handlers import Entrant
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
-from dubito.policy.asking import Statement, of_bot, of_model
-from dubito.policy.findings import Findings, against, fallbacks, lost, worth
-from dubito.policy.pages import pages, site_of
 from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
 from dubito.registry import find_bots
+from dubito.report.policies import Findings, against, fallbacks, lost, worth
+from dubito.report.policy_pages import pages, site_of
 from dubito.report.site import write_pages
 from dubito.store.records import Spend
+from dubito.workshop.statements import Statement, of_bot, of_model
 from dubito.workshop.trial import TrialMeans
 
 _POLICY = "policy"  # the prompt that asks for probabilities
@@ -70,10 +70,7 @@ def policy(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     spec, calls = find_game(game, Path.cwd()), calls_of(given)
-    engine = getattr(spec.module("workshop"), "engine", None)
-    if engine is None:
-        raise UsageError(f"{spec.name} is none of OpenSpiel's games, which alone have policies: name one, as "
-                         "openspiel:kuhn_poker")  # fmt: skip
+    engine = _engine(spec)
     if len({*players}) < len(players):
         raise UsageError("a player stands twice: name each once")
     tree = Tree(engine)
@@ -97,6 +94,16 @@ def policy(
     )
     say(f"report: {first}")
     return 0
+
+
+def _engine(spec: Spec) -> Any:
+    """OpenSpiel's own game; raises UsageError where there is none."""
+    engine = getattr(spec.module("workshop"), "engine", None)
+    if engine is None:
+        raise UsageError(
+            f"{spec.name} is none of OpenSpiel's games, of which alone a policy is measured: say openspiel:kuhn_poker"
+        )
+    return engine
 
 
 class _Player:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from dubito.policy.asking import Statement
-from dubito.policy.findings import Findings, against, fallbacks, lost, worth
 from dubito.policy.tree import InfoState
 from dubito.report.parts import Block, Facts, Page, Section, Verbatim
+from dubito.report.policies import Findings, against, fallbacks, lost, worth
 from dubito.report.render import Site
+from dubito.workshop.statements import Statement
 
 _MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dubito.game import Spec
-from dubito.policy.asking import Statement, names_of
 from dubito.policy.bounds import Bounds, nash_conv_bounds, value_bounds
 from dubito.policy.solver import Solution
 from dubito.policy.table import Row, Table, uniform
@@ -13,6 +12,7 @@ from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
 from dubito.report.parts import Words
 from dubito.report.result_table import Column, ResultTable, Value
+from dubito.workshop.statements import Statement, names_of
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
 
