@@ -86,13 +86,8 @@ def policy(
     except KeyboardInterrupt:
         note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command goes on")
         return 130
-    found = Findings(spec, tree, statements, solution)
-    _print(found)
-    by_name = {one.name: one for one in asked}
-    first = write_pages(
-        folder / "report", site_of(found, folder.name), pages(found, lambda one, at: by_name[one.name].prompted(at))
-    )
-    say(f"report: {first}")
+    _print(found := Findings(spec, tree, statements, solution))
+    _write(found, asked, folder)
     return 0
 
 
@@ -159,6 +154,12 @@ def _player(name: str, given: dict[str, Any], spec: Spec, draws: int | None, cal
 def _folder(spec: Spec, asked: Sequence[_Player], draws: int | None, seed: int) -> Path:
     identity = "\n".join([spec.name, f"{draws}", f"{seed}", *(one.identity for one in asked)])
     return Path("runs") / f"policy-{sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def _write(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
+    by_name = {one.name: one for one in asked}
+    written = pages(found, lambda one, state: by_name[one.name].prompted(state))
+    say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")
 
 
 def _print(found: Findings) -> None:
