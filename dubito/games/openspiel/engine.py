@@ -105,7 +105,7 @@ def _loaded(name: str) -> Any:
     try:
         with quiet():
             return pyspiel().load_game(name)
-    except pyspiel().SpielError as error:
+    except (RuntimeError, LookupError, ValueError) as error:  # its own SpielError, and what C++ raises as it is
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None
 
