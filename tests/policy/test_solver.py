@@ -14,7 +14,7 @@ from dubito.policy.values import nash_conv, versus
 from tests.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of
 
 
-@pytest.mark.parametrize(("name", "iterations"), [(KUHN, 1000), (DICE, 200)])
+@pytest.mark.parametrize(("name", "iterations"), [(KUHN, 1000), (DICE, 150)])
 def test_a_solved_table_loses_nothing(name: str, iterations: int) -> None:
     solution = solve(load(name), iterations=iterations)
     assert 0 <= solution.nash_conv < 1e-3
