@@ -1,7 +1,7 @@
 """A way to play as a table: for every information state, how probable each legal action is."""
 
 from collections.abc import Mapping, Sequence
-from math import isclose, isfinite
+from math import isclose
 from typing import Final
 
 from dubito.errors import UsageError, one_line
@@ -28,7 +28,7 @@ def why_incomplete(tree: Tree, table: Table) -> str | None:
             return f"nothing {where}"
         if row.keys() != {*state.actions}:
             return f"{where} probabilities of the actions {sorted(row)}, where {list(state.actions)} are legal"
-        if not all(isfinite(chance) and chance >= 0 for chance in row.values()):
+        if not all(chance >= 0 for chance in row.values()):
             return f"{where} what is no probability"
         if not isclose(sum(row.values()), 1, abs_tol=_NEAR):
             return f"{where} probabilities that sum to {sum(row.values()):.6g}"

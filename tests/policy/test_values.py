@@ -5,9 +5,22 @@ import pytest
 from dubito.errors import UsageError
 from dubito.policy.table import complete, uniform
 from dubito.policy.values import best_response, chance_to_meet, expected_values, gains, losses, nash_conv, versus
-from tests.policy.kit import DICE, KUHN, KUHN_3, LEDUC, SMALL, by_chance, engines, load, pyspiel, tree_of
+from tests.policy.kit import (
+    AUCTION,
+    DICE,
+    KUHN,
+    KUHN_3,
+    LEDUC,
+    SMALL,
+    TOGETHER,
+    by_chance,
+    engines,
+    load,
+    pyspiel,
+    tree_of,
+)
 
-ALL = (*SMALL, LEDUC)
+ALL = (*SMALL, TOGETHER, AUCTION, LEDUC)
 
 
 @pytest.mark.parametrize(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
