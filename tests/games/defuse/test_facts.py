@@ -180,6 +180,9 @@ def test_positions_come_back_from_their_files(node: str) -> None:
     assert from_json(to_json(example)) == example
     assert facts(example)["node"] == node
     assert {*steady_facts()} < {*facts(example)}
+
+
+def test_positions_of_whole_games_come_back() -> None:
     for watched in games():
         position = watched.position(watched.game.seat)
         assert from_json(to_json(position)) == position
