@@ -6,7 +6,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pyspiel
+try:
+    import pyspiel
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 from dubito.errors import UsageError
 from dubito.games.bs.spec import SPEC as BS

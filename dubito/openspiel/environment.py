@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
+try:
+    from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("shimmy is not installed: pip install 'dubito[pettingzoo]'", name="shimmy") from error
 
 import dubito.openspiel  # noqa: F401, registers the games
 

@@ -1,5 +1,8 @@
 """Each game as pyspiel's own tests want it, and as its engine has it."""
 
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +16,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.game_data import DiscardEvent
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 
+ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
 GOLDEN = Path(__file__).parent / "playthroughs"
 
 
@@ -83,6 +87,24 @@ def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
     assert max(after) <= len(state.course.recall(seat)["turns"])
 
 
+def test_whoever_takes_the_pile_of_bs_learns_what_was_put_down() -> None:
+    """Row by row of its tensor, back to where the pile began: perhaps with a card that an accuser has lost."""
+    learnt, at = 0, 0
+    for state in states("dubito_bs(max_rounds=12)"):
+        new_entries, at = state.course.log[at:], len(state.course.log)
+        for entry in new_entries:
+            if isinstance(entry.what, tuple) and entry.what[0] == "takes":
+                rows = state.course.recall(entry.only)["turns"]
+                known = Counter({number: n for number, n in enumerate(rows.pop()[:13]) if n})
+                while rows and not rows[-1][ACCUSER]:
+                    known.update({number: n for number, n in enumerate(rows.pop()[:13]) if n})
+                if rows and rows[-1][LIE] == 2:
+                    known[rows[-1][LOST] - 1] += 1
+                assert known == Counter(entry.what[1])
+                learnt += 1
+    assert learnt > 20
+
+
 def test_others_cards_do_not_show_in_bs() -> None:
     """Seats 1 and 2 are dealt each other's card; nobody accuses, so seats 0 and 3 can never tell."""
     compared = 0
@@ -147,6 +169,13 @@ def test_a_clone_goes_its_own_way(name: str) -> None:
 def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         pyspiel.load_game(name)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("pyspiel", "openspiel"), ("shimmy", "pettingzoo")])
+def test_without_an_extra_one_sentence_says_what_to_install(missing: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import dubito.openspiel.environment"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(f" is not installed: pip install 'dubito[{extra}]'")
 
 
 def test_a_parameter_of_another_name_is_refused() -> None:
