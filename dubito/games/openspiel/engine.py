@@ -44,10 +44,22 @@ def load(name: str) -> Any:
         raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one")
     if game.num_distinct_actions() == 0:
         raise UsageError(f"openspiel:{short} cannot be played here: its moves have no numbers, only parts")
-    least, most = game.min_utility(), game.max_utility()
+    least, most = range_of(game)
     if not -1e9 < least < most < 1e9:
         raise UsageError(f"openspiel:{short} cannot be played here: its returns have no bounds")
     return game
+
+
+def range_of(game: Any) -> tuple[float, float]:
+    """The least and the most that a return can be: as the game says, but at gin rummy.
+
+    There a loser that lays no melds holds more than OpenSpiel reckons with: ten points a card, and the bonus.
+    """
+    if game.get_type().short_name != "gin_rummy":
+        return game.min_utility(), game.max_utility()
+    given = {**game.get_type().parameter_specification, **game.get_parameters()}
+    most = float(10 * given["hand_size"] + max(given["gin_bonus"], given["undercut_bonus"]))
+    return -most, most
 
 
 def why_not(kind: Any) -> str | None:

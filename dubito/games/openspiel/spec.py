@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
-from dubito.games.openspiel.engine import canonical, engine_version, load, members
+from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.rule_text import title_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
@@ -86,7 +86,7 @@ def _cannot_play(cls: type[Player], engine: Any) -> str | None:
 
 def _results(engine: Any) -> Results:
     """The return with the game's own range (O4), and how often it was above, at or below nothing."""
-    least, most, unit = engine.min_utility(), engine.max_utility(), units_of(engine)
+    (least, most), unit = range_of(engine), units_of(engine)
     nothing = round(-least * unit)
     total = engine.utility_sum()
     buckets = ("wins", "draws", "losses") if total == 0 else ("gains", "zeros", "losses")

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, one_line
 from dubito.game import Ending, GameEvent
+from dubito.games.openspiel.engine import range_of
 from dubito.games.openspiel.events import DealEvent, SeenEvent
 from dubito.games.openspiel.sight import Entry, Sight, Step, apply_step, names_at
 from dubito.streams import SeatStreams
@@ -24,8 +25,8 @@ _NOTHING: Final[tuple[GameEvent, ...]] = ()
 
 def units_of(engine: Any) -> int:
     """How many units a return of 1 has: returns are kept to a thousandth, or coarser where the range is that large."""
-    width, unit = engine.max_utility() - engine.min_utility(), _FINEST
-    while unit > 1 and width * unit >= _MOST:
+    (least, most), unit = range_of(engine), _FINEST
+    while unit > 1 and (most - least) * unit >= _MOST:
         unit //= 10
     return unit
 
@@ -128,14 +129,14 @@ class Game:
 
     def ending(self) -> Ending:
         """What each seat got: its return, in units above the least."""
-        least, unit = self.engine.min_utility(), units_of(self.engine)
+        (least, highest), unit = range_of(self.engine), units_of(self.engine)
         marks = [round((gain - least) * unit) for gain in self.state.returns()]
-        most = round((self.engine.max_utility() - least) * unit)
+        most = round((highest - least) * unit)
         for gain, mark in zip(self.state.returns(), marks, strict=True):
             if not 0 <= mark <= most:
                 raise RunStopped(
                     f"{self.engine} has given a return of {gain}, outside of the range that it says itself, {least:g} "
-                    f"to {self.engine.max_utility():g}: no rate of it would be true, so play another game"
+                    f"to {highest:g}: no rate of it would be true, so play another game"
                 )
         counts: list[tuple[int, ...]] = [(moves, mark) for moves, mark in zip(self.moves, marks, strict=True)]
         return Ending(False, (self.turns_played,), marks, counts)
