@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +20,14 @@ GAMES: Final[dict[str, dict[str, Any]]] = {
     "bs": {"bots": ["CalculatingLiar", "ConMan", "Player1", "Player3"], "rules": {"max_rounds": 2}},
     "defuse": {"bots": ["Medium", "Scared"]},
 }
+if find_spec("pyspiel"):
+    GAMES["openspiel:leduc_poker"] = {"bots": ["UniformRandom", "FirstLegal"]}
 
 
 def config(house: House, game: str) -> dict[str, Any]:
     """A few games of two models."""
-    one = contender("careful", "house-careful", prompt="reasoned", base_url=house.openai_base_url)
+    model = "house-random" if game.startswith("openspiel:") else "house-careful"
+    one = contender("careful", model, prompt="reasoned", base_url=house.openai_base_url)
     two = contender("chance", api="chat", base_url=house.openai_base_url)
     more = {"games": 4, "provider_errors": "suspend", "in_flight": 4}
     return {"game": game, "contenders": [one, two], **more, **GAMES[game]}

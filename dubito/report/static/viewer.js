@@ -90,7 +90,7 @@
 
   function words(panel) {
     const [, known, truth] = panel;
-    return [known, open ? truth : ""].filter(Boolean).map((said) => make("p", "hand", said));
+    return [known, open ? truth : ""].filter(Boolean).map((said) => make("p", said.includes("\n") ? "hand drawn" : "hand", said));
   }
 
   // A game without cards to draw: each seat and the board in words, the truth with the hands.
