@@ -3,26 +3,29 @@
 A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
 Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
-`house` (`MODELS`: stand-in policies), `told` (words and panels for viewer and terminal).
+`house` (`MODELS`: stand-in policies), `told` (words and panels for viewer and terminal). Those of a `Family` have an
+`of(spec)` that gives what one of its games has.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from types import ModuleType
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
 from dubito.errors import UsageError
+from dubito.results import FALLBACK_TURNS as FALLBACK_TURNS
+from dubito.results import FORFEITS as FORFEITS
+from dubito.results import Ending as Ending
+from dubito.results import Habit as Habit
+from dubito.results import Measure as Measure
+from dubito.results import Results as Results
 from dubito.streams import SeatStreams
-
-FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
-FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Bool:
 class Choice:
     """An answer that is one of the game's fixed names."""
 
-    options: tuple[str, ...]
+    options: tuple[str, ...] | None  # None: too many for a list, so that only the state says which there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,14 @@ class Cards:
     cards: tuple[int, ...]
 
 
-Answer = Bool | Choice | Whole | Cards
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
+
+    options: tuple[str, ...]
+
+
+Answer = Bool | Choice | Whole | Cards | Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +79,6 @@ class GameEvent:
 
     only: int | None = None  # the one seat that observes it; None: everybody who is in the game
     leaves: int | None = None  # the seat that observes nothing after this
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """A finished game in whole numbers from 0, as `Results` names them; lists are by seat."""
-
-    capped: bool  # over because of a cap, not of the rules
-    game_counts: tuple[int, ...]
-    marks: list[int]  # what a seat came to: a place, a win, a return
-    counts: list[tuple[int, ...]]
 
 
 class View(Protocol):
@@ -186,83 +186,6 @@ class Facts(Protocol):
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What is rated: a whole number a seat, from 0 to `scale`, that follows from the seat's bucket."""
-
-    key: str
-    title: str  # of its column
-    name: str  # in headings: Hard wins
-    values: tuple[int, ...]  # by bucket
-    scale: int = 1  # how many are a whole one
-
-
-@dataclass(frozen=True, slots=True)
-class Habit:
-    """A way to play, as a ratio of two of a seat's counts."""
-
-    key: str
-    title: str  # of its column
-    name: str  # in charts: bluffs
-    count: str
-    of: str
-    most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
-
-
-@dataclass(frozen=True)
-class Results:
-    """What a game counts, and what of it is rated."""
-
-    buckets: tuple[str, ...]  # what a game can be for a seat, in the plural: hard_wins, losses
-    endings: tuple[str, ...]  # the same in words for one seat: hard win, loss
-    bucket: Callable[[int, bool], int]  # of a mark, in a game that was capped or not: its place in `buckets`
-    measures: tuple[Measure, ...]  # the first one ranks
-    headline: tuple[str, ...]  # of the measures: what pairs, seats and bounds are told of; neighbours, of the last
-    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike
-    game_counts: tuple[str, ...]  # the first one is the turns
-    seat_counts: tuple[str, ...]
-    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
-    averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
-    habits: tuple[Habit, ...] = ()
-    standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
-    unfinished: str | None = None  # the bucket of games that have no standing
-    ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
-    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
-    charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
-    rate: str = "win rate"  # what the last headline measure is called where neighbours are
-    meaning: str = ""  # of the first measure, in a sentence for people
-    neighbours: str = ""  # what sits behind the variation with neighbours, in words
-    habits_in_words: str = ""  # what a reader must know of the habits
-    stated: str = ""  # of what models state the probability, in words
-
-    def ended_in_words(self, mark: int, capped: bool) -> str:
-        """How the game ended for a seat."""
-        return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
-
-    @cached_property
-    def counts(self) -> tuple[str, ...]:
-        """What is kept of every seat: the game's counts, and the turns that were played for a bot that failed."""
-        return (*self.seat_counts, FALLBACK_TURNS)
-
-    @cached_property
-    def seat_sums(self) -> tuple[str, ...]:
-        """What a run sums over a player's seats."""
-        return ("games", *self.counts, *(("position",) if self.standing else ()))
-
-    @cached_property
-    def measured(self) -> tuple[tuple[int, ...], ...]:
-        """By bucket: every measure."""
-        return tuple(zip(*(measure.values for measure in self.measures), strict=True))
-
-    def measure(self, key: str) -> Measure:
-        """The measure of that key."""
-        return self.measures[self.place(key)]
-
-    def place(self, key: str) -> int:
-        """Where a measure stands among all."""
-        return [measure.key for measure in self.measures].index(key)
-
-
 @dataclass(slots=True)
 class Seating:
     """Where an instance sits: attached before its `__init__`, one per seat and game."""
@@ -331,6 +254,26 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
     return make_player(cls, replace(seating, streams=streams, services=None), {})
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A game of a family, listed."""
+
+    name: str  # without the family's
+    seats: tuple[int, int]
+    about: str
+    why_not: str | None = None  # why it cannot be played
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Games that are named by what stands behind a colon, as `openspiel:kuhn_poker`; bots and prompts are for all."""
+
+    name: str
+    summary: str  # one line, for `dubito games`
+    member: Callable[[str], "Spec"]  # by what stands behind the colon; raises UsageError
+    members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
+
+
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 
@@ -357,6 +300,10 @@ class Spec:
     # The inverse: the answer that makes this output, or one like it.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
     package: str = ""  # where its modules are
+    family: str = ""  # whose member it is, if of one
+    version: str = ""  # of the library that has its rules, if one has
+    cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
+    said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
@@ -367,9 +314,19 @@ class Spec:
     forfeit_means: str = "nobody wins"  # then, in words
 
     @property
+    def folder(self) -> str:
+        """Where its package lies, and its bots and prompts."""
+        return self.family or self.name
+
+    @property
     def has_neighbours(self) -> bool:
-        """Whether it matters who sits beside whom: with two seats everybody is beside everybody."""
-        return self.seats[1] > 2
+        """Whether it is told who sits beside whom: not with two seats, nor of a measure that no bucket tells."""
+        return self.seats[1] > 2 and self.results.by_bucket is not None
+
+    @property
+    def is_duel(self) -> bool:
+        """Whether two play it, so that who plays whom in which seat is all of a table."""
+        return self.seats[1] == 2
 
     def node(self, name: str) -> Node:
         """The node of that name."""
@@ -383,7 +340,8 @@ class Spec:
             raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
         return cast(Facts, module)
 
-    def module(self, name: str) -> ModuleType | None:
-        """A module of the game that not every game has."""
+    def module(self, name: str) -> Any:
+        """A module of the game that not every game has, None without one; of a family's, what it is `of` this game."""
         path = f"{self.package}.{name}"
-        return import_module(path) if find_spec(path) else None
+        module: Any = import_module(path) if find_spec(path) else None
+        return module.of(self) if hasattr(module, "of") else module

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Final
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.game import Spec
+from dubito.game import Family, Spec
 
 DUBITO: Final = "dubito"  # the game where none is named
 _OWN: Final = Path(__file__).resolve().parent / "games"
@@ -20,24 +20,40 @@ _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest o
 def find_game(name: str, working_directory: Path) -> Spec:
     """The game of that name; raises UsageError with the nearest one, or with what is wrong with its package."""
     folders = {folder.name: folder for folder in _folders(working_directory)}
-    if name not in folders:
-        raise UsageError(f"there is no game {one_line(repr(name), 60)}: {suggestion(name, sorted(folders))}")
-    return _load(folders[name])
+    first, colon, member = name.partition(":")
+    if first not in folders:
+        raise UsageError(f"there is no game {one_line(repr(first), 60)}: {suggestion(first, sorted(folders))}")
+    found = _load(folders[first])
+    if isinstance(found, Spec):
+        if colon:
+            raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
+        return found
+    if not member:
+        raise UsageError(f"{first} is a family of games: name one of them behind a colon. {found.summary}")
+    return found.member(member)
 
 
 def find_games(working_directory: Path) -> list[Spec]:
-    """All games, by name; raises UsageError for a package that cannot be used."""
-    return sorted(map(_load, _folders(working_directory)), key=lambda game: game.name)
+    """All games that stand alone, by name; raises UsageError for a package that cannot be used."""
+    found = (game for game in map(_load, _folders(working_directory)) if isinstance(game, Spec))
+    return sorted(found, key=lambda game: game.name)
+
+
+def find_families(working_directory: Path) -> list[Family]:
+    """All families of games, by name; raises UsageError for a package that cannot be used."""
+    found = (family for family in map(_load, _folders(working_directory)) if isinstance(family, Family))
+    return sorted(found, key=lambda family: family.name)
 
 
 def game_names(working_directory: Path) -> list[str]:
-    """The names of all games, sorted, whether they can be used or not."""
+    """The names of all games and families, sorted, whether they can be used or not."""
     return sorted(folder.name for folder in _folders(working_directory))
 
 
 def digest_of_game(spec: Spec, working_directory: Path) -> str:
-    """A hash over the sources of a game's package."""
-    return _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.name))
+    """A hash over the sources of a game's package, and the version of the library that has its rules."""
+    digest = _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.folder))
+    return sha256(f"{digest}\0{spec.version}".encode()).hexdigest() if spec.version else digest
 
 
 def _digest(folder: Path) -> str:
@@ -59,13 +75,13 @@ def _folders(working_directory: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _load(folder: Path) -> Spec:
+def _load(folder: Path) -> Spec | Family:
     if folder.parent == _OWN:
         module = import_module(f"dubito.games.{folder.name}.spec")
     else:
         module = _import_from(folder.parent.resolve(), folder.name)
     spec = getattr(module, "SPEC", None)
-    if not isinstance(spec, Spec):
+    if not isinstance(spec, Spec | Family):
         raise UsageError(f"{one_line(str(folder / _SPEC))} defines no game: it needs `SPEC = Spec(...)` of dubito.game")
     if spec.name != folder.name:
         raise UsageError(f"{one_line(str(folder / _SPEC))}: the game is named {spec.name!r}: name it as its folder")

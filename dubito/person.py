@@ -23,6 +23,10 @@ class Person(Protocol):
         """Good ones to begin with, against whom a person plays if they name nobody."""
 
     @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802, a constant
+        """Those against whom it is a hard game."""
+
+    @property
     def HOW(self) -> str:  # noqa: N802, a constant
         """How a move is typed."""
 
@@ -33,6 +37,9 @@ class Person(Protocol):
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
 
+    def keys(self, game: Any) -> str:
+        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
+
     def read(self, line: str, game: Any, seat: int) -> Any:
         """The output that was typed, legal or not; raises UsageError for what cannot be read."""
 
@@ -41,6 +48,9 @@ class Person(Protocol):
 
     def holding(self, game: Any, seat: int) -> list[int]:
         """The cards that the seat may answer with, each as often as it is held."""
+
+    def choices(self, game: Any) -> list[str]:
+        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
 
     def why_illegal(self, game: Any, output: Any) -> str | None:
         """Why the seat to move may not do this, in the engine's words."""
@@ -94,6 +104,11 @@ class _Person:
         return cast(Sequence[str], self._own("BOTS") or ())
 
     @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802
+        """Those of the module; of nobody else it is known."""
+        return cast(Sequence[str], self._own("HARD") or ())
+
+    @property
     def HOW(self) -> str:  # noqa: N802
         """How answers of the game's kinds are typed."""
         if how := self._own("HOW"):
@@ -117,6 +132,10 @@ class _Person:
         said = [f"{name}: {one_line(str(value), 1000)}" for name, value in facts.items()]
         return [*said, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
 
+    def keys(self, game: Any) -> str:
+        """Of the module."""
+        return cast(str, self._own("keys")(game)) if self._own("keys") else ""
+
     def read(self, line: str, game: Any, seat: int) -> Any:
         """By the module, or by the kind of answer that is asked now."""
         if self._own("read"):
@@ -139,6 +158,13 @@ class _Person:
             return cast(list[int], self._own("holding")(game, seat))
         kind = self._node(game).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
+
+    def choices(self, game: Any) -> list[str]:
+        """Of the module; without it, all names that the node has."""
+        if self._own("choices"):
+            return cast(list[str], self._own("choices")(game))
+        kind = self._node(game).answer
+        return list(kind.options or ()) if isinstance(kind, Choice) else []
 
     def output(self, node: Node, answer: Any, game: Any, seat: int) -> Any:
         """The output that this answer is; raises IllegalOutput if it is none."""
@@ -169,7 +195,7 @@ def wanted(node: Node) -> str:
     if isinstance(answer, Bool):
         return "yes or no"
     if isinstance(answer, Choice):
-        return f"one of {', '.join(answer.options)}"
+        return f"one of {', '.join(answer.options)}" if answer.options else "one of the legal answers"
     if isinstance(answer, Cards):
         return "cards, as numbers with spaces between"
     return "a whole number"
@@ -184,8 +210,10 @@ def _answer(line: str, node: Node) -> Any:
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Bool) and word in _YES:
         return _YES[word]
-    if isinstance(kind, Choice) and word in (folded := {name.casefold(): name for name in kind.options}):
-        return folded[word]
+    if isinstance(kind, Choice):
+        folded = {name.casefold(): name for name in kind.options or [line.strip()]}
+        if word in folded:
+            return folded[word]
     if isinstance(kind, Cards):
         numbers = [_whole(part) for part in word.replace(",", " ").split()]
         if numbers and None not in numbers and {*numbers} <= {*kind.cards}:
@@ -201,7 +229,7 @@ def _fits(answer: Any, node: Node) -> bool:
         case Bool():
             return isinstance(answer, bool)
         case Choice(options):
-            return answer in options
+            return isinstance(answer, str) and (options is None or answer in options)
         case Cards(cards):
             return isinstance(answer, list) and all(type(card) is int and card in cards for card in answer)
         case _:

@@ -1,6 +1,6 @@
 """Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
 
-Bots of other games than Dubito lie in a folder there that has the game's name, as `bots/manual/bs`.
+Bots of other games than Dubito lie in a folder there that has the game's name, or its family's, as `bots/manual/bs`.
 The class of a file is the one whose name equals the file's, case and underscores ignored, a trailing
 `Bot` optional; the bot's name is the class's. Looked at are the folders that came with the project and
 those of the working directory. A file that cannot be used is kept as broken, with what to do, and
@@ -9,9 +9,9 @@ stops no other bot.
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -77,6 +77,7 @@ class Registry:
     bots: dict[str, Bot]
     broken: list[BrokenBot]
     working_directory: Path
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # bots of its family that it has no use for: why
 
     def find(self, name: str) -> Bot:
         """The bot of that name; raises UsageError with the nearest one, or with what is broken."""
@@ -85,6 +86,8 @@ class Registry:
         for broken in self.broken:
             if broken.is_called(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
+        if name in self.elsewhere:
+            raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
         if having := self._elsewhere(name):
             raise UsageError(
                 f"no bot of {self.game.name} is named {one_line(name)!r}, but one of {' and of '.join(having)} is: "
@@ -97,7 +100,7 @@ class Registry:
         found = []
         for game in game_names(self.working_directory):
             with suppress(UsageError):  # a broken game is not what was asked about
-                if game != self.game.name and name in find_bots(self.working_directory, game).bots:
+                if game != self.game.folder and name in find_bots(self.working_directory, game).bots:
                     found.append(game)
         return found
 
@@ -119,10 +122,13 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     """Load every bot file of a game, the project's and the working directory's; raises UsageError for no such game."""
     spec, own = find_game(game, working_directory), _pin_own_package()
     found: dict[str, list[Bot]] = {}
-    broken = []
-    for kind, file in _files([own, working_directory / "bots"], spec.name):
+    broken, elsewhere = [], dict[str, str]()
+    for kind, file in _files([own, working_directory / "bots"], spec.folder):
         try:
             bot = _load(kind, file, own, spec)
+            if why := spec.cannot_play(bot.cls):
+                elsewhere[bot.name] = why
+                continue
         except _UnusableError as error:
             broken.append(BrokenBot(file, kind, str(error)))
             continue
@@ -137,7 +143,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             reason = f"the name {name} is used by {files}: rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
-    return Registry(spec, bots, broken, working_directory)
+    return Registry(spec, bots, broken, working_directory, elsewhere)
 
 
 class _UnusableError(Exception):

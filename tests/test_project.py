@@ -111,7 +111,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
     assert against == []
 
 
-ROOMS = ("llm", "store", "experiment", "house", "report", "web", "workshop", "cli")
+ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
 DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
 GROUND = ("errors", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
 
@@ -140,7 +140,7 @@ def test_only_rooms_of_openspiel_import_what_its_extra_brings() -> None:
     sources = [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.py")]
     users = {path.parent.relative_to(REPO).as_posix() for path in sources if any(map(of_an_extra, modules(path)))}
     assert "dubito/openspiel" in users
-    assert users <= {"dubito/openspiel", "dubito/games/openspiel", "bots/manual/openspiel"}
+    assert users <= {"dubito/openspiel", "dubito/games/openspiel", "dubito/policy", "bots/manual/openspiel"}
     known = {path.parent.name for path in sources if any(name.startswith("dubito.openspiel") for name in modules(path))}
     assert known == {"openspiel"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dubito.cli.options import game_option
-from dubito.cli.output import note, percent_with_interval, say, table
+from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options, play, say_report, verdict
 from dubito.cli.summary import print_summary
 from dubito.errors import one_line
@@ -23,6 +23,8 @@ from dubito.experiment.runner import Run
 from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
+from dubito.report.result_table import shown
+from dubito.report.standings import kind_of
 
 
 @click.command()
@@ -115,15 +117,17 @@ def _tell(run: Run, tables: bool) -> None:
         return
     results = run.game.results
     rows, first = ranking(run.tally, run.names, results), results.measures[0]
-    cells = [[row.name, f"{row.games}", percent_with_interval(row.rates[first.key])] for row in rows]
-    table(f"{run.tally.games} games", ["player", "games", f"{first.name} % [95 % interval]"], cells)
+    cells = [[row.name, f"{row.games}", shown(row.rates[first.key], kind_of(first))] for row in rows]
+    rated = first.name if first.span else f"{first.name} %"
+    table(f"{run.tally.games} games", ["player", "games", f"{rated} [95 % interval]"], cells)
     (pair,) = contender_pairs(run.tally, run.compared, results)
     difference = pair.differences[first.key]
     apart = "" if difference.more_games == 0 else ": too few games to tell them apart"
     say(fill(results.meaning, 79))
     say(f"won: {one_line(rows[0].name)}")
     say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")
-    say(f"  by {percent_with_interval(difference.rate)} points of {first.name}{apart}")
+    points = "" if first.span else " points of"
+    say(f"  by {shown(difference.rate, kind_of(first))}{points} {first.name}{apart}")
     say(_fallbacks(run))
 
 

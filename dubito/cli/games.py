@@ -1,18 +1,37 @@
 """`dubito games`: what can be played."""
 
+from collections import Counter
 from pathlib import Path
 
 import click
 
-from dubito.cli.output import table
-from dubito.game_registry import find_games
+from dubito.cli.output import note, table
+from dubito.game import Family
+from dubito.game_registry import find_families, find_games
 
 
 @click.command()
-def games() -> None:
+@click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
+def games(openspiel: bool) -> None:
     """List the games: name, seats, and what each is."""
+    families = find_families(Path.cwd())
+    if openspiel:
+        _members(next(family for family in families if family.name == "openspiel"))
+        return
     rows = [[game.name, _seats(game.seats), game.summary] for game in find_games(Path.cwd())]
-    table(f"{len(rows)} games", ["game", "seats", "what it is"], rows)
+    more = [[f"{family.name}:NAME", "", family.summary] for family in families]
+    table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
+
+
+def _members(family: Family) -> None:
+    members = [*family.members()]
+    open_to_all, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in open_to_all]
+    table(f"{len(rows)} games of {family.name} can be played", ["game", "seats", "what a seat knows"], rows)
+    reasons = Counter(one.why_not or "" for one in barred)
+    named = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
+    table(f"{len(barred)} cannot", ["why not", "games"], named)
+    note(f"parameters stand in brackets, as {family.name}:kuhn_poker(players=3); some games need them")
 
 
 def _seats(seats: tuple[int, int]) -> str:

@@ -10,7 +10,7 @@ from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.outcome import unpack
 from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
-from dubito.experiment.tally import Tally, add_contended, by_contender
+from dubito.experiment.tally import Measured, Tally, add_contended, by_contender
 from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.store.folder import DATABASE, MANIFEST
@@ -113,7 +113,7 @@ def compared(runs: Sequence[StoredRun]) -> Comparison:
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     results = runs[0].game.results
-    add_contended(tally, _buckets(tally, runs, results), results)
+    add_contended(tally, _measured(tally, runs, results))
     return Comparison(
         [
             replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
@@ -124,37 +124,37 @@ def compared(runs: Sequence[StoredRun]) -> Comparison:
     )
 
 
-def _buckets(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[tuple[int, ...]]]:
-    """The buckets of all contenders in their seats, deal by deal; games that a fallback touched are added."""
+def _measured(tally: Tally, runs: Sequence[StoredRun], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
+    """What all contenders came to in their seats, deal by deal; games that a fallback touched are added."""
     deals = _common(runs)
     for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
         seats = runs[0].contender_seats
-        for number, (bucket, touched) in enumerate(games):
+        for number, (measured, touched) in enumerate(games):
             if touched:
-                add_touched_contender(tally, number // seats, bucket, results)
-        yield by_contender([bucket for bucket, _ in games], seats)
+                add_touched_contender(tally, number // seats, measured, results)
+        yield by_contender([measured for measured, _ in games], seats)
 
 
-def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[int, bool]]]:
-    """Of each of the first deals, for each game of a contender: its bucket, and whether a fallback answered for it.
-    Raises UsageError or RunStopped where games cannot be read."""
+def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
+    """Of each of the first deals, for each game of a contender: what it came to, and whether a fallback answered for
+    it. Raises UsageError or RunStopped where games cannot be read."""
     rows, m = run.db.outcomes(), run.games_per_deal
     for first in range(0, deals * m, _AT_ONCE * m):
         last = min(first + _AT_ONCE * m, deals * m)
         touched = _touched(run, first, last)
         for deal in range(first, last, m):
             games = [(game, *_contender(run, next(rows))) for game in range(deal, deal + m)]
-            yield [(bucket, (game, seat) in touched) for game, seat, bucket in games]
+            yield [(measured, (game, seat) in touched) for game, seat, measured in games]
 
 
-def _contender(run: StoredRun, row: bytes) -> tuple[int, int]:
-    """The contenders' seat and its bucket in a packed game."""
+def _contender(run: StoredRun, row: bytes) -> tuple[int, Measured]:
+    """The contenders' seat, and what it came to, in a packed game."""
     results = run.game.results
     outcome = unpack(row, results)
     if outcome.contender_seat is None:
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} do not belong together")
-    return outcome.contender_seat, outcome.buckets(results)[outcome.contender_seat]
+    return outcome.contender_seat, outcome.measured(results)[outcome.contender_seat]
 
 
 def _touched(run: StoredRun, first: int, last: int) -> set[tuple[int, ...]]:

@@ -91,7 +91,8 @@ def _row(tally: Tally, place: int, contender: Contender, results: Results) -> Co
     rates, m = {}, contender.seats
     for at, measure in enumerate(results.measures):
         y, y2 = sums[at], sums[len(results.measures) + at]
-        rates[measure.key] = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
+        rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
+        rates[measure.key] = rate.on(measure.span)
     return ContenderRow(contender, deals, rates, contender_bounds(tally, results, place, m))
 
 
@@ -105,7 +106,8 @@ def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], r
     def difference(measure: str) -> PairedDifference:
         at = results.place(measure)
         d, d2 = sign * sums[at], sums[len(results.measures) + at]
-        rate = paired_difference(n, d, d2, m * results.measures[at].scale)
+        span = results.measures[at].span or (0, 1)
+        rate = paired_difference(n, d, d2, m * results.measures[at].scale).times(span[1] - span[0])
         if not rate.low <= 0 <= rate.high:
             return PairedDifference(rate, 0)
         deals = deals_to_separate(n, d, d2)

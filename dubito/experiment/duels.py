@@ -22,16 +22,14 @@ class Duels:
 
     def rate(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> Rate:
         """The measure of a player against another one, as first (seat 0) or second."""
-        return self._rate(self.tally.tables.get("seated", {}).get((player, other, seat)), self.measure.scale)
+        row = self.tally.tables.get("seated", {}).get((player, other, seat))
+        return self._rate(row, self.measure.scale).on(self.measure.span)
 
     def advantage(self) -> Rate:
-        """How much more of the measure, a game, the first seat gets than the second; from -1 to 1."""
+        """How much more of the measure, a game, the first seat gets than the second."""
+        least, most = self.measure.span or (0, 1)
         rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
-        return (
-            Rate(None, -1.0)
-            if rate.value is None
-            else Rate(*(2 * end - 1 for end in (rate.value, rate.low, rate.high)))
-        )
+        return rate.on((least - most, most - least))
 
     def _rate(self, row: list[int] | None, scale: int) -> Rate:
         if row is None:

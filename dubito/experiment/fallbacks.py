@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dubito.experiment.outcome import Outcome
+from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME
@@ -32,20 +33,20 @@ def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results
     """Add one deal: its games with the seats that a fallback touched."""
     seats = len({outcome.contender_seat for outcome, _ in games})  # in which each contender played
     for number, (outcome, touched) in enumerate(games):
-        buckets = outcome.buckets(results)
+        measured = outcome.measured(results)
         for seat in touched:
-            tally.add("touched", (outcome.seats[seat],), _touched(buckets[seat], results))
+            tally.add("touched", (outcome.seats[seat],), _touched(measured[seat], results))
             if seat == outcome.contender_seat:
-                add_touched_contender(tally, number // seats, buckets[seat], results)
+                add_touched_contender(tally, number // seats, measured[seat], results)
 
 
-def add_touched_contender(tally: Tally, contender: int, bucket: int, results: Results) -> None:
-    """Add a game that a fallback touched in the contenders' seat, with the bucket it fell into."""
-    tally.add("touched_contenders", (contender,), _touched(bucket, results))
+def add_touched_contender(tally: Tally, contender: int, measured: Sequence[int], results: Results) -> None:
+    """Add a game that a fallback touched in the contenders' seat, with what that seat came to."""
+    tally.add("touched_contenders", (contender,), _touched(measured, results))
 
 
-def _touched(bucket: int, results: Results) -> list[int]:
-    return [1, *(results.measured[bucket][results.place(key)] for key in results.headline)]
+def _touched(measured: Sequence[int], results: Results) -> list[int]:
+    return [1, *(measured[results.place(key)] for key in results.headline)]
 
 
 def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> Bounds:
@@ -61,11 +62,13 @@ def contender_bounds(tally: Tally, results: Results, contender: int, seats: int 
 
 def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> Bounds:
     if not seats:
-        return Bounds(0, 0, dict.fromkeys(results.headline, (0.0, 1.0)))
+        return Bounds(0, 0, {key: results.measure(key).span or (0.0, 1.0) for key in results.headline})
     touched, *theirs = sums or (0, *(0 for _ in results.headline))
     rates = {}
     for key, their in zip(results.headline, theirs, strict=True):
         place = results.place(key)
         least, scale = measured[place] - their, results.measures[place].scale
-        rates[key] = (least / (scale * seats), (least + scale * touched) / (scale * seats))
+        ends = Rate(None, least / (scale * seats), (least + scale * touched) / (scale * seats))
+        ends = ends.on(results.measures[place].span)
+        rates[key] = (ends.low, ends.high)
     return Bounds(touched, seats, rates)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dubito.experiment.fallbacks import Bounds, player_bounds
-from dubito.experiment.results import measured_beside, seat_sums, table_sizes
+from dubito.experiment.results import measured_beside, seat_sums, sum_of, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation
 from dubito.experiment.tally import Tally
 from dubito.game import FALLBACK_TURNS, FORFEITS, Results
@@ -18,7 +18,7 @@ class RankingRow:
     games: int  # seats it played, one bot seated twice counting twice
     buckets: dict[str, int]  # how many of these fell into each of the game's buckets
     rates: dict[str, Rate]  # by the keys of the game's measures
-    equal_share: dict[str, float]  # what all alike would get at the tables it sat at
+    equal_share: dict[str, float]  # what all alike would get at the tables it sat at, where the game says it
     deviation_by_next: float | None  # of its last headline rate over the identities of the next player
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
@@ -51,13 +51,13 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
     rates = {}
     for place, measure in enumerate(results.measures):
         y, y2, ym = measured[3 * place : 3 * place + 3]
-        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale)
+        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale).on(measure.span)
     buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
-    share = {measure.key: 0.0 for measure in results.measures}
+    share: dict[str, float] = {}
     for size in table_sizes(tally):
         seats = seat_sums(tally, results, player, size)["games"]
         for key, value in results.equal_share(size).items():
-            share[key] += value * seats / games if games else 0.0
+            share[key] = share.get(key, 0.0) + (value * seats / games if games else 0.0)
     by_next, by_prev = (_neighbours(tally, results, player, side, len(names)) for side in (1, 0))
     bounds = player_bounds(tally, results, player, games, measured[::3])
     return RankingRow(
@@ -77,6 +77,8 @@ def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> R
 def _neighbours(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
     """How the last headline rate depends on who sits at that side: its deviation over that neighbour's identities."""
     measure = results.measure(results.headline[-1])
+    if measure.count:
+        return None
     rates = measured_beside(tally, results, measure, player, side, players)
     return deviation([rate for rate, _ in rates if rate is not None])
 
@@ -88,10 +90,10 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
         at_size = []
         for player, name in enumerate(names):
             games = seat_sums(tally, results, player, size)["games"]
-            counts = [seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets]
             rates = {
-                measure.key: sum(value * count for value, count in zip(measure.values, counts, strict=True))
-                / (measure.scale * games)
+                measure.key: Rate(sum_of(tally, results, measure, player, size) / (measure.scale * games))
+                .on(measure.span)
+                .value
                 if games
                 else None
                 for measure in results.measures

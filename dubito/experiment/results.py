@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
-from dubito.game import FALLBACK_TURNS, Measure, Results, Spec
+from dubito.game import Measure, Results, Spec
 
 
 def all_games(tally: Tally, names: Sequence[str], game: Spec) -> dict[str, Any]:
@@ -23,6 +24,19 @@ def seat_sums(
             if values is not None and bucket in (None, other):
                 sums = [a + b for a, b in zip(sums, values, strict=True)]
     return dict(zip(results.seat_sums, sums, strict=True))
+
+
+def sum_of(
+    tally: Tally, results: Results, measure: Measure, player: int, size: int | None = None, bucket: str | None = None
+) -> int:
+    """A measure, summed over the same seats."""
+    if measure.count:
+        return seat_sums(tally, results, player, size, bucket)[measure.count]
+    return sum(
+        value * seat_sums(tally, results, player, size, other)["games"]
+        for other, value in zip(results.buckets, measure.values, strict=True)
+        if bucket in (None, other)
+    )
 
 
 def table_sizes(tally: Tally) -> list[int]:
@@ -60,9 +74,11 @@ def _bucket(tally: Tally, player: int, bucket: str | None, names: Sequence[str],
     games = sums["games"]
     whole: dict[str, Any] = {"games": games}
     whole |= {f"avg_{count}": sums[count] / games if games else None for count in results.averaged}
-    whole |= {
-        count: sums[count] for count in results.counts if count not in results.averaged and count != FALLBACK_TURNS
-    }
+    for measure in results.measures:
+        if measure.count:
+            mean = Rate(sums[measure.count] / (measure.scale * games)) if games else Rate(None)
+            whole[f"avg_{measure.key}"] = mean.on(measure.span).value
+    whole |= {count: sums[count] for count in results.counted}
     if results.standing:
         whole["relative_position"] = relative_position(tally, results, player, bucket=bucket)
     if game.has_neighbours:

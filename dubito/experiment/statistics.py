@@ -29,6 +29,15 @@ class Rate:
     low: float = 0.0
     high: float = 1.0
 
+    def on(self, span: tuple[float, float] | None) -> "Rate":
+        """A rate where its 0 and 1 stand for these ends; None: as it is."""
+        return self if span is None else self.times(span[1] - span[0], span[0])
+
+    def times(self, width: float, least: float = 0.0) -> "Rate":
+        """So many times as much, and that more."""
+        value = None if self.value is None else least + width * self.value
+        return Rate(value, least + width * self.low, least + width * self.high)
+
 
 class Sums(NamedTuple):
     """Sums over deals, where m is a deal's seats and y what was counted over them, in units of 1/scale."""

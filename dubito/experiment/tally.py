@@ -32,7 +32,8 @@ BOTH: Final = 2  # as its seat
 
 T = TypeVar("T")
 SumKey = tuple[int, ...]
-Duel = tuple[int, ...]  # who sat in seats 0 and 1, and the bucket of each
+Measured = tuple[int, ...]  # every measure of a seat
+Duel = tuple[int, int, Measured, Measured]  # who sat in seats 0 and 1, and what each came to
 
 
 class Tally:
@@ -151,38 +152,43 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     """
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: Counter[SumKey] = Counter()
-    clusters: Counter[tuple[int, SumKey]] = Counter()
+    clusters: Counter[tuple[int, Measured]] = Counter()
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
-    contended: list[list[tuple[int, ...]]] = []
-    tally, standing, n_buckets = Tally(), results.standing, len(results.buckets)
+    contended: list[list[tuple[Measured, ...]]] = []
+    tally, standing = Tally(), results.standing
     for outcomes in deals:
-        in_deal: dict[int, list[int]] = {}
-        for outcome in outcomes:
+        in_deal: defaultdict[int, list[Measured]] = defaultdict(list)
+        whole = [outcome.measured(results) for outcome in outcomes]
+        for outcome, measured in zip(outcomes, whole, strict=True):
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
             sizes[(n,)].append((1, *outcome.game_counts))
             for seat, player in enumerate(seats):
                 bucket, more = buckets[seat], (standing(outcome.marks[seat], n, outcome.capped),) if standing else ()
                 seat_rows[player, n, bucket].append((1, *outcome.counts[seat], *more))
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
-                in_deal.setdefault(player, [0] * n_buckets)[bucket] += 1
+                in_deal[player].append(measured[seat])
         for player, own in in_deal.items():
-            clusters[player, tuple(own)] += 1
+            clusters[player, (len(own), *map(sum, zip(*own, strict=True)))] += 1
         if len(outcomes[0].seats) == 2:
-            duels[tuple((*outcome.seats, *outcome.buckets(results)) for outcome in outcomes)] += 1
+            duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
-            contended.append(_of_contenders(outcomes, results))
+            contended.append(_of_contenders(outcomes, whole))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
     for (player, bucket, before, after), count in beside.items():
         tally.add("beside", (player, bucket, 0, before), [count])
         tally.add("beside", (player, bucket, 1, after), [count])
-    for (player, buckets_), count in clusters.items():
-        tally.add("clusters", (player,), [count * value for value in _cluster(buckets_, results)])
-    add_contended(tally, contended, results)
+    for (player, (m, *ys)), count in clusters.items():
+        tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
+    add_contended(tally, contended)
     _add_duels(tally, duels, results)
     return tally
+
+
+def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
+    return outcome.seats[0], outcome.seats[1], measured[0], measured[1]
 
 
 def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:
@@ -191,7 +197,7 @@ def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Res
     for games, count in deals.items():
         own: defaultdict[tuple[str, SumKey], list[int]] = defaultdict(lambda: nothing)
         for *seats, one, two in games:
-            measured = results.measured[one], results.measured[two]
+            measured = one, two
             for seat, player in enumerate(seats):
                 for other in (seats[1 - seat], ANYBODY):
                     for where in (seat, BOTH):
@@ -200,25 +206,19 @@ def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Res
             more = [a - b + m.scale for a, b, m in zip(*measured, results.measures, strict=True)]
             own["begun", ()] = [a + b for a, b in zip(own["begun", ()], (1, *more), strict=True)]
         for (table, sums_of), (m, *measures) in own.items():
-            sums = [1, m, m * m] + [value for y in measures for value in (y, y * y, y * m)]
-            tally.add(table, sums_of, [count * value for value in sums])
+            tally.add(table, sums_of, [count * value for value in (1, m, m * m, *_products(m, measures))])
 
 
-def _cluster(buckets: Sequence[int], results: Results) -> list[int]:
-    """A deal's part of a player's clusters, of whose seats so many fell into each bucket."""
-    m = sum(buckets)
-    sums = [1, m * m]
-    for measure in results.measures:
-        y = sum(value * count for value, count in zip(measure.values, buckets, strict=True))
-        sums += (y, y * y, y * m)
-    return sums
+def _products(m: int, ys: Sequence[int]) -> list[int]:
+    """Of each y of a deal: y, y^2, y*m."""
+    return [value for y in ys for value in (y, y * y, y * m)]
 
 
-def _of_contenders(outcomes: Sequence[Outcome], results: Results) -> list[tuple[int, ...]]:
-    """The buckets of a deal's contenders in their seats."""
-    in_seat = [(outcome, outcome.contender_seat) for outcome in outcomes]
-    own = [outcome.buckets(results)[seat] for outcome, seat in in_seat if seat is not None]
-    return by_contender(own, len({seat for _, seat in in_seat}))
+def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Measured]]) -> list[tuple[Measured, ...]]:
+    """What a deal's contenders came to in their seats."""
+    seats = [outcome.contender_seat for outcome in outcomes]
+    own = [by_seat[seat] for by_seat, seat in zip(measured, seats, strict=True) if seat is not None]
+    return by_contender(own, len({*seats}))
 
 
 def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
@@ -226,28 +226,23 @@ def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[int, ...]]], results: Results) -> None:
-    """Add deals, each the buckets of all contenders in their seats: each one's measures, and every pair's differences.
+def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]]) -> None:
+    """Add deals, each what all contenders came to in their seats: each one's measures, and every pair's differences.
 
-    Counts first, since there are few buckets; deals may come one by one from a run of any length.
+    Counts first, since few are different; deals may come one by one from a run of any length.
     """
-    alone: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    together: Counter[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = Counter()
-    for buckets in deals:
-        for one, ours in enumerate(buckets):
+    alone: Counter[tuple[int, Measured]] = Counter()
+    together: Counter[tuple[int, int, Measured]] = Counter()
+    for deal in deals:
+        sums = [tuple(map(sum, zip(*seated, strict=True))) for seated in deal]
+        for one, ours in enumerate(sums):
             alone[one, ours] += 1
-            for other in range(one + 1, len(buckets)):
-                together[one, other, ours, buckets[other]] += 1
-    for (contender, seated), count in alone.items():
-        tally.add("contended", (contender,), _with_squares(_measured(seated, results), count))
-    for (one, other, ours, theirs), count in together.items():
-        differences = [a - b for a, b in zip(_measured(ours, results), _measured(theirs, results), strict=True)]
+            for other in range(one + 1, len(sums)):
+                together[one, other, tuple(a - b for a, b in zip(ours, sums[other], strict=True))] += 1
+    for (contender, own), count in alone.items():
+        tally.add("contended", (contender,), _with_squares(own, count))
+    for (one, other, differences), count in together.items():
         tally.add("pairs", (one, other), _with_squares(differences, count))
-
-
-def _measured(buckets: Sequence[int], results: Results) -> list[int]:
-    """The sum of each measure over games of these buckets."""
-    return [sum(measure.values[bucket] for bucket in buckets) for measure in results.measures]
 
 
 def _with_squares(values: Sequence[int], count: int) -> list[int]:

@@ -220,7 +220,7 @@ def _unknown(name: str, working_directory: Path, game: Spec) -> str:
     of = "" if game.name == DUBITO else f" of {game.name}"
     elsewhere = f" (there is one of {' and of '.join(sorted(others))})" if others else ""
     known = prompt_names(working_directory, game)
-    hint = suggestion(name, known) if known else f"there is none yet: write one in prompts/{game.name}"
+    hint = suggestion(name, known) if known else f"there is none yet: write one in prompts/{game.folder}"
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
 
 
@@ -239,7 +239,7 @@ def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
 
 def prompt_root(prompts: Path, game: Spec) -> Path:
     """Where the prompts of a game lie within a folder of prompts."""
-    return prompts if game.name == DUBITO else prompts / game.name
+    return prompts if game.name == DUBITO else prompts / game.folder
 
 
 def game_of_folder(folder: Path, working_directory: Path) -> Spec:

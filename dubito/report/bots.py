@@ -9,10 +9,10 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.parts import Block, Chart, Page, Section, marks, points
+from dubito.report.parts import Block, Chart, Page, Section, marks, points, unit_of
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
-from dubito.report.standings import rates_of, shares_of
+from dubito.report.standings import kind_of, rates_of, shares_of
 from dubito.report.strategy import calibration_blocks, habits_of
 
 
@@ -44,10 +44,11 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
     for column in rates_of(results_of_game):
         share = row.equal_share.get(column.key)
         lines.append([column.title, row.rates[column.key], share if row.games else None])
+    kind, unit = kind_of(results_of_game.measures[0]), "" if results_of_game.measures[0].span else ", %"
     columns = [
         Column("what", "what", "text"),
-        Column("value", "value, %", "rate"),
-        Column("equal_share", "equal share, %", "rate"),
+        Column("value", f"value{unit}", kind),
+        Column("equal_share", f"equal share{unit}", kind),
     ]
     results = ResultTable(
         f"bot-{player}-results", f"Results over {row.games:,} seats, with 95 % intervals", columns, lines
@@ -69,18 +70,18 @@ def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Bloc
             row.size,
             row.games,
             *(scanned.sized(player, row.size, c.key) for c in rates),
-            *(row.equal_share[key] for key in results.headline),
+            *(row.equal_share.get(key) for key in results.headline),
         ]
         for row in rows
     ]
     chart = Chart(
         "intervals",
         f"{first.name} by table size, beside an equal share",
-        f"{first.name}, %",
+        first.named,
         [f"{row.size} players" for row in rows],
         [
-            points(first.name, [scanned.sized(player, row.size, first.key) for row in rows]),
-            marks("equal share", [row.equal_share[first.key] for row in rows]),
+            points(first.name, [scanned.sized(player, row.size, first.key) for row in rows], unit_of(first)),
+            marks("equal share", [row.equal_share.get(first.key) for row in rows], unit_of(first)),
         ],
     )
     return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
@@ -101,7 +102,7 @@ def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Bloc
         for seat in range(size):
             if games := scanned.seats(player, size, seat):
                 seated = [scanned.seated(player, size, seat, column.key) for column in rates]
-                cells.append([size, seat, games, *seated, results.equal_share(size)[results.headline[0]]])
+                cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
     return [ResultTable(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
 
 

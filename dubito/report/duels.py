@@ -6,9 +6,10 @@ from itertools import combinations
 from dubito.experiment.duels import Duels
 from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
-from dubito.game import Results
+from dubito.game import Measure, Results
 from dubito.report.parts import Block, HeatMap, Words
 from dubito.report.result_table import Column, ResultTable, Value, shown
+from dubito.report.standings import difference_of, kind_of
 
 
 def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Words]:
@@ -33,23 +34,23 @@ def _order(whole: Duels, names: Sequence[str]) -> list[int]:
 
 
 def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    columns = [Column("first", "first ↓ second →", "text")]
-    columns += [Column(f"against_{names[other]}", names[other], "rate") for other in order]
-    columns += [Column("as_first", "as first", "rate"), Column("as_second", "as second", "rate")]
-    columns += [Column("total", "total", "rate"), Column("games", "games")]
+    columns, kind = [Column("first", "first ↓ second →", "text")], kind_of(whole.measure)
+    columns += [Column(f"against_{names[other]}", names[other], kind) for other in order]
+    columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
+    columns += [Column("total", "total", kind), Column("games", "games")]
     rows: list[list[Value]] = []
     for player in order:
         against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
         totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
         rows.append([names[player], *against, *totals, whole.games(player)])
-    title = f"{whole.measure.name} of the first player, %, by who is second"
+    title = f"{_of_first(whole.measure)}, by who is second"
     return ResultTable("first-second", title, columns, rows, ["Intervals are 95 %, clustered by deal."])
 
 
 def _pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    title = whole.measure.title
-    columns = [Column("bot", "bot", "text"), Column("rate", f"{title} %", "rate")]
-    columns += [Column("other", "against", "text"), Column("other_rate", f"the other: {title} %", "rate")]
+    title, kind = whole.measure.titled, kind_of(whole.measure)
+    columns = [Column("bot", "bot", "text"), Column("rate", title, kind)]
+    columns += [Column("other", "against", "text"), Column("other_rate", f"the other: {title}", kind)]
     columns += [Column("games", "games")]
     rows: list[list[Value]] = [
         [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
@@ -61,8 +62,9 @@ def _pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTa
 
 def _advantage(whole: Duels) -> str:
     """Who profits from going first, in a sentence."""
-    rate = whole.advantage()
-    said = f"Going first is worth {shown(rate, 'points')} points of 100 in {whole.measure.name}"
+    rate, measure = whole.advantage(), whole.measure
+    unit = " of" if measure.span else " points of 100 in"
+    said = f"Going first is worth {shown(rate, difference_of(measure))}{unit} {measure.name}"
     if rate.value is None or rate.low <= 0 <= rate.high:
         return f"{said}: that may be chance."
     return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
@@ -78,8 +80,8 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         if whole.games(player, other, 0)
     ]
     columns = [Column("first", "first", "text"), Column("second", "second", "text"), Column("games", "games")]
-    columns.append(Column(whole.measure.key, f"{whole.measure.title} %", "rate"))
-    title = f"{whole.measure.name} of the first player, %"
+    columns.append(Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure)))
+    title = _of_first(whole.measure)
     return HeatMap(
         title,
         "first ↓ second →",
@@ -90,7 +92,12 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         (min(known), max(known)),
         "as first",
         "The last column is the row's total.",
+        percent=whole.measure.span is None,
     )
+
+
+def _of_first(measure: Measure) -> str:
+    return f"{measure.name} of the first player{'' if measure.span else ', %'}"
 
 
 def _cell(whole: Duels, player: int, other: int) -> tuple[float | None, int]:

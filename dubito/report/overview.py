@@ -10,7 +10,7 @@ from dubito.game import Results
 from dubito.report.about import about
 from dubito.report.duels import duels
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points
+from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points, unit_of
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
 
@@ -20,7 +20,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     sections = [Section("Ranking", _ranking(source, rows))]
-    if not source.game.has_neighbours:
+    if source.game.is_duel:
         sections.append(Section("First against second", duels(source.tally, source.names, results)))
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
@@ -53,11 +53,15 @@ def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
     return Chart(
         "intervals",
         f"{first.name} of each bot with its 95 % interval, beside its equal share",
-        f"{first.name}, %",
+        first.named,
         [row.name for row in rows],
         [
-            points(first.name, [row.rates[first.key] for row in rows]),
-            marks("equal share", [row.equal_share[first.key] if row.games else None for row in rows]),
+            points(first.name, [row.rates[first.key] for row in rows], unit_of(first)),
+            marks(
+                "equal share",
+                [row.equal_share.get(first.key) if row.games else None for row in rows],
+                unit_of(first),
+            ),
         ],
     )
 
@@ -71,9 +75,9 @@ def _contenders(source: StoredRun) -> list[Block]:
         chart = Chart(
             "intervals",
             f"Paired difference in {first.name} of every pair of contenders, with its 95 % interval",
-            f"difference in {first.name}, points of 100",
+            f"difference in {first.name}" + ("" if first.span else ", points of 100"),
             [f"{pair.one.name} against {pair.other.name}" for pair in pairs],
-            [points("difference", [pair.differences[first.key].rate for pair in pairs])],
+            [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
             zero=True,
         )
         blocks.insert(1, chart)  # between the contenders and the table of what it draws

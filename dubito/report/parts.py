@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dubito.experiment.statistics import Rate
+from dubito.game import Measure
 from dubito.report.result_table import ResultTable
 
 ChartKind = Literal["intervals", "stacked", "calibration"]
@@ -68,6 +69,11 @@ class HeatMap:
     ends: tuple[float, float]  # the lightest and the darkest share; the same in maps that are compared
     last: str = "deviation"  # the title of that column
     last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
+    percent: bool = True  # whether shares are drawn, and not what they stand for
+
+    def shown(self, value: float, digits: int = 0) -> str:
+        """A value as its cell has it."""
+        return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
     def step(self, value: float) -> int:
         """How dark a cell is, 0 to 9."""
@@ -75,7 +81,15 @@ class HeatMap:
         return 0 if high == low else min(9, int(10 * (value - low) / (high - low)))
 
 
-Block = Words | Facts | Chart | HeatMap | ResultTable
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A text as it is, line by line."""
+
+    title: str
+    text: str
+
+
+Block = Words | Facts | Verbatim | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +123,22 @@ def game_page(
     return Page(path, title, [], more, "game.html")
 
 
-def points(name: str, rates: Sequence[Rate | float | None]) -> dict[str, Any]:
-    """A series of `intervals`, in percent."""
-    return {"name": name, "points": [_percent(rate) for rate in rates]}
+def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -> dict[str, Any]:
+    """A series of `intervals`: so many units to a whole one, which are percent of a share."""
+    return {"name": name, "points": [_in(unit, rate) for rate in rates]}
 
 
-def marks(name: str, shares: Sequence[float | None]) -> dict[str, Any]:
-    """A series of `intervals` that is no estimate but a yardstick, in percent."""
-    return points(name, shares) | {"mark": True}
+def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[str, Any]:
+    """A series of `intervals` that is no estimate but a yardstick."""
+    return points(name, shares, unit) | {"mark": True}
 
 
-def _percent(rate: Rate | float | None) -> list[float] | None:
+def unit_of(measure: Measure) -> float:
+    """How many units a chart draws to a whole one of a measure."""
+    return 1 if measure.span else 100
+
+
+def _in(unit: float, rate: Rate | float | None) -> list[float] | None:
     if isinstance(rate, Rate):
-        return None if rate.value is None else [_rounded(end) for end in (rate.value, rate.low, rate.high)]
-    return None if rate is None else [_rounded(rate)]
-
-
-def _rounded(share: float) -> float:
-    return round(100 * share, 3)
+        return None if rate.value is None else [round(unit * end, 3) for end in (rate.value, rate.low, rate.high)]
+    return None if rate is None else [round(unit * rate, 3)]

@@ -10,9 +10,17 @@ from typing import Any, Final, Literal
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO, dollars
 
-ColumnKind = Literal["text", "count", "rate", "points", "decimal", "seconds", "dollars", "price", "cards"]
+ColumnKind = Literal["text", "count", "rate", "points", "decimal", "difference", "seconds", "dollars", "price", "cards"]
 Value = str | int | float | Rate | None
-_DIGITS: Final[Mapping[ColumnKind, int]] = {"rate": 1, "points": 1, "decimal": 3, "seconds": 2, "price": 6, "cards": 2}
+_DIGITS: Final[Mapping[ColumnKind, int]] = {
+    "rate": 1,
+    "points": 1,
+    "decimal": 3,
+    "difference": 3,
+    "seconds": 2,
+    "price": 6,
+    "cards": 2,
+}
 _MOST_MORE: Final = 3  # digits
 
 
@@ -20,7 +28,8 @@ _MOST_MORE: Final = 3  # digits
 class Column:
     """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
 
-    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `dollars` are picodollars,
+    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `decimal` and `difference`
+    are the same of measures that are no shares; `dollars` are picodollars,
     `price` dollars that may be very few; `cards` a mean number of cards. A `detail` is for pages and files: a
     terminal has no room for it.
     """
@@ -124,6 +133,8 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
             return f"{100 * value:.{digits}f}"
         case "points":
             return f"{100 * value:+.{digits}f}"
+        case "difference":
+            return f"{value:+.{digits}f}"
         case "decimal" | "cards" | "seconds" | "price":
             return f"{value:.{digits}f}"
         case "dollars":

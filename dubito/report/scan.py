@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from dubito.experiment.outcome import Outcome, unpack
-from dubito.experiment.results import seat_sums
+from dubito.experiment.results import seat_sums, sum_of
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.tally import Tally
@@ -74,14 +74,15 @@ class Scan:
 
     def sized(self, player: int, size: int, measure: str) -> Rate:
         """A measure of a player at tables of a size."""
-        rows = self._tally.tables["seats"]
-        seats = [rows.get((player, size, place), (0,))[0] for place in range(len(self.results.buckets))]
-        return self._rate(seats, measure, self._sample("size", player, size, measure))
+        rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
+        seats = seat_sums(self._tally, self.results, player, size)["games"]
+        won = sum_of(self._tally, self.results, rated, player, size)
+        return sampled_rate(won, seats, sample, rated.scale).on(rated.span)
 
     def seated(self, player: int, size: int, seat: int, measure: str) -> Rate:
         """The same in one seat, over the first games; the first seat opens."""
-        sums = self._sample("seat", player, size, seat, measure)
-        return sampled_rate(sums.y, sums.m, sums, self.results.measure(measure).scale)
+        sums, rated = self._sample("seat", player, size, seat, measure), self.results.measure(measure)
+        return sampled_rate(sums.y, sums.m, sums, rated.scale).on(rated.span)
 
     def seats(self, player: int, size: int, seat: int) -> int:
         """How often a player sat there, in the first games."""
@@ -89,9 +90,10 @@ class Scan:
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
         """A measure of a player with this one before (side 0) or after (side 1) it at the deal."""
-        return self._rate(
-            self._beside(player, side, other), measure, self._sample("beside", player, side, other, measure)
-        )
+        sample, rated = self._sample("beside", player, side, other, measure), self.results.measure(measure)
+        seats = self._beside(player, side, other)
+        y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
+        return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def variation(self, player: int, side: int, players: int) -> Variation:
         """How a player's last headline rate varies over who sits at that side, of so many players."""
@@ -106,12 +108,6 @@ class Scan:
         """How many of these seats had each result, in the whole run."""
         rows = self._tally.tables["beside"]
         return [rows.get((player, place, side, other), (0,))[0] for place in range(len(self.results.buckets))]
-
-    def _rate(self, seats: Sequence[int], measure: str, sample: Sums) -> Rate:
-        """A measure of seats of which so many fell into each bucket."""
-        rated = self.results.measure(measure)
-        y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
-        return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def _sample(self, *key: str | int) -> Sums:
         return self._sums.get(key, _NOTHING)
@@ -142,8 +138,8 @@ def _counted(outcomes: Iterable[Outcome], results: Results) -> dict[RateKey, lis
     keys, headline = [measure.key for measure in results.measures], [*map(results.place, results.headline)]
     for outcome in outcomes:
         seats, n = outcome.seats, len(outcome.seats)
-        for seat, (player, bucket) in enumerate(zip(seats, outcome.buckets(results), strict=True)):
-            counts, rated = outcome.counts[seat], results.measured[bucket]
+        for seat, (player, rated) in enumerate(zip(seats, outcome.measured(results), strict=True)):
+            counts = outcome.counts[seat]
             for habit, y, m in habits:
                 add(("style", player, habit), counts[m], counts[y])
             for key, value in zip(keys, rated, strict=True):

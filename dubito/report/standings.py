@@ -9,21 +9,30 @@ from dubito.experiment.contenders import Contender, PairedDifference, as_systems
 from dubito.experiment.fallbacks import Bounds
 from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
-from dubito.game import Results
+from dubito.game import Measure, Results
 from dubito.report.parts import Words
-from dubito.report.result_table import Column, ResultTable, Value, shown
+from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, shown
 
 
 def rates_of(results: Results) -> list[Column]:
     """A column for each measure of a game."""
-    return [Column(measure.key, f"{measure.title} %", "rate") for measure in results.measures]
+    return [Column(measure.key, measure.titled, kind_of(measure)) for measure in results.measures]
+
+
+def kind_of(measure: Measure) -> ColumnKind:
+    """How the values of a measure are shown."""
+    return "decimal" if measure.span else "rate"
+
+
+def difference_of(measure: Measure) -> ColumnKind:
+    """How its differences are shown."""
+    return "difference" if measure.span else "points"
 
 
 def shares_of(results: Results) -> list[Column]:
     """A column for the equal share of each headline measure."""
-    return [
-        Column(f"equal_share_{key}", f"equal share: {results.measure(key).title} %", "rate") for key in results.headline
-    ]
+    measures = [results.measure(key) for key in results.headline]
+    return [Column(f"equal_share_{one.key}", f"equal share: {one.titled}", kind_of(one)) for one in measures]
 
 
 def _bounds_of(results: Results) -> list[Column]:
@@ -32,12 +41,14 @@ def _bounds_of(results: Results) -> list[Column]:
         Column("touched_share", "games with a fallback %", "rate"),
     ]
     for key in results.headline:
-        title = results.measure(key).title
-        columns += [Column(f"{end}_{key}", f"{title} %, {end}", "rate") for end in ("worst", "best")]
+        measure = results.measure(key)
+        columns += [Column(f"{end}_{key}", f"{measure.titled}, {end}", kind_of(measure)) for end in ("worst", "best")]
     return columns
 
 
 def _otherwise(results: Results) -> str:
+    if results.measures[0].span:
+        return f"had every game with one come to the least, or to the most, {results.measures[0].name}"
     return f"had every game with one been lost, or been a {results.endings[0]}"
 
 
@@ -61,16 +72,14 @@ def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) 
     return ResultTable("ranking", f"Ranking by {results.measures[0].name}", columns, cells, notes)
 
 
-def _share(row: RankingRow | SizeRow, results: Results) -> list[float]:
-    return [row.equal_share[key] for key in results.headline]
+def _share(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
+    return [row.equal_share.get(key) for key in results.headline]
 
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
     """A sentence for each bot whose turns a fallback had to play, or that forfeited games."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
-    forfeited = (
-        "{:,} games were forfeited by {} after bot errors: nobody won them, and they count for all who sat there."
-    )
+    forfeited = "{:,} games were forfeited by {} after bot errors; they count for all who sat there."
     said = [(played, row.fallback_turns, row.name) for row in rows] + [
         (forfeited, row.forfeits, row.name) for row in rows
     ]
@@ -114,13 +123,15 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: R
         return None
     columns = [Column("contender", "contender", "text"), Column("against", "against", "text")]
     for key in results.headline:
-        title = results.measure(key).title
-        columns += [Column(key, title, "points"), Column(f"{key}_apart", f"told apart by {title}", "text")]
+        measure = results.measure(key)
+        columns += [Column(key, measure.title, difference_of(measure))]
+        columns += [Column(f"{key}_apart", f"told apart by {measure.title}", "text")]
     cells: list[list[Value]] = []
     for pair in pairs:
         told = [value for key in results.headline for value in _difference(pair.differences[key])]
         cells.append([pair.one.name, pair.other.name, *told])
-    return ResultTable("pairs", f"Every pair: differences in points on {deals:,} common deals", columns, cells)
+    unit = " in points" if any(column.kind == "points" for column in columns) else ""
+    return ResultTable("pairs", f"Every pair: differences{unit} on {deals:,} common deals", columns, cells)
 
 
 def _difference(difference: PairedDifference) -> list[Value]:

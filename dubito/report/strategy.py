@@ -7,7 +7,7 @@ from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored import StoredRun
-from dubito.game import FALLBACK_TURNS, Results
+from dubito.game import Results
 from dubito.report.parts import Block, Chart, Page, Section, Words, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
@@ -95,7 +95,7 @@ def _shares(source: StoredRun, bucket: str, order: Sequence[int]) -> list[float 
 
 def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    counts = [count for count in results.counts if count not in (*results.averaged, FALLBACK_TURNS)]
+    counts = results.counted
     columns = [_BOT, *(Column(count, count.replace("_", " ")) for count in counts)]
     cells: list[list[Value]] = []
     for player in order:

@@ -65,10 +65,11 @@ def _question(sitting: Sitting) -> Question | None:
     match node.answer:
         case Bool():
             return Question(node.name, "bool", words, [True, False], [])
-        case Choice(options):
+        case Choice():
+            options = person.choices(game)
             outputs = {name: sitting.spec.output_of(node.name, name, None) for name in options}
             illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
-            return Question(node.name, "choice", words, list(options), illegal)
+            return Question(node.name, "choice", words, options, illegal)
         case Cards():
             return Question(node.name, "cards", words, person.holding(game, me), [])
         case _:

@@ -31,7 +31,9 @@ def hard(game: Outcome) -> float:
 def summed(*deals: tuple[int, ...]) -> Tally:
     """A tally of these deals, each the results of its contenders."""
     tally = Tally()
-    add_contended(tally, [[(bucket,) for bucket in deal] for deal in deals], RESULTS)
+    by_bucket = RESULTS.by_bucket
+    assert by_bucket is not None
+    add_contended(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals])
     return tally
 
 

@@ -36,7 +36,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     for row in ChunkPlayer(experiment, registry).play(0, lambda: False).outcomes:
         outcome = unpack(row, RESULTS)
         assert outcome.contender_seat is not None
-        scores.append(RESULTS.measured[outcome.buckets(RESULTS)[outcome.contender_seat]][0])
+        scores.append(outcome.measured(RESULTS)[outcome.contender_seat][0])
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]
 
 

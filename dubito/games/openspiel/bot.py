@@ -1,0 +1,42 @@
+"""What a bot of OpenSpiel's games is: one that chooses among the legal actions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dubito.errors import IllegalOutput
+from dubito.game import Player
+from dubito.games.openspiel.state import Look, View
+
+
+class OpenSpielBot(Player):
+    """The base of every bot of OpenSpiel's games; a new instance plays each game.
+
+    `self.id` is the seat, `self.cards` what it sees at any time, `self.rng` the only randomness to use.
+    """
+
+    cards: Look
+
+    @classmethod
+    def cannot_play(cls, engine: Any) -> str | None:
+        """Why it cannot play this game of OpenSpiel's, after "it"; None, as by default, if it can."""
+        return None
+
+    @classmethod
+    def said(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
+        """What a run says of it beside its results; nothing by default."""
+        return None
+
+    def act(self, view: View) -> int | str:
+        """Your move: the number or the name of a legal action, both in `view.names`."""
+        raise IllegalOutput(f"act of {type(self).__name__} is not written yet")
+
+    def play(self, view: View) -> Any:
+        """Act, and say it by name."""
+        action = self.act(view)
+        return view.names[action] if type(action) is int and action in view.names else action
+
+
+def missing_nodes(cls: type[Player]) -> list[str]:
+    """`act` if this class leaves it unanswered; none if its `play` is its own."""
+    unanswered = issubclass(cls, OpenSpielBot) and cls.act is OpenSpielBot.act and cls.play is OpenSpielBot.play
+    return ["act (act)"] if unanswered else []

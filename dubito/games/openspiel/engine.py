@@ -1,0 +1,140 @@
+"""OpenSpiel, loaded where one of its games is asked for, and which of its games can be played here."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.game import Member
+
+INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
+
+
+@cache
+def pyspiel() -> Any:
+    """The engine; raises UsageError if it is not installed."""
+    try:
+        import pyspiel as engine
+    except ImportError:
+        raise UsageError(INSTALL) from None
+    return engine
+
+
+def engine_version() -> str:
+    """Which release is installed."""
+    return version("open_spiel")
+
+
+def load(name: str) -> Any:
+    """The game of that name, with parameters in brackets if it has any; raises UsageError for what cannot be played."""
+    short, bracket, rest = name.partition("(")
+    types = {one.short_name: one for one in pyspiel().registered_games()}
+    if short not in types:
+        raise UsageError(f"OpenSpiel has no game {one_line(repr(short), 60)}: {_nearest(short, types)}")
+    kind = types[short]
+    if bracket:
+        _check_names(short, rest, kind)
+    if why := why_not(kind):
+        raise UsageError(f"openspiel:{short} cannot be played here: {why}")
+    game = _loaded(name)
+    if game.num_players() < 2:
+        raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one")
+    if game.num_distinct_actions() == 0:
+        raise UsageError(f"openspiel:{short} cannot be played here: its moves have no numbers, only parts")
+    least, most = range_of(game)
+    if not -1e9 < least < most < 1e9:
+        raise UsageError(f"openspiel:{short} cannot be played here: its returns have no bounds")
+    return game
+
+
+def range_of(game: Any) -> tuple[float, float]:
+    """The least and the most that a return can be: as the game says, but at gin rummy.
+
+    There a loser that lays no melds holds more than OpenSpiel reckons with: ten points a card, and the bonus.
+    """
+    if game.get_type().short_name != "gin_rummy":
+        return game.min_utility(), game.max_utility()
+    given = {**game.get_type().parameter_specification, **game.get_parameters()}
+    most = float(10 * given["hand_size"] + max(given["gin_bonus"], given["undercut_bonus"]))
+    return -most, most
+
+
+def why_not(kind: Any) -> str | None:
+    """Why games of this kind cannot be played here; None if they can."""
+    types = pyspiel().GameType
+    if kind.dynamics == types.Dynamics.MEAN_FIELD:
+        return "it is a mean-field game, of a crowd and not of seats"
+    if kind.max_num_players < 2:
+        return "it is a game for one"
+    if not kind.default_loadable and kind.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC:
+        return "it is a frame around another game"
+    if kind.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC:
+        return "it keeps a random generator of its own, so no deal could be played twice"
+    if not (kind.provides_information_state_string or kind.provides_observation_string):
+        return "it does not say what a seat sees"
+    if kind.short_name == "crossword":
+        return "its moves have no numbers, only parts"
+    return None
+
+
+def members() -> Iterator[Member]:
+    """Every game of OpenSpiel's, by name."""
+    perfect = pyspiel().GameType.Information.PERFECT_INFORMATION
+    for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
+        seats = kind.min_num_players, kind.max_num_players
+        about = "nothing is hidden" if kind.information == perfect else "hidden information"
+        yield Member(kind.short_name, seats, about, why_not(kind))
+
+
+def canonical(game: Any) -> str:
+    """The name of a game with the parameters that were given."""
+    return str(game).removesuffix("()")
+
+
+def _check_names(short: str, rest: str, kind: Any) -> None:
+    """Refuse parameters that the game has not; what stands in brackets within brackets is the engine's to read."""
+    if not rest.endswith(")"):
+        raise UsageError(f"openspiel:{one_line(short + '(' + rest, 80)}: close the bracket")
+    known, depth = list(kind.parameter_specification), 0
+    names, word = [], ""
+    for letter in rest[:-1] + ",":
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            names.append(word.partition("=")[0].strip())
+            word = ""
+        else:
+            word += letter
+    for name in filter(None, names):
+        if name not in known:
+            hint = suggestion(name, known) if known else "it has none"
+            raise UsageError(f"openspiel:{short} has no parameter {one_line(repr(name), 60)}: {hint}")
+
+
+def _loaded(name: str) -> Any:
+    try:
+        with quiet():
+            return pyspiel().load_game(name)
+    except (RuntimeError, LookupError, ValueError) as error:  # its own SpielError, and what C++ raises as it is
+        text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
+        raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None
+
+
+def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
+    hint = suggestion(name, known)
+    return hint if hint.startswith("did you mean") else "`dubito games --openspiel` lists its games"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing on the process's standard error meanwhile: the engine writes there what it raises as well."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,137 @@
+"""OpenSpiel's games as the harness has them: each a `Spec`, by its name and parameters."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from random import Random
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from dubito.errors import UsageError, one_line
+from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
+from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
+from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
+from dubito.games.openspiel.rule_text import title_of
+from dubito.games.openspiel.sight import all_names
+from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
+
+NAME: Final = "openspiel"
+
+
+class OpenSpielRules(BaseModel):
+    """There is nothing to vary: parameters are part of a game's name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def engine_of(spec: Spec) -> Any:
+    """OpenSpiel's own game behind one of ours."""
+    return load(spec.name.partition(":")[2])
+
+
+@lru_cache(maxsize=256)
+def member(name: str) -> Spec:
+    """The game of that name, without what stands before the colon; raises UsageError for what cannot be played."""
+    engine = load(name)
+    if (full := canonical(engine)) != name:
+        return member(full)
+    seats = engine.num_players()
+    names = all_names(engine)
+    return Spec(
+        name=f"{NAME}:{name}",
+        family=NAME,
+        version=engine_version(),
+        summary=f"{title_of(engine)}, by OpenSpiel",
+        rules=OpenSpielRules,
+        seats=(seats, seats),
+        lineup="ordered_pairs" if seats == 2 else "uniform",
+        base=OpenSpielBot,
+        base_path="dubito.games.openspiel.bot.OpenSpielBot",
+        fallback="UniformRandom",
+        nodes=(Node(NODE, "act", Choice(names)),),
+        results=_results(engine),
+        deal=lambda rules, players, rng: _deal(engine, players, rng),
+        deal_to_json=_deal_to_json,
+        output_to_json=lambda output: output,
+        output_from_json=_output_from_json,
+        package="dubito.games.openspiel",
+        missing=missing_nodes,
+        cannot_play=lambda cls: _cannot_play(cls, engine),
+        said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
+        demo=_demo(),
+    )
+
+
+def _deal(engine: Any, players: int, rng: Random) -> Game:
+    if players != engine.num_players():
+        raise UsageError(f"{canonical(engine)} is played by {engine.num_players()}, not {players}: seat as many")
+    return Game(engine, rng)
+
+
+def _deal_to_json(game: Game) -> dict[str, Any]:
+    """What chance has drawn before the first move."""
+    return {"game": str(game.engine), "drawn": list(game.steps)}
+
+
+def _output_from_json(value: Any) -> str:
+    """Raises UsageError for what no action can have been written as."""
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"an action is kept as its name, and not as {one_line(repr(value), 60)}: the record is damaged")
+
+
+def _cannot_play(cls: type[Player], engine: Any) -> str | None:
+    return cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None
+
+
+def _results(engine: Any) -> Results:
+    """The return with the game's own range (O4), and how often it was above, at or below nothing."""
+    (least, most), unit = range_of(engine), units_of(engine)
+    nothing = round(-least * unit)
+    total = engine.utility_sum()
+    buckets = ("wins", "draws", "losses") if total == 0 else ("gains", "zeros", "losses")
+    return Results(
+        buckets=buckets,
+        endings=tuple(bucket.removesuffix("es") if bucket == "losses" else bucket[:-1] for bucket in buckets),
+        bucket=lambda mark, capped: 1 + (mark < nothing) - (mark > nothing),
+        measures=(
+            Measure(
+                "return",
+                "return",
+                "Return",
+                scale=round((most - least) * unit),
+                count="units",
+                span=(least, most),
+            ),
+        ),
+        headline=("return",),
+        equal_share=lambda seats: _equal_share(total, seats),
+        game_counts=GAME_COUNTS,
+        seat_counts=SEAT_COUNTS,
+        scoreboard=buckets,
+        averaged=("moves",),
+        ended=lambda mark, capped: f"return {mark / unit + least:g}",
+        rate="return",
+        meaning=f"A bot is ranked by its mean return, which lies between {least:g} and {most:g} a game.",
+    )
+
+
+def _equal_share(total: float | None, seats: int) -> Mapping[str, float]:
+    return {} if total is None else {"return": total / seats}
+
+
+def _demo() -> dict[str, Any]:
+    """Two of the house's models against those who play any game."""
+    return {
+        "games": 60,
+        "bots": ["UniformRandom", "FirstLegal"],
+        "contenders": [
+            {"bot": "OpenAIBot", "name": "chance by OpenAI's protocol", "model": "house-random", "base_url": "house"},
+            {"bot": "AnthropicBot", "name": "chance by Anthropic's", "model": "house-random", "base_url": "house"},
+        ],
+    }
+
+
+SPEC: Final = Family(
+    NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them", member, members
+)
