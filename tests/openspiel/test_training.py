@@ -17,12 +17,12 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 def test_the_agent_learns_to_beat_stefa_bot(tmp_path: Path) -> None:
     (code,) = [block for block in BLOCKS if block.startswith("# learn.py")]
-    assert len([line for line in code.partition("game = ")[2].splitlines() if line.strip()]) <= 36
+    assert len([line for line in code.partition("game = ")[2].splitlines() if line.strip()]) <= 31
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    before, after = map(float, re.findall(r"\d\.\d\d", done.stdout))
-    assert before < 0.2
-    assert after > 0.6
+    learnt = re.findall(r"\d\.\d\d", done.stdout)
+    assert float(learnt[0]) < 1 / 3 < 0.6 < float(learnt[-1])
+    assert f" {', '.join(learnt)}; an equal share" in PAGE.replace("\n", " ")
 
 
 def test_its_other_examples_run() -> None:
