@@ -1,0 +1,44 @@
+"""OpenSpiel's games in the browser: whole games by their buttons."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chromium import Chrome
+from tests.games.kit import registry_of
+from tests.web.kit import Served, guests_of, served
+from tests.web.test_other_games import ASKED, OVER, deal
+
+pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
+
+GAMES = ("openspiel:kuhn_poker", "openspiel:phantom_ttt")
+
+
+@pytest.fixture
+def hall(tmp_path: Path) -> Iterator[Served]:
+    """A server with two of them."""
+    with served(tmp_path, others=[guests_of(registry_of(game)) for game in GAMES]) as server:
+        yield server
+
+
+@pytest.mark.parametrize(("game", "width"), [(GAMES[0], 390), (GAMES[1], 1440)])
+def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, game: str, width: int) -> None:
+    chrome.screen(width)
+    deal(chrome, hall, game)
+    chrome.until(f"{ASKED} || {OVER}")
+    moves = 0
+    while not chrome.run(OVER):
+        moves += 1
+        legal = chrome.run("[...document.querySelectorAll('#answer button')].map(button => button.disabled)")
+        assert legal
+        assert not any(legal)
+        chrome.run("document.querySelector('#answer button').click()")
+        chrome.until(f"{ASKED} || {OVER}")
+        assert chrome.run("document.documentElement.scrollWidth") <= width
+    assert moves
+    assert chrome.text("#result").startswith("For you: return ")
+    (path,) = hall.folder.glob("*.json")
+    assert f'"game":"{game}"' in path.read_text().replace(" ", "")
+    chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=1")
+    assert chrome.text("#said")
