@@ -13,6 +13,7 @@ import pytest
 from open_spiel.python.algorithms.generate_playthrough import playthrough
 
 from dubito.errors import UsageError
+from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.game_data import DiscardEvent
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 
@@ -43,13 +44,13 @@ def test_each_game_has_a_playthrough() -> None:
 def test_returns_are_what_the_engine_says(name: str) -> None:
     for seed in range(3):
         *_, state = states(name, seed)
-        ending = state.course.engine.ending()
-        results = state.course.results
-        measured = [results.measured[results.bucket(mark, ending.capped)][0] for mark in ending.marks]
-        if name == "dubito_defuse":
-            assert state.returns() == [2.0 * win - 1 for win in measured]
+        engine = state.course.engine
+        if name.startswith("dubito("):
+            worth = {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}
+            assert state.returns() == [worth.get(engine.result(seat), 0.0) for seat in range(state.num_players())]
         else:
-            assert state.returns() == [n / results.measures[0].scale for n in measured]
+            others = -1.0 if name == "dubito_defuse" else 0.0
+            assert state.returns() == [1.0 if seat == engine.winner else others for seat in range(state.num_players())]
         assert not any(new(name).returns())
 
 
