@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from dubito.cli.asking import asking_options, calls_of, check_model, progress_of, settings_of_model, watch_of
 from dubito.cli.output import note, say, show
-from dubito.cli.prompts.trial import calls_of, check_model, progress_of, settings_of_model, watch_of
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.resolve import PROVIDERS
@@ -40,19 +40,7 @@ _SHOWN = 12  # states on a terminal
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
 @click.option("--iterations", type=click.IntRange(1), default=ITERATIONS, show_default=True, help="To solve the game.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
-@click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says.")
-@click.option("--api-key-env", metavar="NAME", help="Environment variable of its key.")
-@click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]")
-@click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'.")
-@click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]")
-@click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]")
-@click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]")
-@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]")
-@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
-@click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]")
-@click.option("--cache", metavar="FOLDER", help="Replies of models, and solved games. [default: cache]")
-@click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@asking_options
 def policy(
     players: Sequence[str],
     game: str,

@@ -11,21 +11,11 @@ from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
+from tests.games.kit import OPENSPIEL
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
-GAMES = (
-    "kuhn_poker",
-    "kuhn_poker(players=3)",
-    "leduc_poker",
-    "liars_dice",
-    "gin_rummy",
-    "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
-    "phantom_ttt",
-    "dark_chess",
-    "rbc",
-    "go_fish",
-)
+GAMES = (*OPENSPIEL, "rbc", "go_fish")
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -1,0 +1,101 @@
+"""What commands that put questions to one model share: their flags, and what these mean."""
+
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dubito.cli.output import note
+from dubito.cli.run import call_options, caps_of
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.experiment.config import check
+from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
+from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.watch import Watch
+from dubito.game import Spec
+from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
+from dubito.registry import find_bots
+from dubito.yaml_file import from_yaml
+
+_OPTIONS: Final = (
+    click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]"),
+    click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says."),
+    click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
+    click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'."),
+    click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
+    click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]"),
+    click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
+    click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]"),
+    click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]"),
+    click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]"),
+    click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]"),
+    click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
+    click.option("--quiet", is_flag=True, help="No progress."),
+)
+
+
+def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags: which server and account, what is sent, what may be used up, and what is kept."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+
+
+def calls_of(given: dict[str, Any]) -> CallOptions:
+    """What the flags say of calls, checked as a config's keys are."""
+    keys = ("in_flight", "prices", "preflight", "cache", "offline")
+    said = {key: given[key] for key in keys if key in given}
+    if "budget" in given:
+        said["budget"] = caps_of(given["budget"])
+    return call_options(check({}, "the command", said), Path.cwd())
+
+
+def _value(text: str) -> object:
+    """What a flag's text is in YAML: a number, a mapping; the text itself where it is nothing else."""
+    try:
+        value = from_yaml(text, "the flag")
+    except UsageError:
+        return text
+    return text if value is None else value
+
+
+def settings_of_model(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
+    """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
+    provider, colon, named = model.partition(":")
+    if not colon or provider not in PROVIDERS:
+        hint = suggestion(provider, PROVIDERS)
+        raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
+    entry = dict(PROVIDERS[provider])
+    face: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
+    settings: dict[str, Any] = {"model": named, **face.defaults, **entry}
+    keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
+    settings |= {key: given[key] for key in keys if key in given}
+    if "parameters" in given:
+        settings["parameters"] = _value(given["parameters"])
+    return check_settings("--model", settings)
+
+
+def check_model(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
+    """Refuse what would stop the trial at its first call."""
+    check_house("--model", settings, game)
+    if not calls.offline:
+        key_of(account_of(settings), model)
+    if calls.caps.usd is not None and price_of_model(settings, calls) is None:
+        raise UsageError(f"--budget usd needs a price of {one_line(settings.model)!r}, and there is none: see --prices")
+    if calls.caps.usd is not None:
+        check_surcharges(model, settings, calls)
+
+
+def watch_of(quiet: bool) -> Watch:
+    watch = Watch()
+    if not quiet:
+        watch.log = lambda event, **facts: note(f"{event} {one_line(str(facts.get('why', '')))}")
+    return watch
+
+
+def progress_of(questions: int, quiet: bool) -> Callable[[int], None]:
+    def progress(done: int) -> None:
+        if not quiet and done * 10 // questions > (done - 1) * 10 // questions:
+            note(f"{done:,} of {questions:,} questions")
+
+    return progress
