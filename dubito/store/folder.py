@@ -110,7 +110,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if is_trial(content):
         raise UsageError(
             f"{one_line(str(folder))} holds a trial of prompts, in which no game was played: `dubito status` reads it, "
-            "and the same `dubito prompts test` goes on with it or prints it again"
+            "and the command that wrote it goes on with it or prints it again"
         )
     return content
 

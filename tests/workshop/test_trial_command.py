@@ -158,8 +158,8 @@ def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> 
     said = trial(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the same "
-        "`dubito prompts test` goes on with it or prints it again\n"
+        "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the "
+        "command that wrote it goes on with it or prints it again\n"
     )
 
 
