@@ -12,6 +12,7 @@ from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
 from tests.games.kit import OPENSPIEL
+from tests.games.openspiel.golden import GOLDEN, PROMPTS, golden, rendered
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
@@ -59,10 +60,10 @@ def test_what_was_told_stands_at_the_head_of_what_is_told(name: str) -> None:
     told: dict[int, tuple[str, ...]] = {}
     while not table.game.over and table.game.turns_played < 40:
         seat, view = table.game.seat, table.game.view()
-        rendered = prompt.render(notebooks[seat].position(view.node, view, table.game.cards(seat, streams.seat(seat))))
+        said = prompt.render(notebooks[seat].position(view.node, view, table.game.cards(seat, streams.seat(seat))))
         before = told.get(seat, ())
-        assert rendered.history[: len(before)] == before
-        told[seat] = rendered.history
+        assert said.history[: len(before)] == before
+        told[seat] = said.history
         step(table)
     assert any(len(history) > 1 for history in told.values())
 
@@ -70,10 +71,17 @@ def test_what_was_told_stands_at_the_head_of_what_is_told(name: str) -> None:
 def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
     game = find_game("openspiel:leduc_poker", REPO)
     assert prompt_names(REPO, game) == ["plain", "policy", "reasoned"]
-    rendered = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))
-    assert "You play Leduc poker, a game for 2 players." in rendered.system
-    assert rendered.user.splitlines()[-1].startswith("legal: ")
+    said = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))
+    assert "You play Leduc poker, a game for 2 players." in said.system
+    assert said.user.splitlines()[-1].startswith("legal: ")
     other = load_prompt("plain", REPO, find_game("openspiel:phantom_ttt", REPO))
     words = other.render(other.game.facts.example_position("act"))
     assert "as OpenSpiel plays it under the name of phantom_ttt" in words.system
     assert "state:" in words.user
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_what_is_asked_is_what_was_asked_before(name: str, prompt: str) -> None:
+    """Golden renderings; `python -m tests.games.openspiel.golden` writes them anew."""
+    assert rendered(name, prompt) == golden(name, prompt).read_text()
