@@ -28,6 +28,7 @@ from dubito.cli.replay import replay
 from dubito.cli.report import report
 from dubito.cli.run import run
 from dubito.cli.status import status
+from dubito.cli.tournament import tournament
 from dubito.cli.web import web
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
@@ -40,7 +41,7 @@ def cli() -> None:
 
 _COMMANDS: Final = (
     *(demo, run, compare, report, status, replay, export, estimate_command),
-    *(play, web, games, bots, play_game, prompts, cache, house),
+    *(play, web, games, bots, play_game, prompts, cache, house, tournament),
 )
 for command in _COMMANDS:
     cli.add_command(command)

@@ -101,6 +101,22 @@ class Standings:
         """The bot's places in the games."""
         return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
 
+    def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
+        """What a reader must know of this tournament."""
+        found = [f"not finished: {self.missing:,} matches are still to be played"] if self.missing else []
+        most = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
+        for game in self.games:
+            found += [
+                f"{self.bots[bot]} keeps {conduct.data:,} bytes for {game.name}, more than it may"
+                for bot, conduct in enumerate(game.conduct)
+                if conduct.data > most
+            ]
+            if not all(
+                game.meetings[one, other].total == -game.meetings[other, one].total for one, other in game.meetings
+            ):
+                found.append(f"{game.name} is not zero-sum, as ballots take for granted")
+        return found
+
 
 def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
     """The result of what the log has; raises UsageError where two bots have not met."""

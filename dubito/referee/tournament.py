@@ -41,10 +41,15 @@ def notes(config: TournamentConfig) -> list[str]:
 
 
 def play(
-    tournament: Tournament, folder: Path, say: Callable[[str], None], progress: Callable[[int], None] = lambda _: None
+    tournament: Tournament,
+    folder: Path,
+    say: Callable[[str], None],
+    progress: Callable[[int], None] = lambda _: None,
+    only: int | None = None,
 ) -> Log:
     """Play all that is not in the folder's log yet; `progress` is told how many matches are there.
 
+    `only` leaves out the pairings without that bot.
     Raises UsageError if the folder is no place for it, RunStopped if it cannot go on.
     """
     folder = folder.absolute()
@@ -59,7 +64,7 @@ def play(
         write_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
         with guarded(str(folder)):
-            _play_missing(tournament, log, say, progress)
+            _play_missing(tournament, log, say, progress, only)
         return log
 
 
@@ -84,10 +89,12 @@ def _check(tournament: Tournament, folder: Path) -> None:
 
 
 def _play_missing(
-    tournament: Tournament, log: Log, say: Callable[[str], None], progress: Callable[[int], None]
+    tournament: Tournament, log: Log, say: Callable[[str], None], progress: Callable[[int], None], only: int | None
 ) -> None:
     work, there, wanted = [], 0, range(2 * tournament.config.matches)
     for pairing, lines in log.all_lines():
+        if only is not None and only not in pairing.bots:
+            continue
         played = {line.match for line in lines}
         there += len(played)
         if missing := [match for match in wanted if match not in played]:
