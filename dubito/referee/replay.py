@@ -81,14 +81,14 @@ def told(game: Any, line: Line) -> Iterator[str]:
         apply(state, entry)
     yield from _strikes(line, len(line.history))
     for seat, name in enumerate(line.seats):
-        yield f"{name} in seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
+        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
 
 
 def _strikes(line: Line, node: int) -> Iterator[str]:
     for strike in line.strikes:
         if strike.node == node:
-            quoted = f": {one_line(strike.said, 80)!r}" if strike.said else ""
-            yield f"   strike for {line.seats[strike.seat]}, {strike.kind}{quoted}"
+            quoted = f", {one_line(strike.said, 80)!r}" if strike.said else ""
+            yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
 
 
 def numbered(log: Log, number: int, matches: int) -> Line:

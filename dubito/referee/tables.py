@@ -55,8 +55,9 @@ def cross_table(result: Standings, number: int) -> ResultTable:
 
 
 def _finite(game: GameResult, bot: int, other: int) -> Value:
+    """The mean, with its interval if the matches say anything of its width."""
     interval = game.meetings[bot, other].interval
-    return interval if interval.low > float("-inf") else interval.value
+    return interval if float("-inf") < interval.low < interval.high else interval.value
 
 
 def ballot_table(result: Standings, number: int) -> ResultTable:
