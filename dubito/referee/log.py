@@ -9,6 +9,7 @@ Everything that a second run of the same matches may have otherwise stands under
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,11 @@ class Line(BaseModel):
     def failed(self, seat: int) -> bool:
         """Whether the bot of a seat overran or crashed, which counts to the 1 %."""
         return any(strike.seat == seat and strike.kind in LAST for strike in self.strikes)
+
+    def shut_down(self, seat: int, most: int) -> bool:
+        """Whether the bot of a seat was shut down, where so many strikes of a kind are enough for it."""
+        kinds = Counter(strike.kind for strike in self.strikes if strike.seat == seat)
+        return self.failed(seat) or max(kinds.values(), default=0) >= most
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from dubito.experiment.statistics import Rate
 from dubito.referee import partners
 from dubito.referee.bots import Bot
 from dubito.referee.config import Tournament, checked
+from dubito.referee.limits import Limits
 from dubito.referee.log import Line, Log
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
@@ -54,7 +55,7 @@ def tried(
 def findings(log: Log, seconds: float) -> list[Finding]:
     """What the log says of its first bot, point by point; `seconds` is what a move may take."""
     lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
-    name = log.bots[0]
+    name, most = log.bots[0], Limits().strikes
 
     def where(wrong: Callable[[Line, int], str | None]) -> list[str]:
         found = []
@@ -72,7 +73,7 @@ def findings(log: Log, seconds: float) -> list[Finding]:
         return wrong
 
     def ended(line: Line, seat: int) -> str | None:
-        return None if line.exit[seat] == 0 or line.failed(seat) else f"ended with {line.exit[seat]}"
+        return None if line.exit[seat] == 0 or line.shut_down(seat, most) else f"ended with {line.exit[seat]}"
 
     def wrote(line: Line, seat: int) -> str | None:
         text = line.stderr[seat].strip().splitlines()

@@ -53,3 +53,6 @@ def pair(folder: Path, one: str, other: str, **config: object) -> Pair:
         folder,
         Confinement(MEMORY, None),
     )
+
+
+NOWHERE = Confinement(MEMORY, None)
