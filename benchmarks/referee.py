@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from random import Random
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Final
 
 from dubito.referee.bots import Bot
@@ -45,45 +45,46 @@ PYTHON: Final = os.path.realpath(sys.executable)
 ROUNDS: Final = 9
 
 
-def ping_pong(times: int) -> float:
-    """Microseconds of a line to a bot and its answer, with blocking pipes and nothing else."""
+def ping_pong(times: int) -> tuple[float, float]:
+    """Microseconds of a line to a bot and its answer, with blocking pipes and nothing else: in all, and of our own."""
     with subprocess.Popen([PYTHON, "-S", "-E", "-c", STAYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bot:
         assert bot.stdin is not None
         assert bot.stdout is not None
         to, of, line = bot.stdin.fileno(), bot.stdout.fileno(), b"A" * 40 + b" 0 1\n"
         os.write(to, line), os.read(of, 100)
-        start = perf_counter()
+        start, own = perf_counter(), process_time()
         for _ in range(times):
             os.write(to, line)
             os.read(of, 100)
-        return (perf_counter() - start) / times * 1e6
+        return (perf_counter() - start) / times * 1e6, (process_time() - own) / times * 1e6
 
 
-def node(name: str, table: Table, least: int) -> float:
-    """Microseconds of a node, chance and decisions alike, observed by both, without starts and ends."""
-    game, nodes, spent, seed = load(name), 0, 0.0, 0
-    dialect = V1(game)
+def node(name: str, table: Table, least: int) -> tuple[float, float]:
+    """Microseconds of a node, chance and decisions alike, observed by both, without starts and ends: in all, ours."""
+    game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
+    dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
         draws = Draws(Random(seed), (Random(1), Random(2)))
-        match = Match(game.new_initial_state(), dialect, draws)
-        start = perf_counter()
+        match = Match(root.clone(), dialect, draws)
+        start, ours = perf_counter(), process_time()
         Referee(match, table, Limits(chance=0.0), (0.0, 0.0)).play()
         spent += perf_counter() - start
+        own += process_time() - ours
         assert match.strikes == []
         nodes, seed = nodes + len(match.history), seed + 1
-    return spent / nodes * 1e6
+    return spent / nodes * 1e6, own / nodes * 1e6
 
 
-def restarts(folder: Path, name: str, matches: int) -> float:
-    """Matches a second of two plain Python bots that are started in each."""
+def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
+    """Matches a second of two plain Python bots that are started in each; and milliseconds of work of a match."""
     bots = [Bot(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     config = checked({"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}, "here", {})
     cores = cores_here()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
     pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)
-    start = perf_counter()
+    start, before = perf_counter(), sum(os.times()[:4])
     assert all(line.exit == (0, 0) for line in pair.play(range(matches)))
-    return matches / (perf_counter() - start)
+    return matches / (perf_counter() - start), (sum(os.times()[:4]) - before) / matches * 1e3
 
 
 def main() -> None:
@@ -98,15 +99,17 @@ def main() -> None:
             node("kuhn_poker", table, 100)
             for game in GAMES:
                 pairs = [(ping_pong(2000), node(game, table, 2000)) for _ in range(ROUNDS)]
-                ping, cost = (median(values) for values in zip(*pairs, strict=True))
-                ratio = median(cost / ping for ping, cost in pairs)
-                print(f"{game}: {cost:.0f} us a node, ping-pong {ping:.0f} us, ratio {ratio:.2f}")
+                for which, what in enumerate(("in all", "of our own process")):
+                    ping, cost = (median(values[which] for values in both) for both in zip(*pairs, strict=True))
+                    ratio = median(cost[which] / ping[which] for ping, cost in pairs)
+                    print(f"{game}: {cost:.0f} us a node, ping-pong {ping:.0f} us, ratio {ratio:.2f}, {what}")
         finally:
             one.shut()
             other.shut()
         for game in GAMES:
             rates = [restarts(folder, game, 30) for _ in range(3)]
-            print(f"{game}: {max(rates):.0f} matches/s with restarts (best of {len(rates)})")
+            rate, work = max(rate for rate, _ in rates), min(work for _, work in rates)
+            print(f"{game}: {rate:.0f} matches/s with restarts, {work:.1f} ms of work a match (best of {len(rates)})")
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

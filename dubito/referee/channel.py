@@ -31,7 +31,8 @@ class Channel:
         self.lines: deque[bytes] = deque()
         self.closed = False
         self.status: int | str | None = None  # how it ended: an exit code, or a signal's name
-        self._pending, self._partial, self._skipping, self._deaf = b"", b"", False, False
+        self.pending = b""  # of what was sent: not in the pipe yet
+        self._partial, self._skipping, self._deaf = b"", False, False
         self._errors = b""
         self._process: subprocess.Popen[bytes] | None = None
         self.to = self.out = self.err = self.end = -1  # its pipes, and what is readable once it has ended
@@ -71,11 +72,6 @@ class Channel:
         return None if self._process is None else self._process.pid
 
     @property
-    def pending(self) -> bool:
-        """Whether some of what was sent is not in the pipe yet."""
-        return bool(self._pending)
-
-    @property
     def errors(self) -> str:
         """The last of its standard error."""
         return self._errors.decode("utf-8", "backslashreplace")
@@ -84,19 +80,19 @@ class Channel:
         """Write, or keep what does not fit for `write`."""
         if self._process is None or self._deaf:
             return
-        self._pending += lines
+        self.pending += lines
         self.write()
 
     def write(self) -> None:
         """As much as the pipe takes; a bot that closed its input is sent nothing more."""
         try:
-            written = os.write(self.to, self._pending)
+            written = os.write(self.to, self.pending)
         except BlockingIOError:
             return
         except OSError:
-            self._deaf, written = True, len(self._pending)
-        self._pending = self._pending[written:]
-        if not self._pending:
+            self._deaf, written = True, len(self.pending)
+        self.pending = self.pending[written:]
+        if not self.pending:
             self.flushed = monotonic()
 
     def read(self) -> bool:

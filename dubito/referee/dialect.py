@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from dubito.referee.games import observation
 
+_FLOAT: Final = "<f4"  # lowest byte first, wherever we run
+
 
 class V1:
     """The protocol of the announcement of May 2021.
@@ -25,7 +27,7 @@ class V1:
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
         """What a seat sees at a node, and what it may do there."""
         self._observation.set_from(state, seat)
-        seen = b2a_base64(self._observation.tensor.astype("<f4", copy=False).tobytes())
+        seen = b2a_base64(self._observation.tensor.astype(_FLOAT, copy=False))
         return seen if legal is None else b"%b %b\n" % (seen[:-1], " ".join(map(str, legal)).encode())
 
     def ending(self, score: float) -> bytes:

@@ -19,6 +19,7 @@ from dubito.referee.limits import LAST, Kind
 
 _SHOWN: Final = 80  # bytes of a line that a strike quotes
 _CHANCE: Final = -1  # OpenSpiel's number of the player that is chance
+_TERMINAL: Final = -4  # and of nobody, when the game is over
 
 
 class Encoder(Protocol):
@@ -65,14 +66,21 @@ class Match:
         self._chosen: dict[int, int] = {}
         self._dialect, self._draws, self._most = dialect, draws, strikes
 
+    def asks_next(self) -> bool:
+        """Play what was chosen; whether the next node is no draw of chance, so that what was said goes before it."""
+        if self._chosen:
+            self._play()
+            self._chosen = {}
+        return not self.state.is_chance_node()
+
     def turn(self) -> Turn | None:
         """Play what was chosen and go to the next node; None if the match is over."""
         state = self.state
         if self._chosen:
             self._play()
-        if state.is_terminal():
-            return None
         mover = state.current_player()
+        if mover == _TERMINAL:
+            return None
         self._legal, self._chosen, self.waiting = {}, {}, []
         if mover == _CHANCE:
             self._chosen = {_CHANCE: drawn(state.chance_outcomes(), self._draws.chance)}
@@ -135,7 +143,7 @@ class Match:
         self._chosen[seat] = self._draws.replacements[seat].choice(list(self._legal[seat].values()))
 
     def _play(self) -> None:
-        if self.state.is_simultaneous_node():
+        if len(self._chosen) > 1 or self.state.is_simultaneous_node():
             actions = [self._chosen.get(seat, 0) for seat in (0, 1)]
             self.state.apply_actions(actions)
             self.history.append(actions)

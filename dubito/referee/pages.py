@@ -124,7 +124,7 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
 
 def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
     """The first matches of a pairing in words, and those with strikes."""
-    lines, game = log.lines(pairing), load(log.games[pairing.game])
+    lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
     chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
     names = " and ".join(log.bots[bot] for bot in pairing.bots)
     said = (
@@ -132,16 +132,16 @@ def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
     )
     command = "`dubito tournament replay RUN --match K` tells any other one by its number."
     sections = [Section("Which", [Words(f"{said} {command}")])]
-    sections += [_match(game, line, 2 * matches * place + line.match) for line in chosen]
+    sections += [_match(root, line, 2 * matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
 
-def _match(game: Any, line: Line, number: int) -> Section:
+def _match(root: Any, line: Line, number: int) -> Section:
     title = f"Match {number}: " + ", ".join(
         f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
     )
-    wrong = difference(game, line)
+    wrong = difference(root, line)
     if wrong is not None:
         return Section(title, [Words(f"It cannot be played again: {wrong}", warning=True)])
-    said = (sentence.strip().partition(": ") for sentence in told(game, line))
+    said = (sentence.strip().partition(": ") for sentence in told(root, line))
     return Section(title, [Facts([(who, what) for who, _, what in said])])

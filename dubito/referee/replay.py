@@ -12,15 +12,15 @@ from dubito.referee.match import Draws, drawn
 
 def differences(log: Log) -> Iterator[tuple[Line, str | None]]:
     """Each match, with what is different in it; None if nothing is."""
-    games = {name: load(name) for name in log.games}
+    roots = {name: load(name).new_initial_state() for name in log.games}
     for _, lines in log.all_lines():
         for line in lines:
-            yield line, difference(games[line.game], line)
+            yield line, difference(roots[line.game], line)
 
 
-def difference(game: Any, line: Line) -> str | None:
-    """The first thing in which a match is not what its seeds and actions make of it."""
-    state, draws = game.new_initial_state(), draws_of(line)
+def difference(root: Any, line: Line) -> str | None:
+    """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
+    state, draws = root.clone(), draws_of(line)
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
@@ -64,9 +64,9 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def told(game: Any, line: Line) -> Iterator[str]:
+def told(root: Any, line: Line) -> Iterator[str]:
     """A match in words, a line a node, and how it ended."""
-    state = game.new_initial_state()
+    state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         who = "chance" if state.is_chance_node() else ""

@@ -5,6 +5,7 @@ import select
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -52,7 +53,7 @@ class Table:
 
             def write() -> bool:
                 channel.write()
-                return channel.pending
+                return bool(channel.pending)
 
             self._watch(channel.to, write, select.POLLOUT)
 
@@ -97,8 +98,9 @@ class Referee:
         match, table, limits = self._match, self.table, self._limits
         begun = monotonic()
         while True:
-            table.look(0)
-            self._hear()  # what was said before this node's line is out of turn
+            if match.asks_next():
+                table.look(0)
+                self._hear()  # what was said before this node's line is out of turn
             turn = match.turn()
             if turn is None:
                 break
@@ -121,17 +123,27 @@ class Referee:
         """
         match, table, offered = self._match, self.table, monotonic()
         while match.waiting:
-            due = {seat: self._due(seat, offered) for seat in match.waiting}
-            if not any(table.channels[seat].closed for seat in match.waiting):
-                table.look(min(due.values()) - monotonic())
-                self._hear()
-            for seat in list(match.waiting):
-                if table.channels[seat].closed:
+            first = inf
+            for seat in tuple(match.waiting):
+                channel, due = table.channels[seat], self._due(seat, offered)
+                if channel.closed:
                     match.left(seat)
-                elif monotonic() >= due[seat] == self._due(seat, offered):
-                    match.overran(seat)
-                if match.down[seat]:
-                    table.shut(table.channels[seat])
+                    table.shut(channel)
+                elif monotonic() >= due:
+                    self._call_time(seat)
+                else:
+                    first = min(first, due)
+            if match.waiting:
+                table.look(first - monotonic())
+                self._hear()
+
+    def _call_time(self, seat: int) -> None:
+        """The deadline: look once more."""
+        self.table.look(0)
+        self._hear()
+        if seat in self._match.waiting:
+            self._match.overran(seat)
+            self.table.shut(self.table.channels[seat])
 
     def _due(self, seat: int, offered: float) -> float:
         channel = self.table.channels[seat]

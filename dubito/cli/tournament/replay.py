@@ -20,11 +20,11 @@ def replay(run: Path, match: int | None) -> int:
     kept = log.opened(run)
     if match is not None:
         line = numbered(kept, match, log.read_manifest(run)["matches"])
-        game = load(line.game)
-        if different := difference(game, line):
+        root = load(line.game).new_initial_state()
+        if different := difference(root, line):
             say(f"differs: {different}")
             return 1
-        for sentence in told(game, line):
+        for sentence in told(root, line):
             say(sentence)
         return 0
     matches = 0
