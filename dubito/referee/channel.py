@@ -76,6 +76,10 @@ class Channel:
         """The last of its standard error."""
         return self._errors.decode("utf-8", "backslashreplace")
 
+    def forget_errors(self) -> None:
+        """What it writes to standard error from now on belongs to the next match."""
+        self._errors = b""
+
     def send(self, lines: bytes) -> None:
         """Write, or keep what does not fit for `write`."""
         if self._process is None or self._deaf:

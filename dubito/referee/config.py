@@ -40,6 +40,7 @@ class TournamentConfig(BaseModel):
     move_seconds: float = Field(default=5.0, gt=0, le=86400)
     prepare_seconds: float = Field(default=5.0, ge=0, le=86400)
     chance_seconds: float = Field(default=0.2, ge=0, le=86400)
+    ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
     twins: bool = False  # a match and its seat-swapped twin have the same chance draws
@@ -51,7 +52,14 @@ class TournamentConfig(BaseModel):
     @property
     def limits(self) -> Limits:
         """Clocks and strikes."""
-        return Limits(self.move_seconds, self.prepare_seconds, self.chance_seconds, self.grace_seconds, self.strikes)
+        return Limits(
+            self.move_seconds,
+            self.prepare_seconds,
+            self.chance_seconds,
+            self.ponder_seconds,
+            self.grace_seconds,
+            self.strikes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
@@ -87,14 +87,14 @@ class Confinement:
 
             resource.prlimit(pid, resource.RLIMIT_AS, (self._memory, self._memory))
 
-    def end_orphans(self, mark: str) -> None:
-        """Kill what bots left behind outside of their groups: it has become our child."""
+    def end_orphans(self, mark: str, but: Sequence[int | None] = ()) -> None:
+        """Kill what bots left behind outside of their groups: it has become our child. `but` are bots that go on."""
         if not self.orphans:
             return
         wanted = f"{warden.MARK}={mark}".encode()
         me = Path("/proc/self/task", str(os.getpid()), "children")
         with suppress(OSError):
-            while pids := [int(pid) for pid in me.read_text().split() if _has(int(pid), wanted)]:
+            while pids := [pid for pid in map(int, me.read_text().split()) if pid not in but and _has(pid, wanted)]:
                 for pid in pids:
                     with suppress(OSError):
                         os.kill(pid, signal.SIGKILL)

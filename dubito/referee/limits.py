@@ -14,5 +14,6 @@ class Limits:
     move: float = 5.0
     prepare: float = 5.0  # after its start, before the clock of its first move
     chance: float = 0.2  # that each draw of chance takes; 0 is faster, and no longer the announcement's rule
+    ponder: float = 0.2  # to say `ponder`, in the later protocol
     grace: float = 1.0  # to end by itself after the last line, and again after SIGTERM
     strikes: int = 3  # illegal actions, or lines out of turn, that shut a bot down

@@ -102,6 +102,10 @@ class Match:
         else:
             self._chosen[seat] = action
 
+    def acts(self, seat: int) -> bool:
+        """Whether the seat is to act at this node."""
+        return seat in self._legal
+
     def overran(self, seat: int) -> None:
         """A seat that was asked let its time pass."""
         self._fail(seat, "overrun")
@@ -135,10 +139,15 @@ class Match:
         if self.down[seat]:
             return
         self.strikes.append(Strike(len(self.history), seat, kind, line[:_SHOWN].decode("utf-8", "backslashreplace")))
-        alike = sum(strike.seat == seat and strike.kind == kind for strike in self.strikes)
-        self.down[seat] = kind in LAST or alike >= self._most
+        self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
+
+    def _are_too_many(self, seat: int, kind: Kind) -> bool:
+        """Whether a seat has so many strikes of this kind that it is shut down."""
+        return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._most
 
     def _replace(self, seat: int) -> None:
+        if seat not in self._legal:
+            return
         self.replaced.append((len(self.history), seat))
         self._chosen[seat] = self._draws.replacements[seat].choice(list(self._legal[seat].values()))
 

@@ -86,9 +86,8 @@ class Pair:
 
 
 def ending(channel: Channel) -> int | str:
-    """How a bot's process ended."""
-    assert channel.status is not None
-    return channel.status
+    """How a bot's process ended, if it has."""
+    return "running" if channel.status is None else channel.status
 
 
 def data_folder(bot: Bot, game: str, folder: Path) -> Path:

@@ -37,6 +37,8 @@ class Table:
                 self._watch(channel.err, channel.read_errors)
                 if channel.end >= 0:
                     self._watch(channel.end, channel.read_last)
+                if channel.pending:
+                    self.send(channel, b"")
 
     def _watch(self, end: int, handler: Callable[[], bool], events: int = select.POLLIN) -> None:
         self._handlers[end] = handler
@@ -143,18 +145,21 @@ class Referee:
         self._hear()
         if seat in self._match.waiting:
             self._match.overran(seat)
-            self.table.shut(self.table.channels[seat])
+            if self._match.down[seat]:
+                self.table.shut(self.table.channels[seat])
 
     def _due(self, seat: int, offered: float) -> float:
         channel = self.table.channels[seat]
         began = offered if channel.pending else max(offered, channel.flushed)
+        if not self._match.acts(seat):
+            return began + self._limits.ponder
         return max(began, self._prepared[seat]) + self._limits.move
 
     def _hear(self) -> None:
         match = self._match
         for seat, channel in enumerate(self.table.channels):
             while channel.lines:
-                if seat in match.waiting:
+                if seat in match.waiting and match.acts(seat):
                     self.times.think[seat].append(_microseconds(monotonic() - channel.flushed))
                 match.said(seat, channel.lines.popleft())
                 if match.down[seat] and channel.status is None:

@@ -7,7 +7,7 @@ one left off: matches that stand in the log are not played again.
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
@@ -19,6 +19,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.games.openspiel.engine import engine_version
 from dubito.referee.config import Tournament, TournamentConfig
 from dubito.referee.confine import Confinement, cores_here, end_with, guarded
+from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, Log, Writer, read_manifest, write_manifest
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing, startable
@@ -27,6 +28,7 @@ from dubito.store.run_log import RunLog
 
 _GB: Final = 1 << 30
 _CONTEXT: Final = multiprocessing.get_context("spawn")
+_PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
 
 Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
 
@@ -222,7 +224,8 @@ def _work(
             if first and told:
                 main.send(told)
                 told = None
-            _play(item, Pair(tournament, item[0], folder, confinement), log, main, stop)
+            pair = _PAIRS[tournament.config.dialect](tournament, item[0], folder, confinement)
+            _play(item, pair, log, main, stop)
             main.send(("done", None))
     except (EOFError, BrokenPipeError):
         pass
