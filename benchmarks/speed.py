@@ -3,8 +3,8 @@
 The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
 after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
 inside a function, where names are locals, as at the top level of a script; both readings are printed.
-The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools. A cost includes statistics and
-store. Needs an idle core, two for the line of two workers.
+The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools, of draw and defuse two bots. A
+cost includes statistics and store. Needs an idle core, two for the line of two workers.
 """
 
 import argparse
@@ -50,15 +50,19 @@ def function_yardstick() -> float:
     return (time.process_time() - start) / _ITERATIONS
 
 
-BS = {  # the pool, and what a game of it may cost, in iterations of a function's loop
-    "Player1 to Player4": (["Player1", "Player2", "Player3", "Player4"], 10_000),
-    "the seven": (["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"], 30_000),
-}
+SEVEN = ["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"]
+OTHERS = (  # a game, its field, and what one of them may cost, in iterations of a function's loop
+    ("bs", "BS between Player1 to Player4", ["Player1", "Player2", "Player3", "Player4"], 10_000),
+    ("bs", "BS between the seven", SEVEN, 30_000),
+    ("defuse", "draw and defuse, Simple against Scared", ["Simple", "Scared"], 3_000),
+)
 
 
-def bs_experiment(registry: Registry, games: int, pool: list[str]) -> Experiment:
-    """BS between players of a pool."""
-    return resolve(Config(game="bs", games=games, bots=[*pool]), registry)
+def cost_of_other(game: str, field: list[str], rounds: int, folder: Path) -> float:
+    """The cost of a game that is not Dubito, in iterations of a function's loop."""
+    registry = find_bots(HERE, game)
+    experiment = resolve(Config(game=game, games=2 * DEALS, bots=[*field]), registry)
+    return cost_per_game(experiment, registry, rounds, folder)["function"]
 
 
 def the_experiment(registry: Registry, games: int) -> Experiment:
@@ -122,13 +126,9 @@ def main() -> None:
         print(f"a game: {cost['us']:,.0f} us of CPU")
         print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
         print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
-        of_bs = find_bots(HERE, "bs")
-        for name, (pool, most) in BS.items():
-            bs = bs_experiment(of_bs, 2 * DEALS, pool)
-            loops = cost_per_game(bs, of_bs, arguments.rounds, folder / name)["function"]
-            print(
-                f"a game of BS between {name}: {loops:,.0f} iterations of a function's loop (target: at most {most:,})"
-            )
+        for game, name, field, most in OTHERS:
+            loops = cost_of_other(game, field, arguments.rounds, folder / name)
+            print(f"a game of {name}: {loops:,.0f} iterations of a function's loop (target: at most {most:,})")
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")

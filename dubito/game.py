@@ -7,7 +7,7 @@ Beside its `spec.py`, a game's package may hold modules that are found by name: 
 `of(spec)` that gives what one of its games has.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,7 +52,14 @@ class Cards:
     cards: tuple[int, ...]
 
 
-Answer = Bool | Choice | Whole | Cards
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An answer that says how probable each of the game's fixed names is: numbers from 0 to 1 that sum to 1."""
+
+    options: tuple[str, ...]
+
+
+Answer = Bool | Choice | Whole | Cards | Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +255,23 @@ def fallback_for(cls: type[P], seating: Seating) -> P:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A game of a family, listed."""
+
+    name: str  # without the family's
+    seats: tuple[int, int]
+    about: str
+    why_not: str | None = None  # why it cannot be played
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Games that are named by what stands behind a colon, as `openspiel:kuhn_poker`; bots and prompts are for all."""
 
     name: str
     summary: str  # one line, for `dubito games`
     member: Callable[[str], "Spec"]  # by what stands behind the colon; raises UsageError
+    members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
@@ -285,6 +303,7 @@ class Spec:
     family: str = ""  # whose member it is, if of one
     version: str = ""  # of the library that has its rules, if one has
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
+    said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt

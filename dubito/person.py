@@ -23,6 +23,10 @@ class Person(Protocol):
         """Good ones to begin with, against whom a person plays if they name nobody."""
 
     @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802, a constant
+        """Those against whom it is a hard game."""
+
+    @property
     def HOW(self) -> str:  # noqa: N802, a constant
         """How a move is typed."""
 
@@ -32,6 +36,9 @@ class Person(Protocol):
 
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
         """What the seat to move sees and is asked, a line each: nothing that it may not know."""
+
+    def keys(self, game: Any) -> str:
+        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
 
     def read(self, line: str, game: Any, seat: int) -> Any:
         """The output that was typed, legal or not; raises UsageError for what cannot be read."""
@@ -97,6 +104,11 @@ class _Person:
         return cast(Sequence[str], self._own("BOTS") or ())
 
     @property
+    def HARD(self) -> Sequence[str]:  # noqa: N802
+        """Those of the module; of nobody else it is known."""
+        return cast(Sequence[str], self._own("HARD") or ())
+
+    @property
     def HOW(self) -> str:  # noqa: N802
         """How answers of the game's kinds are typed."""
         if how := self._own("HOW"):
@@ -119,6 +131,10 @@ class _Person:
         held = one_line(str(game.cards(seat, DealStreams(0, 0).seat(seat))), 1000)
         said = [f"{name}: {one_line(str(value), 1000)}" for name, value in facts.items()]
         return [*said, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
+
+    def keys(self, game: Any) -> str:
+        """Of the module."""
+        return cast(str, self._own("keys")(game)) if self._own("keys") else ""
 
     def read(self, line: str, game: Any, seat: int) -> Any:
         """By the module, or by the kind of answer that is asked now."""

@@ -111,7 +111,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
     assert against == []
 
 
-ROOMS = ("llm", "store", "experiment", "house", "report", "web", "workshop", "cli")
+ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
 DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
 GROUND = ("errors", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
 
@@ -130,6 +130,39 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
             against += [f"{path} imports {name}" for name in imported(path) if name not in (*GROUND, "games")]
             against += [f"{path} imports {name}" for name in games_imported(path) if name != folder.name]
     assert against == []
+
+
+EXTRAS = ("gymnasium", "numpy", "open_spiel", "pettingzoo", "pyspiel", "shimmy")  # what they bring
+
+
+def test_only_rooms_of_openspiel_import_what_its_extra_brings() -> None:
+    """Without it everything else works, and imports nothing of it."""
+    sources = [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.py")]
+    users = {path.parent.relative_to(REPO).as_posix() for path in sources if any(map(of_an_extra, modules(path)))}
+    assert "dubito/openspiel" in users
+    assert users <= {
+        "dubito/openspiel",
+        "dubito/games/openspiel",
+        "dubito/policy",
+        "dubito/referee",
+        "bots/manual/openspiel",
+    }
+    known = {path.parent.name for path in sources if any(name.startswith("dubito.openspiel") for name in modules(path))}
+    assert known == {"openspiel"}
+
+
+def of_an_extra(module: str) -> bool:
+    """Whether it comes with an extra."""
+    return module.partition(".")[0] in EXTRAS
+
+
+def modules(path: Path) -> Iterator[str]:
+    """All modules that one imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
 
 
 def games_imported(path: Path) -> Iterator[str]:

@@ -11,14 +11,15 @@ from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
-from dubito.experiment.estimate import Range, duration, estimate
+from dubito.experiment.estimate import Range, duration
+from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
 from dubito.experiment.resolve import resolve
 from dubito.llm.prices import dollars
 from dubito.registry import find_bots
 
 
-@click.command("estimate")
+@click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--games", type=click.IntRange(1), help="Games to play, over the config's.")
 @click.option("--from", "runs", multiple=True, type=click.Path(path_type=Path), metavar="RUN",
@@ -26,9 +27,7 @@ from dubito.registry import find_bots
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
 @server_options
-def estimate_command(
-    config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, **server: str | None
-) -> None:
+def estimate(config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, **server: str | None) -> None:
     """Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.
 
     No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
@@ -42,7 +41,7 @@ def estimate_command(
     experiment = checked_models(resolve(checked, registry), registry, options)
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players: its games cost nothing but time")
-    found = estimate(experiment, registry, options, runs, thoughts)
+    found = ranges_of(experiment, registry, options, runs, thoughts)
     headers = ["model player", "calls", "tokens in", "out", "cost", "learned from"]
     rows = []
     for one in found:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import note, table
+from dubito.game import Family
 from dubito.game_registry import find_families, find_games
 
 
@@ -13,31 +14,24 @@ from dubito.game_registry import find_families, find_games
 @click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
 def games(openspiel: bool) -> None:
     """List the games: name, seats, and what each is."""
+    families = find_families(Path.cwd())
     if openspiel:
-        _openspiel()
+        _members(next(family for family in families if family.name == "openspiel"))
         return
     rows = [[game.name, _seats(game.seats), game.summary] for game in find_games(Path.cwd())]
-    families = [[f"{family.name}:NAME", "", family.summary] for family in find_families(Path.cwd())]
-    table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *families])
+    more = [[f"{family.name}:NAME", "", family.summary] for family in families]
+    table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
 
 
-def _openspiel() -> None:
-    from dubito.games.openspiel.engine import listed
-
-    games = [*listed()]
-    open_to_all, barred = ([one for one in games if (one.why_not is None) is here] for here in (True, False))
-    rows = [
-        [f"openspiel:{one.name}", _seats(one.seats), "hidden information" if one.hidden else "nothing is hidden"]
-        for one in open_to_all
-    ]
-    table(f"{len(rows)} games of OpenSpiel's can be played here", ["game", "seats", "what a seat knows"], rows)
-    counts = Counter(one.why_not for one in barred)
-    reasons = [
-        [reason or "", ", ".join(one.name for one in barred if one.why_not == reason)]
-        for reason, _ in counts.most_common()
-    ]
-    table(f"{len(barred)} cannot", ["why not", "games"], reasons)
-    note("parameters stand in brackets, as openspiel:kuhn_poker(players=3); some games need them")
+def _members(family: Family) -> None:
+    members = [*family.members()]
+    open_to_all, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in open_to_all]
+    table(f"{len(rows)} games of {family.name} can be played", ["game", "seats", "what a seat knows"], rows)
+    reasons = Counter(one.why_not or "" for one in barred)
+    named = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
+    table(f"{len(barred)} cannot", ["why not", "games"], named)
+    note(f"parameters stand in brackets, as {family.name}:kuhn_poker(players=3); some games need them")
 
 
 def _seats(seats: tuple[int, int]) -> str:

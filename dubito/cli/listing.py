@@ -1,7 +1,9 @@
-"""A group of commands whose help says of each what it does in a whole sentence."""
+"""Groups of commands whose help says of each what it does in a whole sentence; a command is loaded when it is used."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
@@ -14,10 +16,45 @@ class Listing(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, by name."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _summary(command)) for name, command in sorted(self.commands.items())])
+            formatter.write_dl([(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)])
+
+    def summary_of(self, ctx: click.Context, name: str) -> str:
+        """What a command does, in a sentence."""
+        command = self.get_command(ctx, name)
+        text = " ".join(((command and command.help) or "").split("\n\n")[0].split())
+        first = _SENTENCE.match(text)
+        return first[0] if first else text
 
 
-def _summary(command: click.Command) -> str:
-    text = " ".join((command.help or "").split("\n\n")[0].split())
-    first = _SENTENCE.match(text)
-    return first[0] if first else text
+class LateListing(Listing):
+    """A listing that loads a command's module when the command is used, and none for its own help."""
+
+    def __init__(self, *rest: Any, summaries: Mapping[str, str], **more: Any) -> None:
+        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, `-` there being `_`."""
+        super().__init__(*rest, **more)
+        self._summaries = summaries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in order."""
+        return sorted(self._summaries)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, loaded now; None if there is no such command."""
+        if name not in self._summaries:
+            return None
+        word = name.replace("-", "_")
+        found: click.Command = getattr(import_module(f"dubito.cli.{word}"), word)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As ever; a name that is like one of these is answered with that one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def summary_of(self, ctx: click.Context, name: str) -> str:
+        """As it was given: nothing is loaded."""
+        return self._summaries[name]

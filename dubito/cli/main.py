@@ -11,40 +11,39 @@ from typing import Final
 import click
 
 from dubito import __version__
-from dubito.cli.bots import bots
-from dubito.cli.cache import cache
-from dubito.cli.compare import compare
-from dubito.cli.demo import demo
-from dubito.cli.estimate import estimate_command
-from dubito.cli.export import export
-from dubito.cli.games import games
-from dubito.cli.house import house
-from dubito.cli.listing import Listing
+from dubito.cli.listing import LateListing
 from dubito.cli.output import note
-from dubito.cli.play import play
-from dubito.cli.play_game import play_game
-from dubito.cli.prompts import prompts
-from dubito.cli.replay import replay
-from dubito.cli.report import report
-from dubito.cli.run import run
-from dubito.cli.status import status
-from dubito.cli.tournament import tournament
-from dubito.cli.web import web
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
+_COMMANDS: Final = {  # what each does: the first sentence of its own help
+    "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is no "
+    "language model but a stand-in; then the same again offline, from the cache.",
+    "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
+    "compare": "Compare the contenders of the run folders RUN..., paired over the deals that all of them keep.",
+    "report": "Write the run in folder RUN as pages to be opened in a browser, with no network.",
+    "status": "Say how far the run in folder RUN is, and what its models were asked and did cost.",
+    "replay": "Play a run folder, an exported run or a saved game again, with no network and no model.",
+    "export": "Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere.",
+    "estimate": "Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.",
+    "play": "Play a game yourself against these bots, by default some good ones.",
+    "web": "Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.",
+    "games": "List the games: name, seats, and what each is.",
+    "bots": "List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be "
+    "used.",
+    "play-game": "Tell one game between these bots, seated in this order, in words a card player uses.",
+    "policy": "Say how much can be won of each PLAYER's whole way to play a small game, exactly.",
+    "tournament": "Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant "
+    "run-off.",
+    "prompts": "List prompts, show what one says, and try them out on recorded positions.",
+    "cache": "Look into the cache of replies.",
+    "house": "Serve the OpenAI and Anthropic protocols on loopback.",
+}
 
-@click.group(cls=Listing, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(cls=LateListing, summaries=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dubito")
 def cli() -> None:
     """Pit language models, hand-written bots and people against each other at games of hidden information."""
-
-
-_COMMANDS: Final = (
-    *(demo, run, compare, report, status, replay, export, estimate_command),
-    *(play, web, games, bots, play_game, prompts, cache, house, tournament),
-)
-for command in _COMMANDS:
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -55,6 +55,7 @@ def play(
     """Play a game yourself against these bots, by default some good ones.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
+    For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
     spec, server = find_game(game, Path.cwd()), {key: flags.pop(key) for key in ("base_url", "api_key_env")}
     against = bots or person_of(spec).BOTS or _anybody(spec)
@@ -131,7 +132,7 @@ def _asked(sitting: Sitting) -> list[str]:
     """Ask until the answer is legal, and play it."""
     _show(sitting)
     while True:
-        line = input("> ").strip() or sitting.person.ENTER
+        line = input(_prompt(sitting)).strip() or sitting.person.ENTER
         if line in ("?", "rules"):
             _tell_rules(sitting)
         elif line == "hand":
@@ -144,6 +145,11 @@ def _asked(sitting: Sitting) -> list[str]:
                 return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[2]
             except (IllegalOutput, UsageError) as error:
                 _tell(as_sentence(str(error)))
+
+
+def _prompt(sitting: Sitting) -> str:
+    keys = sitting.person.keys(sitting.game)
+    return f"{keys}\n> " if keys else "> "
 
 
 def _show(sitting: Sitting) -> None:

@@ -35,8 +35,6 @@ from dubito.llm.prices import PICO, read_prices
 from dubito.llm.rate_headers import duration
 from dubito.llm.settings import unused_address
 from dubito.registry import Registry, find_bots
-from dubito.report.site import FOLDER as REPORT
-from dubito.report.site import write_report
 
 _MENDED: Final = (
     "a bot whose file was mended is another player: the same command then begins a run of its own, from the first "
@@ -109,7 +107,9 @@ def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **f
 
 def say_report(folder: Path, registry: Registry, new: bool) -> None:
     """Write the run's report if there is something new to show, and say where it is."""
-    index = folder / REPORT / "index.html"
+    from dubito.report.site import FOLDER, write_report  # late: not every run has pages
+
+    index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
             write_report(folder, registry, registry.working_directory)

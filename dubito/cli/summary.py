@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dubito.cli.output import note, say, show, table
+from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.runner import Run
@@ -47,6 +48,8 @@ def print_summary(run: Run, sizes: bool) -> None:
     show(*bot_errors(rows))
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
+    for name, text in run.said.items():
+        say(f"{one_line(name)}: {text}")
     say(f"turns a game: {turns_a_game(run.tally, results)}")
     say(f"results digest: {run.results_digest}")
 

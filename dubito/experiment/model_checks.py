@@ -11,10 +11,8 @@ from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.game import Player, Spec
 from dubito.llm.budget import Caps
-from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE
 from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
-from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
 from dubito.registry import Registry
 
@@ -54,6 +52,8 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
     def checked(spec: PlayerSpec) -> PlayerSpec:
         if not registry.find(spec.bot).cls.is_model:
             return spec
+        from dubito.llm.prompts import load_prompt  # late, as the cache: most runs have no models
+
         settings = settings_of(spec, registry)
         prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
         fallback_of(spec.name, settings, registry)
@@ -103,6 +103,8 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
     """What a user should know of the cache before the start; raises UsageError if it is needed and cannot be used."""
     if not model_specs(experiment, registry):
         return None
+    from dubito.llm.cache import ReplyCache
+
     with closing(ReplyCache(options.cache)) as cache:
         return cache.unshared
 

@@ -99,9 +99,10 @@ def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
 
 
 def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> None:
-    """Where nobody sits twice at a table, the field must fill it."""
+    """Where nobody sits twice at a table, the field must fill it; but a contender between two needs one other only."""
     most, n = max(experiment.table_sizes), len(experiment.field)
-    if fills_tables and experiment.lineup != "uniform" and n < most:
+    needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
+    if fills_tables and experiment.lineup != "uniform" and n < needed:
         raise UsageError(f"{config.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more")
 
 

@@ -15,7 +15,6 @@ from dubito.experiment.config import Experiment
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.model_checks import CallOptions, model_specs
-from dubito.experiment.models import serving
 from dubito.experiment.results import all_games
 from dubito.experiment.stored import opened
 from dubito.experiment.tally import Tally, kept_tally
@@ -61,6 +60,7 @@ class Run:
     interrupted: bool = False
     failure: DubitoError | None = None  # what stopped it
     standing: Standing | None = None  # of a run with model players
+    said: Mapping[str, str] = field(default_factory=dict)  # by player: what its bot has to say of itself
 
     @property
     def names(self) -> list[str]:
@@ -96,6 +96,7 @@ def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | 
     with opened(folder) as stored:
         logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
         run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
+    run = replace(run, said=_said(experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
         _publish(run)
     return run
@@ -112,7 +113,11 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
             means.progress(max(kept, len(ModelLog(db).ended())))
             log = means.watch.log = RunLog(folder)
             log("begins", games=experiment.games, kept=kept, offline=means.calls.offline)
+            said = _said(experiment, means.registry)  # now, since what it takes to say it is what playing takes, too
+            for name, text in said.items():
+                log("says", player=name, text=text)
             run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
+            run = replace(run, said=said)
         try:
             _publish(run)
             why = "finished" if run.failure is None else str(run.failure)
@@ -120,6 +125,12 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
         except RunStopped as error:
             return run if run.failure else replace(run, failure=error)
         return run
+
+
+def _said(experiment: Experiment, registry: Registry) -> dict[str, str]:
+    """What the bots have to say of themselves, by player."""
+    said = {one.name: registry.game.said_of(registry.find(one.bot).cls, one.settings) for one in experiment.players}
+    return {name: text for name, text in said.items() if text is not None}
 
 
 def _logged(means: Means, games: int) -> Progress:
@@ -180,6 +191,8 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iter
         with closing(play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)) as chunks:
             yield chunks
         return
+    from dubito.experiment.models import serving  # late: a run without models needs neither templates nor retries
+
     with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
         player = ChunkPlayer(experiment, means.registry)
         threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)

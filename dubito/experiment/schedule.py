@@ -45,6 +45,8 @@ def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], floa
     n_field = len(experiment.field)
     if experiment.lineup == "uniform":
         return [int(draw() * n_field) for _ in range(size)]
+    if n_field == 1:  # whom every contender meets
+        return [0] * size
     if experiment.lineup == "ordered_pairs":  # each against each, in either seat, turn by turn
         first, second = divmod(deal % (n_field * (n_field - 1)), n_field - 1)
         return [first, second + (second >= first)]

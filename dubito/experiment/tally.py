@@ -181,8 +181,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         tally.add("beside", (player, bucket, 0, before), [count])
         tally.add("beside", (player, bucket, 1, after), [count])
     for (player, (m, *ys)), count in clusters.items():
-        sums = [1, m * m, *(value for y in ys for value in (y, y * y, y * m))]
-        tally.add("clusters", (player,), [count * value for value in sums])
+        tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
     add_contended(tally, contended)
     _add_duels(tally, duels, results)
     return tally
@@ -207,8 +206,12 @@ def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Res
             more = [a - b + m.scale for a, b, m in zip(*measured, results.measures, strict=True)]
             own["begun", ()] = [a + b for a, b in zip(own["begun", ()], (1, *more), strict=True)]
         for (table, sums_of), (m, *measures) in own.items():
-            sums = [1, m, m * m] + [value for y in measures for value in (y, y * y, y * m)]
-            tally.add(table, sums_of, [count * value for value in sums])
+            tally.add(table, sums_of, [count * value for value in (1, m, m * m, *_products(m, measures))])
+
+
+def _products(m: int, ys: Sequence[int]) -> list[int]:
+    """Of each y of a deal: y, y^2, y*m."""
+    return [value for y in ys for value in (y, y * y, y * m)]
 
 
 def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Measured]]) -> list[tuple[Measured, ...]]:

@@ -6,18 +6,21 @@ The outcome does not depend on how many: a draw comes from the game, not from th
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dubito.errors import DubitoError
 from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
-from dubito.experiment.models import Models
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
 from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, Interrupted, Suspended
 from dubito.streams import DealStreams
+
+if TYPE_CHECKING:
+    from dubito.experiment.models import Models
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class ThreadedChunks:
     """Plays chunks of an experiment with model players."""
 
     player: ChunkPlayer
-    models: Models
+    models: "Models"
     in_flight: int
     watch: Watch
     progress: Callable[[int], None]  # told how many games of the run have ended

@@ -4,7 +4,7 @@ They read nothing but what they were sent: the text, and the schema of the answe
 reaches them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -65,6 +65,8 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
             return _one_of([option for option in legal if option in known], known or [""], chance)
         case "integer":
             return _one_of(_numbers(legal), [0], chance)
+        case "object" if kind.get("properties"):
+            return _shares(legal, kind["properties"])
         case "array" if "enum" in kind.get("items", {}):
             known = kind["items"]["enum"]
             return _some_of([card for card in _numbers(legal) if card in known], known, chance)
@@ -74,6 +76,12 @@ def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
 
 def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
     return Opinion(chance.choice(legal or possible), understood=bool(legal))
+
+
+def _shares(legal: Sequence[str], known: Iterable[str]) -> Opinion:
+    """All that is legal is as probable, since it is drawn by lot."""
+    share = 1 / len(legal) if legal else 0.0
+    return Opinion({name: share if name in legal else 0.0 for name in known}, understood=bool(legal))
 
 
 def _some_of(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:

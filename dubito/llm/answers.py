@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, create_model
 
-from dubito.game import Answer, Bool, Cards, Choice, Node
+from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.wire import Reply
 
@@ -28,7 +28,10 @@ _SCHEMAS: Final[Mapping[Field, Schema]] = {
 }
 _TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any}
 _NO_JSON: Final = "it is not JSON"
+_OFF: Final = 0.01 + 1e-9  # what probabilities may sum to beside 1: rounding
 _EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4"}
+_LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
+_NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 
@@ -43,6 +46,9 @@ def answer_schema(kind: Answer) -> Schema:
             return {"type": "string", "enum": list(options)}
         case Cards(cards):
             return {"type": "array", "items": {"type": "integer", "enum": list(cards)}}
+        case Shares(options):
+            numbers = {option: {"type": "number"} for option in options}
+            return {"type": "object", "properties": numbers, "required": [*options], "additionalProperties": False}
         case _:
             return {"type": "integer"}
 
@@ -53,13 +59,16 @@ def in_words(kind: Answer) -> str:
         case Bool():
             return "true or false"
         case Choice(None):
-            return "one of the legal answers, in quotes"
+            return _NAMED
         case Choice(tuple(options)):
-            return "one of " + ", ".join(json.dumps(option) for option in options)
+            return _NAMED if len(options) > _LISTED else "one of " + ", ".join(json.dumps(option) for option in options)
         case Cards(cards):
             unbroken = [*cards] == [*range(cards[0], cards[-1] + 1)]
             which = f"a number from {cards[0]} to {cards[-1]}" if unbroken else f"one of {', '.join(map(str, cards))}"
             return f"a list of cards, each {which}"
+        case Shares(options):
+            named = ", ".join(json.dumps(option) for option in options)
+            return f"an object with a number from 0 to 1 for each of {named}, which sum to 1"
         case _:
             return "a whole number"
 
@@ -74,6 +83,8 @@ def _type_of(kind: Answer) -> Any:
             return Literal[tuple(options)]
         case Cards(cards):
             return list[Annotated[int, AfterValidator(partial(_known, cards))]]
+        case Shares(options):
+            return Annotated[dict[str, float], AfterValidator(partial(_shares, options))]
         case _:
             return int
 
@@ -83,6 +94,19 @@ def _known(cards: Sequence[int], card: int) -> int:
     if card not in cards:
         raise ValueError(card)
     return card
+
+
+def _shares(options: Sequence[str], said: dict[str, float]) -> dict[str, float]:
+    """The probabilities, which sum to 1 where they nearly do; raises ValueError if they are none of these names.
+
+    Of a name that the game has not, the engine will say so.
+    """
+    total = sum(said.values())
+    if not {*options} <= said.keys() or not all(0 <= share <= 1 for share in said.values()):
+        raise ValueError(said)
+    if abs(total - 1) > _OFF:
+        raise ValueError(total)
+    return {name: share / total for name, share in said.items()}
 
 
 @dataclass(frozen=True, slots=True)

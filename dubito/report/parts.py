@@ -81,7 +81,15 @@ class HeatMap:
         return 0 if high == low else min(9, int(10 * (value - low) / (high - low)))
 
 
-Block = Words | Facts | Chart | HeatMap | ResultTable
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A text as it is, line by line."""
+
+    title: str
+    text: str
+
+
+Block = Words | Facts | Verbatim | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dubito.report.parts import Chart, Facts, HeatMap, Page, Words
+from dubito.report.parts import Chart, Facts, HeatMap, Page, Verbatim, Words
 from dubito.report.result_table import ResultTable, shown
 
-_PAGES: Final = (
-    ("index.html", "Overview"),
-    ("strategy.html", "Strategy"),
-    ("neighbours.html", "Neighbours"),
-    ("games.html", "Games"),
-)
-_KINDS: Final[dict[type, str]] = {Words: "words", Facts: "facts", Chart: "chart", HeatMap: "map", ResultTable: "table"}
+NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
+_PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
+_KINDS: Final[dict[type, str]] = {
+    Words: "words",
+    Facts: "facts",
+    Verbatim: "verbatim",
+    Chart: "chart",
+    HeatMap: "map",
+    ResultTable: "table",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,14 @@ class Site:
 
     name: str  # the run's
     bots: Sequence[tuple[str, str]] = ()  # names with the paths of their pages
-    pages: Sequence[tuple[str, str]] = _PAGES
+    pages: Sequence[tuple[str, str]] = _PAGES  # with their titles, as the menu has them
     static: str = "static/"
     icon: str = "data:,"
     served: bool = False  # under the server's own policy, and with all their data in them
+
+    def without(self, page: tuple[str, str]) -> "Site":
+        """The same without this page."""
+        return replace(self, pages=[one for one in self.pages if one != page])
 
 
 class Renderer:

@@ -17,13 +17,37 @@ from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
 from dubito.report.questions import Questions
-from dubito.report.render import Renderer, Site, script_of
+from dubito.report.render import NEIGHBOURS, Renderer, Site, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import ranked, strategy
 
 FOLDER: Final = "report"  # inside a run folder
 _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
+
+
+def write_pages(folder: Path, site: Site, pages: Iterable[Page]) -> Path:
+    """Write pages that are no run's into a folder that is ours, and return the first; what stood there before goes.
+
+    Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
+    """
+    resolved = folder.resolve()
+    draft = resolved.with_name(f"{resolved.name}.part")
+    _check(resolved, folder)
+    _check(draft, draft)
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        _begin(draft)
+        render = Renderer(site)
+        for page in pages:
+            (draft / page.path).parent.mkdir(exist_ok=True)
+            _put_page(draft, page, render)
+        shutil.rmtree(resolved, ignore_errors=True)
+        draft.replace(resolved)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise RunStopped(f"cannot write {folder}: {error.strerror}") from None
+    return folder / "index.html"
 
 
 def write_report(
@@ -76,15 +100,13 @@ def _check(folder: Path, said: Path) -> None:
 
 
 def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
-    folder.mkdir(parents=True)
-    (folder / _MARK).write_text("Written by `dubito report`, and written over by it.\n", encoding="utf-8")
-    for part in ("games", "bots", "data"):
+    _begin(folder)
+    for part in ("games", "bots"):
         (folder / part).mkdir()
-    with as_file(files("dubito.report") / "static") as static:
-        shutil.copytree(static, folder / "static")
     order = ranked(source)
     pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
-    render = Renderer(Site(source.folder.resolve().name, pages_of_bots))
+    site = Site(source.folder.resolve().name, pages_of_bots)
+    render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     for page in shown.pages():
         text = render(page)
         shown.written += len(text)
@@ -95,10 +117,24 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
     for page in (*pages, *bots(source, scanned, shown.example_tables())):
-        _put(folder / page.path, render(page))
-        for table in _tables(page):
-            _put(folder / "data" / f"{table.key}.csv", table.to_csv())
-            _put(folder / "data" / f"{table.key}.json", table.to_json())
+        _put_page(folder, page, render)
+
+
+def _begin(folder: Path) -> None:
+    """A new folder with what every page shares."""
+    folder.mkdir(parents=True)
+    (folder / _MARK).write_text("Written by dubito, and written over by it.\n", encoding="utf-8")
+    (folder / "data").mkdir()
+    with as_file(files("dubito.report") / "static") as static:
+        shutil.copytree(static, folder / "static")
+
+
+def _put_page(folder: Path, page: Page, render: Renderer) -> None:
+    """A page, and the files of its tables."""
+    _put(folder / page.path, render(page))
+    for table in _tables(page):
+        _put(folder / "data" / f"{table.key}.csv", table.to_csv())
+        _put(folder / "data" / f"{table.key}.json", table.to_json())
 
 
 def _tables(page: Page) -> Iterator[ResultTable]:

@@ -79,9 +79,7 @@ def _share(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
 def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
     """A sentence for each bot whose turns a fallback had to play, or that forfeited games."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
-    forfeited = (
-        "{:,} games were forfeited by {} after bot errors: nobody won them, and they count for all who sat there."
-    )
+    forfeited = "{:,} games were forfeited by {} after bot errors; they count for all who sat there."
     said = [(played, row.fallback_turns, row.name) for row in rows] + [
         (forfeited, row.forfeits, row.name) for row in rows
     ]

@@ -34,9 +34,10 @@ class Shell:
         self._capsys = capsys
 
     def __call__(self, *words: str) -> Said:
-        """The command in this process; a run writes no report unless asked to."""
-        if words[:1] == ("run",) and "--report" not in words:
-            words = (*words, "--no-report")
+        """The command in this process; a run writes no report and starts no worker processes unless asked to."""
+        if words[:1] == ("run",):
+            words += () if "--report" in words else ("--no-report",)
+            words += () if "--workers" in words else ("--workers", "1")
         with pytest.raises(SystemExit) as ended:
             main(words)
         out, err = self._capsys.readouterr()

@@ -2,10 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from dubito.cli.listing import Listing
+from dubito.cli.main import cli
 from tests.cli.kit import REPO, Shell
 
 GAME = ("play-game", "StefaBot", "ClaudeBot", "MrDoubt")
@@ -146,3 +151,22 @@ def test_help_lists_commands_with_a_whole_sentence(shell: Shell, group: tuple[st
     assert max(map(len, listed.splitlines())) <= 80
     for said in re.split(r"\n  (?=\S)", listed.strip()):
         assert re.search(r"[^.]\.$", said), said
+
+
+def test_the_list_of_commands_says_what_each_says_itself() -> None:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        assert Listing.summary_of(cli, context, name) == cli.summary_of(context, name)
+    assert {"run", "play-game"} < {*cli.list_commands(context)}
+
+
+def test_a_name_like_a_command_is_answered_with_it(shell: Shell) -> None:
+    assert shell("rum").err == "dubito: No such command 'rum'. Did you mean 'run'?\n"
+
+
+def test_help_loads_no_library_that_it_does_not_need() -> None:
+    script = "import sys; from dubito.cli.main import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in said.stdout.splitlines()[-1].split()}
+    assert {"click", "dubito"} < loaded
+    assert not loaded & {"pydantic", "jinja2", "yaml", "rich", "openai", "anthropic", "httpx2", "multiprocessing"}

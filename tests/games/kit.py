@@ -1,17 +1,30 @@
 """What the tests of games share: every game of the house, and the one that docs/writing-a-game.md builds."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from dubito.game import Spec, State
-from dubito.game_registry import find_games
+from dubito.game_registry import find_game, find_games
 from dubito.handlers import Entrant, Table, step
 from dubito.registry import Registry, find_bots
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
 
+OPENSPIEL: Final = (
+    "kuhn_poker",
+    "kuhn_poker(players=3)",
+    "leduc_poker",
+    "liars_dice",
+    "gin_rummy",
+    "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
+    "phantom_ttt",
+    "dark_chess",
+)
 GAMES: Final = {game.name: game for game in find_games(REPO)}
+if find_spec("pyspiel"):
+    GAMES.update((f"openspiel:{name}", find_game(f"openspiel:{name}", REPO)) for name in OPENSPIEL)
 WRITING: Final = (REPO / "docs" / "writing-a-game.md").read_text()
 
 

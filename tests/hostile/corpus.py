@@ -91,17 +91,25 @@ def texts() -> Iterator[str]:
     chance = Random(6)
     for _ in range(_WILD):
         text = chance.choice(_AROUND).replace("@", chance.choice(_PLACES)).replace("@", chance.choice(_VALUES))
-        yield text if len(text) > _LONG else chance.choice(list(mutations(text)))
+        yield text if len(text) > _LONG else _mutation(text, chance)
 
 
 def mutations(text: str, replacements: Sequence[str] = _BYTES) -> Iterator[str]:
     """The text cut off at every place, and with something else, or something more, at every place."""
     for place in range(len(text)):
-        yield text[:place]
-        yield text[place:]
-        yield text[:place] + text[place] + text[place:]
-        for other in replacements:
-            yield text[:place] + other + text[place + 1 :]
+        yield from _mutations_at(place, text, replacements)
+
+
+def _mutations_at(place: int, text: str, replacements: Sequence[str]) -> list[str]:
+    head, tail = text[:place], text[place + 1 :]
+    return [head, text[place:], head + text[place] + text[place:], *[head + other + tail for other in replacements]]
+
+
+def _mutation(text: str, chance: Random) -> str:
+    """One of all mutations."""
+    each = len(_BYTES) + 3
+    place, which = divmod(chance.randrange(len(text) * each), each)
+    return _mutations_at(place, text, _BYTES)[which]
 
 
 def bodies(protocol: Protocol) -> Iterator[str]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from dubito.person import person_of
 from dubito.record import game_named
 from tests.cli.kit import Shell
-from tests.games.kit import write_kuhn
+from tests.games.kit import GAMES, registry_of, write_kuhn
 from tests.llm.test_any_game import HOME
 from tests.play.conftest import Play
 
@@ -214,3 +215,21 @@ def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
         2,
         "dubito: c.yaml is of another game: give --game kuhn one that says `game: kuhn`, or take it away\n",
     )
+
+
+def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
+    typed = "x\ns\n" + "\n0\n" * 30  # draws, and puts the bomb on top
+    said = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
+    assert said.code == 0, said.err
+    assert "Enter draws; h shuffle, s see, k skip, b bottom\n> 'x' is no act: press Enter to draw" in said.out
+    assert "You have seen, from the top: nothing, see, see." in said.out
+    assert "Where do you put the bomb? 0 is the top of the pile, " in said.out
+    assert "You have no defuse card and blow up: Medium wins." in said.out
+    assert said.out.endswith("The same cards again: dubito play Medium --seed 5 --deal 0 --seat 0 --game defuse\n")
+
+
+@pytest.mark.parametrize("game", ["dubito", "defuse"])
+def test_whoever_wants_a_hard_game_is_told_whom_to_name(shell: Shell, game: str) -> None:
+    hard = person_of(GAMES[game]).HARD
+    assert {*hard} < {*registry_of(game).bots}
+    assert all(f" {bot}" in shell("play", "--help").out for bot in hard)

@@ -10,7 +10,7 @@ import pytest
 from tests.chromium import Chrome
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.games.kit import write_kuhn
+from tests.games.kit import GAMES, write_kuhn
 from tests.report.kit import Seen, data
 
 __all__ = ["shell"]
@@ -137,3 +137,15 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: 
     assert f"{name}{size}" in chrome.text("#seats").replace(" moved", "").replace("moved", "")
     assert chrome.run("document.documentElement.scrollWidth") <= width
     assert chrome.errors == []
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_link_of_a_report_leads_somewhere(shell: Shell, game: str) -> None:
+    said = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
+    assert said.code == 0, said.err
+    followed = 0
+    for page in Path("r/report").rglob("*.html"):
+        for link in re.findall(r'href="([^"#:]+)(?:#[^"]*)?"', page.read_text()):
+            assert (page.parent / link).exists(), f"{page}: {link}"
+            followed += 1
+    assert followed > 100

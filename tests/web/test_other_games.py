@@ -203,7 +203,7 @@ def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) ->
         assert Browser(server.port, browser.cookie).view() == seen
 
 
-def _deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
+def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
     chrome.open(f"http://127.0.0.1:{server.port}/")
     chrome.run("localStorage.clear()")
     chrome.open(f"http://127.0.0.1:{server.port}/?game={game}")
@@ -218,7 +218,7 @@ def _deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1440, False)])
 def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
-    _deal(chrome, hall, "bs")
+    deal(chrome, hall, "bs")
     assert chrome.text("#prompt") == "Your turn: play cards as 0."
     assert chrome.run("document.querySelector('#answer button').disabled")
     chrome.click(".tick input")
@@ -238,7 +238,7 @@ def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dar
 
 
 def test_each_kind_of_answer_has_its_control(hall: Served, chrome: Chrome) -> None:
-    _deal(chrome, hall, "guess", seed=1)
+    deal(chrome, hall, "guess", seed=1)
     buttons = "[...document.querySelectorAll('#answer button')].map(button => [button.textContent, button.disabled])"
     assert chrome.run(buttons) == [["high", False], ["low", False], ["none", False]]
     chrome.run("[...document.querySelectorAll('#answer button')].at(-1).click()")

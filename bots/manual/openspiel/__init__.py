@@ -1,0 +1,1 @@
+"""Hand-written bots of OpenSpiel's games."""

@@ -1,4 +1,4 @@
-"""A bot of OpenSpiel's games to start from: copy this file to bots/manual/openspiel/my_bot.py, then change what it does.
+"""A bot of OpenSpiel's games to start from: copy it to bots/manual/openspiel/my_bot.py, then change what it does.
 
 File and class have one name (my_bot.py, MyBot); files that start with _ are no bots.
 """

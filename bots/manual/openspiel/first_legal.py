@@ -9,5 +9,9 @@ class FirstLegal(OpenSpielBot):
 
     origin = "OpenSpiel"
 
+    def chances(self, view: View) -> dict[int, float]:
+        """Its whole way to play, for `dubito policy`."""
+        return {view.legal[0]: 1.0}
+
     def act(self, view: View) -> int:
         return view.legal[0]

@@ -9,5 +9,9 @@ class UniformRandom(OpenSpielBot):
 
     origin = "OpenSpiel"
 
+    def chances(self, view: View) -> dict[int, float]:
+        """Its whole way to play, for `dubito policy`."""
+        return {action: 1 / len(view.legal) for action in view.legal}
+
     def act(self, view: View) -> int:
         return self.rng.choice(view.legal)

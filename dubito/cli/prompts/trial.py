@@ -60,14 +60,14 @@ def test(
     No game is played and no fallback answers. The same command again costs nothing.
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    calls = _calls(given)
+    calls = calls_of(given)
     spec = game_of(game)
-    settings = _settings(model, given, spec)
+    settings = settings_of_model(model, given, spec)
     entries = _entries([name] if against is None else [name, against], settings, spec)
     found = read_folder(_folder(spec) if positions is None else positions, spec)
-    _check(model, settings, calls, spec)
+    check_model(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
-    means = TrialMeans(calls, _watch(quiet), _progress(len(found) * len(entries), quiet))
+    means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
     kept = f"what was answered is kept in {folder}, and the same command goes on"
     try:
         done = ask(entries, found, folder, means)
@@ -91,7 +91,7 @@ def _folder(game: Spec) -> Path:
     return folder
 
 
-def _calls(given: dict[str, Any]) -> CallOptions:
+def calls_of(given: dict[str, Any]) -> CallOptions:
     """What the flags say of calls, checked as a config's keys are."""
     keys = ("in_flight", "prices", "preflight", "cache", "offline")
     said = {key: given[key] for key in keys if key in given}
@@ -109,7 +109,7 @@ def _value(text: str) -> object:
     return text if value is None else value
 
 
-def _settings(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
+def settings_of_model(model: str, given: dict[str, Any], game: Spec) -> ModelSettings:
     """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
     provider, colon, named = model.partition(":")
     if not colon or provider not in PROVIDERS:
@@ -138,7 +138,7 @@ def _entries(names: Sequence[str], settings: ModelSettings, game: Spec) -> list[
     return entries
 
 
-def _check(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
+def check_model(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
     """Refuse what would stop the trial at its first call."""
     check_house("--model", settings, game)
     if not calls.offline:
@@ -149,14 +149,14 @@ def _check(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) 
         check_surcharges(model, settings, calls)
 
 
-def _watch(quiet: bool) -> Watch:
+def watch_of(quiet: bool) -> Watch:
     watch = Watch()
     if not quiet:
         watch.log = lambda event, **facts: note(f"{event} {one_line(str(facts.get('why', '')))}")
     return watch
 
 
-def _progress(questions: int, quiet: bool) -> Callable[[int], None]:
+def progress_of(questions: int, quiet: bool) -> Callable[[int], None]:
     def progress(done: int) -> None:
         if not quiet and done * 10 // questions > (done - 1) * 10 // questions:
             note(f"{done:,} of {questions:,} questions")

@@ -64,7 +64,7 @@ def _ended(act: object) -> Any:
     if act is None:
         return DRAW
     if type(act) is not str or act not in ENDING:
-        raise IllegalOutput(f"a turn returns {', '.join(ENDING)} or nothing: it has returned {_told(act)}")
+        raise IllegalOutput(f"a turn returns {', '.join(map(repr, ENDING))} or None: it has returned {_told(act)}")
     return act
 
 

@@ -9,6 +9,7 @@ from dubito.games.defuse.told import count
 from dubito.telling import Label
 
 BOTS: Final = ("Medium",)
+HARD: Final = ("Sapper",)
 ENTER: Final = "draw"  # what an empty line means
 HOW: Final = (
     "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom; the whole "
@@ -32,7 +33,12 @@ def sees(game: Game, seat: int, label: Label) -> list[str]:
         return [*lines, f"Where do you put the bomb? 0 is the top of the pile, {last} the bottom."]
     if game.seen:
         lines.append(f"You have seen, from the top: {', '.join(game.seen)}.")
-    return [*lines, "Draw a card (Enter), or play a shuffle (h), see (s), skip (k) or bottom (b)?"]
+    return [*lines, "Draw a card, or play a shuffle, see, skip or bottom card?"]
+
+
+def keys(game: Game) -> str:
+    """The letters for what a turn may be."""
+    return "Enter draws; h shuffle, s see, k skip, b bottom" if game.node == "turn" else ""
 
 
 def read(line: str, game: Game, seat: int) -> str | int:

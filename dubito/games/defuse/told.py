@@ -95,8 +95,7 @@ class Teller:
         """The hands, the pile, what was played."""
         game = self._game
         hands = [
-            Panel(self._label(seat), count(sum(game.hands[seat].values())), in_words(_held(game.hands[seat])))
-            for seat in (0, 1)
+            Panel(self._label(seat), count(sum(game.hands[seat].values())), self.holds(seat), seat) for seat in (0, 1)
         ]
         pile = Panel("The pile", f"{count(len(game.pile))}.", f"from the top: {' '.join(reversed(game.pile))}")
         return [*hands, pile, Panel("Played, the last one last", " ".join(game.discard) or "Nothing.")]

@@ -16,6 +16,7 @@ from dubito.record import first_fault
 from dubito.telling import Label
 
 BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
+HARD: Final = ("Sherlock",)
 HOW: Final = (
     "Type `doubt` (or `d`), or the cards you put down: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you "
     "open a round, say the number you claim: `7 king as 7`; without it, cards of one number are claimed as what they "

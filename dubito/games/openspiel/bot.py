@@ -1,5 +1,6 @@
 """What a bot of OpenSpiel's games is: one that chooses among the legal actions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dubito.errors import IllegalOutput
@@ -18,6 +19,11 @@ class OpenSpielBot(Player):
     @classmethod
     def cannot_play(cls, engine: Any) -> str | None:
         """Why it cannot play this game of OpenSpiel's, after "it"; None, as by default, if it can."""
+        return None
+
+    @classmethod
+    def said(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
+        """What a run says of it beside its results; nothing by default."""
         return None
 
     def act(self, view: View) -> int | str:

@@ -5,20 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.game import Member
 
 INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
-
-
-class Listed(NamedTuple):
-    """A game of OpenSpiel's by its short name."""
-
-    name: str
-    seats: tuple[int, int]
-    hidden: bool  # whether there is hidden information in it
-    why_not: str | None  # why it cannot be played here
 
 
 @cache
@@ -52,10 +44,22 @@ def load(name: str) -> Any:
         raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one")
     if game.num_distinct_actions() == 0:
         raise UsageError(f"openspiel:{short} cannot be played here: its moves have no numbers, only parts")
-    least, most = game.min_utility(), game.max_utility()
+    least, most = range_of(game)
     if not -1e9 < least < most < 1e9:
         raise UsageError(f"openspiel:{short} cannot be played here: its returns have no bounds")
     return game
+
+
+def range_of(game: Any) -> tuple[float, float]:
+    """The least and the most that a return can be: as the game says, but at gin rummy.
+
+    There a loser that lays no melds holds more than OpenSpiel reckons with: ten points a card, and the bonus.
+    """
+    if game.get_type().short_name != "gin_rummy":
+        return game.min_utility(), game.max_utility()
+    given = {**game.get_type().parameter_specification, **game.get_parameters()}
+    most = float(10 * given["hand_size"] + max(given["gin_bonus"], given["undercut_bonus"]))
+    return -most, most
 
 
 def why_not(kind: Any) -> str | None:
@@ -76,12 +80,13 @@ def why_not(kind: Any) -> str | None:
     return None
 
 
-def listed() -> Iterator[Listed]:
+def members() -> Iterator[Member]:
     """Every game of OpenSpiel's, by name."""
     perfect = pyspiel().GameType.Information.PERFECT_INFORMATION
     for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
         seats = kind.min_num_players, kind.max_num_players
-        yield Listed(kind.short_name, seats, kind.information != perfect, why_not(kind))
+        about = "nothing is hidden" if kind.information == perfect else "hidden information"
+        yield Member(kind.short_name, seats, about, why_not(kind))
 
 
 def canonical(game: Any) -> str:
@@ -110,9 +115,9 @@ def _check_names(short: str, rest: str, kind: Any) -> None:
 
 def _loaded(name: str) -> Any:
     try:
-        with _quiet():
+        with quiet():
             return pyspiel().load_game(name)
-    except pyspiel().SpielError as error:
+    except (RuntimeError, LookupError, ValueError) as error:  # its own SpielError, and what C++ raises as it is
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(text, 160)})") from None
 
@@ -123,7 +128,7 @@ def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Nothing on the process's standard error meanwhile: the engine writes there what it raises as well."""
     kept = os.dup(2)
     try:

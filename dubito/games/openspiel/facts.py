@@ -1,21 +1,23 @@
 """What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dubito.game import Spec
-from dubito.games.openspiel.positions import Notebook, Position, example_position, from_json, to_json
+from dubito.games.openspiel.positions import NodeName, Notebook, Position, example_position, from_json, to_json
 from dubito.games.openspiel.rule_text import objective, rule_sentences, title_of
+from dubito.games.openspiel.sight import words_of
 from dubito.games.openspiel.spec import engine_of
 
-# What each line of the shared partial means.
-_MEANINGS: Final = {
-    "seat": "your seat",
-    "hand": "what you hold, and what else you see, in words",
-    "state": "what you know of the game, as the engine writes it",
+_QUESTIONS: Final[Mapping[NodeName, str]] = {
+    "act": "It is your move. What do you do?",
+    "policy": "It is your move. How probable is it that you do each of these?",
 }
+# What each line of the shared partial means.
+_HAND: Final = {"seat": "your seat", "hand": "what you hold, and what else you see"}
+_STATE: Final = {"seat": "your seat", "state": "what you know of the game, as the engine writes it"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class OpenSpielFacts:
             "node": position.node,
             "hand": position.hand,
             "state": position.sees if position.hand is None else None,
-            "question": "It is your move. What do you do?",
+            "question": _QUESTIONS[position.node],
             "legal": list(position.legal),
         }
 
@@ -50,7 +52,7 @@ class OpenSpielFacts:
 
     def example_position(self, node: str) -> Position:
         """A fixed position at which this node is asked."""
-        return example_position(engine_of(self.spec), self.spec.name)
+        return example_position(engine_of(self.spec), self.spec.name, cast(NodeName, node))
 
     def to_json(self, position: Position) -> str:
         """The position as a file."""
@@ -68,7 +70,7 @@ class OpenSpielFacts:
             "players": engine.num_players(),
             "rule_text": rule_sentences(engine),
             "objective": objective(engine),
-            "meanings": _MEANINGS,
+            "meanings": _HAND if words_of(engine) else _STATE,
         }
 
 

@@ -12,6 +12,7 @@ from dubito.games.openspiel.sight import Entry
 from dubito.games.openspiel.state import Game, View
 from dubito.record import first_fault
 
+NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
 FORMAT: Final = "openspiel position 1"
 
 
@@ -21,7 +22,7 @@ class Position:
 
     game: str  # as `openspiel:` has it
     seat: int
-    node: Literal["act"]
+    node: NodeName
     history: tuple[Entry, ...]
     hand: str | None  # what the seat holds and sees, in our words; None where there are none for the game
     sees: str  # the same as the engine has it
@@ -45,10 +46,10 @@ class Notebook:
         return position_of(self._name, view)
 
 
-def position_of(name: str, view: View) -> Position:
+def position_of(name: str, view: View, node: NodeName = "act") -> Position:
     """The question that the seat of this view is asked, in the game of that name."""
     return Position(
-        name, view.seat, "act", tuple(view.history), view.hand, view.sees.strip("\n"), tuple(view.names.values())
+        name, view.seat, node, tuple(view.history), view.hand, view.sees.strip("\n"), tuple(view.names.values())
     )
 
 
@@ -65,7 +66,7 @@ class _File(_Strict):
     format: Literal["openspiel position 1"]
     game: str
     seat: Annotated[int, Field(ge=0)]
-    node: Literal["act"]
+    node: NodeName
     history: tuple[_Entry, ...]
     hand: str | None
     sees: str
@@ -96,17 +97,17 @@ def from_json(text: str, name: str, seats: int) -> Position:
     if not all(seat < seats for seat in (file.seat, *(entry.by or 0 for entry in file.history))):
         raise UsageError(f"this is no position: seat: {name} has {seats}")
     history = tuple(Entry(entry.by, entry.text) for entry in file.history)
-    return Position(name, file.seat, "act", history, file.hand, file.sees, file.legal)
+    return Position(name, file.seat, file.node, history, file.hand, file.sees, file.legal)
 
 
-def example_position(engine: Any, name: str) -> Position:
+def example_position(engine: Any, name: str, node: NodeName) -> Position:
     """A fixed position of a game: that of its fourth move, or of the last if it is shorter, where all do the first
     thing that they may."""
     game = Game(engine, Random(1))
-    position = position_of(name, game.view())
+    position = position_of(name, game.view(), node)
     for _ in range(3):
-        game.apply(game.view().legal[0], announce=False)
+        game.apply(position.legal[0], announce=False)
         if game.over:
             break
-        position = position_of(name, game.view())
+        position = position_of(name, game.view(), node)
     return position

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dubito.games.openspiel.engine import range_of
 from dubito.games.openspiel.sight import words_of
 
 
@@ -28,7 +29,7 @@ def rule_sentences(engine: Any) -> list[str]:
 
 def objective(engine: Any) -> str:
     """What a player is after."""
-    least, most = engine.min_utility(), engine.max_utility()
+    least, most = range_of(engine)
     said = f"the highest return at the end of the game; returns lie between {least:g} and {most:g}."
     total = engine.utility_sum()
     if total == 0:

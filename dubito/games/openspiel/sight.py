@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from dubito.games.openspiel.words import Words, words_for
 
+Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
+
 LISTED: Final = 250  # names that a schema may list: more than that no provider takes at any length
 
 
@@ -34,7 +36,7 @@ class Sight:
         """The engine's own string of what the seat sees."""
         return seen_by(state, self._seat)
 
-    def history(self, state: Any, steps: Sequence[Any]) -> list[Entry]:
+    def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
         """What the seat has observed; `steps` are what was applied to the state, chance too."""
         if self._log is not None:
             return self._log.after(steps)
@@ -49,8 +51,8 @@ def seen_by(state: Any, seat: int) -> str:
     return str(state.observation_string(seat))
 
 
-def apply_step(state: Any, step: int | Sequence[int]) -> None:
-    """An action, or those of all seats at once."""
+def apply_step(state: Any, step: Step) -> None:
+    """Make a step."""
     if isinstance(step, int):
         state.apply_action(step)
     else:
@@ -68,7 +70,7 @@ class _Log:
     _done: int = 0
     _last: str = ""
 
-    def after(self, steps: Sequence[Any]) -> list[Entry]:
+    def after(self, steps: Sequence[Step]) -> list[Entry]:
         """The entries after these steps, of which those of before are the first."""
         if self._state is None:
             self._state = self.engine.new_initial_state()
@@ -77,7 +79,7 @@ class _Log:
         self._done = len(steps)
         return self.entries
 
-    def _add(self, step: int | Sequence[int]) -> None:
+    def _add(self, step: Step) -> None:
         state, seat = self._state, self.seat
         joint = not isinstance(step, int)
         if joint or state.current_player() == seat:
@@ -99,8 +101,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
     """The legal actions of a seat by name, each name once."""
     words, legal = words_of(state.get_game()), state.legal_actions(seat)
     if words is not None:
-        known = words.names(seat)
-        return {action: known[action] for action in legal}
+        return {action: words.names[action] for action in legal}
     names = {action: _tidy(state.action_to_string(seat, action)) for action in legal}
     if len({*names.values()}) == len(names):
         return names
@@ -111,7 +112,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     """Every name that an action of any seat can have, in the order of the actions; None where there is no such list."""
     words, seats = words_of(engine), range(engine.num_players())
     if words is not None:
-        return tuple(dict.fromkeys(name for seat in seats for name in words.names(seat)))
+        return words.names
     if engine.num_distinct_actions() > LISTED:
         return None
     try:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
-from dubito.games.openspiel.engine import canonical, engine_version, load
+from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.rule_text import title_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
@@ -54,10 +54,10 @@ def member(name: str) -> Spec:
         deal_to_json=_deal_to_json,
         output_to_json=lambda output: output,
         output_from_json=_output_from_json,
-        answer_of=lambda node, output: str(output),
         package="dubito.games.openspiel",
         missing=missing_nodes,
         cannot_play=lambda cls: _cannot_play(cls, engine),
+        said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo=_demo(),
     )
 
@@ -73,13 +73,11 @@ def _deal_to_json(game: Game) -> dict[str, Any]:
     return {"game": str(game.engine), "drawn": list(game.steps)}
 
 
-def _output_from_json(value: Any) -> str | int:
+def _output_from_json(value: Any) -> str:
     """Raises UsageError for what no action can have been written as."""
-    if isinstance(value, str) or type(value) is int:
+    if isinstance(value, str):
         return value
-    raise UsageError(
-        f"an action is kept as its name or its number, and not as {one_line(repr(value), 60)}: the record is damaged"
-    )
+    raise UsageError(f"an action is kept as its name, and not as {one_line(repr(value), 60)}: the record is damaged")
 
 
 def _cannot_play(cls: type[Player], engine: Any) -> str | None:
@@ -88,7 +86,7 @@ def _cannot_play(cls: type[Player], engine: Any) -> str | None:
 
 def _results(engine: Any) -> Results:
     """The return with the game's own range (O4), and how often it was above, at or below nothing."""
-    least, most, unit = engine.min_utility(), engine.max_utility(), units_of(engine)
+    (least, most), unit = range_of(engine), units_of(engine)
     nothing = round(-least * unit)
     total = engine.utility_sum()
     buckets = ("wins", "draws", "losses") if total == 0 else ("gains", "zeros", "losses")
@@ -134,4 +132,6 @@ def _demo() -> dict[str, Any]:
     }
 
 
-SPEC: Final = Family(NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel`", member)
+SPEC: Final = Family(
+    NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them", member, members
+)

@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, one_line
 from dubito.game import Ending, GameEvent
+from dubito.games.openspiel.engine import range_of
 from dubito.games.openspiel.events import DealEvent, SeenEvent
-from dubito.games.openspiel.sight import Entry, Sight, apply_step, names_at
+from dubito.games.openspiel.sight import Entry, Sight, Step, apply_step, names_at
 from dubito.streams import SeatStreams
 
 NODE: Final = "act"
@@ -24,8 +25,8 @@ _NOTHING: Final[tuple[GameEvent, ...]] = ()
 
 def units_of(engine: Any) -> int:
     """How many units a return of 1 has: returns are kept to a thousandth, or coarser where the range is that large."""
-    width, unit = engine.max_utility() - engine.min_utility(), _FINEST
-    while unit > 1 and width * unit >= _MOST:
+    (least, most), unit = range_of(engine), _FINEST
+    while unit > 1 and (most - least) * unit >= _MOST:
         unit //= 10
     return unit
 
@@ -35,9 +36,13 @@ class Game:
 
     def __init__(self, engine: Any, rng: Random) -> None:
         """`engine` is OpenSpiel's game; `rng` draws whatever is left to chance."""
+        self._begin(engine, rng)
+        self._chance()
+
+    def _begin(self, engine: Any, rng: Random) -> None:
         self.engine = engine
         self.state = engine.new_initial_state()
-        self.steps: list[int | list[int]] = []  # what was applied: actions, of all seats where they move at once
+        self.steps: list[Step] = []  # what was applied, chance too
         self.turns_played = 0
         self.moves = [0] * engine.num_players()
         self._rng = rng
@@ -45,7 +50,16 @@ class Game:
         self._sights = [Sight(engine, seat) for seat in range(engine.num_players())]
         self._told = [0] * engine.num_players()  # how many entries each seat was told
         self._view: View | None = None
-        self._chance()
+
+    @classmethod
+    def at(cls, engine: Any, steps: Sequence[Step]) -> "Game":
+        """The game after these steps, chance among them; more of it is not drawn, so that the last leads to a move."""
+        game = cls.__new__(cls)
+        game._begin(engine, Random(0))
+        for step in steps:
+            apply_step(game.state, step)
+            game.steps.append(step)
+        return game
 
     @property
     def seat(self) -> int:
@@ -53,6 +67,11 @@ class Game:
         if self.state.is_simultaneous_node():
             return next(seat for seat in self._movers() if seat not in self._at_once)
         return int(self.state.current_player())
+
+    @property
+    def asked_first(self) -> int:
+        """Who is asked first where several move at once; else whose move it is."""
+        return self._movers()[0] if self.state.is_simultaneous_node() else self.seat
 
     @property
     def over(self) -> bool:
@@ -67,7 +86,7 @@ class Game:
     def view(self) -> "View":
         """What the seat to move sees."""
         if self._view is None:
-            self._view = View(self, self.seat)
+            self._view = View(self, -1 if self.over else self.seat)
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> "Look":
@@ -75,8 +94,11 @@ class Game:
         return Look(self, seat)
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """An action, by name or number; see `game.State.apply`."""
-        action = self.view().action(output)
+        """An action, by name; see `game.State.apply`."""
+        view = self.view()
+        if why := view.why_illegal(output):
+            raise IllegalOutput(why)
+        action = next(action for action, name in view.names.items() if name == output)
         seat, self._view = self.seat, None
         self.turns_played += 1
         self.moves[seat] += 1
@@ -89,7 +111,7 @@ class Game:
                 self._at_once = {}
         return self._announce() if announce else _NOTHING
 
-    def copy_of(self, output: Any) -> Any:
+    def copy_of(self, output: str) -> str:
         """The output itself, which nobody can change."""
         return output
 
@@ -107,14 +129,14 @@ class Game:
 
     def ending(self) -> Ending:
         """What each seat got: its return, in units above the least."""
-        least, unit = self.engine.min_utility(), units_of(self.engine)
+        (least, highest), unit = range_of(self.engine), units_of(self.engine)
         marks = [round((gain - least) * unit) for gain in self.state.returns()]
-        most = round((self.engine.max_utility() - least) * unit)
+        most = round((highest - least) * unit)
         for gain, mark in zip(self.state.returns(), marks, strict=True):
             if not 0 <= mark <= most:
                 raise RunStopped(
                     f"{self.engine} has given a return of {gain}, outside of the range that it says itself, {least:g} "
-                    f"to {self.engine.max_utility():g}: no rate of it would be true, so play another game"
+                    f"to {highest:g}: no rate of it would be true, so play another game"
                 )
         counts: list[tuple[int, ...]] = [(moves, mark) for moves, mark in zip(self.moves, marks, strict=True)]
         return Ending(False, (self.turns_played,), marks, counts)
@@ -123,7 +145,7 @@ class Game:
         """Those who have a move where all move at once."""
         return [seat for seat in range(len(self.moves)) if self.state.legal_actions(seat)]
 
-    def _step(self, step: int | list[int]) -> None:
+    def _step(self, step: Step) -> None:
         apply_step(self.state, step)
         self.steps.append(step)
         self._chance()
@@ -133,7 +155,7 @@ class Game:
         state = self.state
         while not state.is_terminal():
             if state.is_chance_node():
-                step: int | list[int] = self._drawn(state.chance_outcomes())
+                step: Step = self._drawn(state.chance_outcomes())
             elif state.is_simultaneous_node() and not self._movers():
                 step = [0] * len(self.moves)
             else:
@@ -217,6 +239,15 @@ class View:
             return list(state.information_state_tensor(self.seat))
         return list(state.observation_tensor(self.seat))
 
+    def look(self, seat: int, streams: SeatStreams) -> Look:
+        """What a seat sees at any time, as its bot has it."""
+        return self._game.cards(seat, streams)
+
+    @property
+    def game(self) -> str:
+        """The game's name with its parameters, as OpenSpiel writes it."""
+        return str(self._game.engine)
+
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Of the game, as OpenSpiel has them."""
@@ -228,20 +259,10 @@ class View:
             raise TypeError("only the engine's own bots are handed the state, which holds what the seat cannot know")
         return int(bot.step(self._game.state))
 
-    def action(self, output: Any) -> int:
-        """The number of the legal action that is meant; raises IllegalOutput for what is none."""
-        if why := self.why_illegal(output):
-            raise IllegalOutput(why)
-        if type(output) is int:
-            return output
-        return next(action for action, name in self.names.items() if name == output)
-
     def why_illegal(self, output: Any) -> str | None:
-        """Why this is no action here, in a sentence; None if it is one. No code of the output runs."""
+        """Why this names no action here, in a sentence; None if it does. No code of the output runs."""
         if self._game.over:
             return "the game is over"
-        if type(output) is int and output in self.names:
-            return None
         if type(output) is str and output in self.names.values():
             return None
         legal = [*self.names.values()]

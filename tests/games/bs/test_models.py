@@ -1,10 +1,7 @@
-"""Models at BS: whatever they say is read or refused under its right cause; killed in a storm, a run ends the same."""
+"""Models at BS: whatever they say is read or refused under its right cause."""
 
 import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +9,6 @@ from random import Random
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from dubito.experiment.model_checks import CallOptions, fallback_of
 from dubito.experiment.models import asking
@@ -20,7 +16,6 @@ from dubito.games.bs.house import MODELS
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.spec import SPEC, BSRules
 from dubito.handlers import Entrant, Table, step
-from dubito.house.faults import Faults
 from dubito.house.policy import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
@@ -34,7 +29,6 @@ from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Heard, Server, Unhurried, says
-from tests.resume.test_crash import ended, start, storm
 
 PLAIN: Final = load_prompt("plain", REPO, SPEC)
 MALFORMED: Final = "fallback:malformed"
@@ -122,28 +116,6 @@ def test_what_the_fallback_played_is_kept_as_numbers() -> None:
 
 def sample_hand() -> list[Any]:
     return list(SPEC.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])  # type: ignore[attr-defined]
-
-
-def test_a_run_killed_in_a_storm_ends_as_undisturbed_and_replays(tmp_path: Path) -> None:
-    with storm(tmp_path, Faults(storm=0.3)) as watched:
-        config = short(*both(base_url=watched.house.openai_base_url), games=4, provider_errors="suspend", in_flight=4)
-        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
-        words = ("c.yaml", "--quiet", "--no-report")
-        digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
-        events = len(watched.house.calls)
-        watched.next(events)
-        with start(tmp_path, *words, "--output", "cut", "--cache", "c2") as process:
-            watched.next(events // 2, process)
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL
-        assert ended(start(tmp_path, *words, "--output", "cut", "--cache", "c2")) == digest
-    command = [sys.executable, "-m", "dubito", "replay", "cut", "--quiet"]
-    said = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(REPO)}, capture_output=True, text=True, check=False
-    )
-    assert (said.returncode, said.stderr) == (0, "")
-    assert f"results digest: {digest}" in said.stdout
-    assert (tmp_path / "cut" / "all_games.yaml").read_bytes() == (tmp_path / "whole" / "all_games.yaml").read_bytes()
 
 
 def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:

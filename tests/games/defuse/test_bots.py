@@ -59,6 +59,13 @@ def forever(self: DefuseBot) -> Acts:
         yield "see"
 
 
+def sees_anew(self: DefuseBot) -> Acts:
+    """Goes on, in a turn that a card has ended."""
+    yield "see"
+    yield "skip"
+    yield "see"
+
+
 def too_late(self: DefuseBot) -> Acts:
     yield "draw"
     yield "see"
@@ -69,11 +76,54 @@ def fails(self: DefuseBot) -> Acts:
     raise ValueError("no idea")
 
 
+def fails_at_once(self: DefuseBot) -> str:
+    raise KeyError("top")
+
+
+def sees_and_returns(what: Any) -> Any:
+    def acts(self: DefuseBot) -> Acts:
+        yield "see"
+        return what
+
+    return acts
+
+
+class Asks(DefuseBot):
+    """Plays a card where it is asked for a place."""
+
+    def turn(self, view: View) -> str:
+        return "draw"
+
+    def defuse(self, view: View) -> Any:
+        yield "see"
+
+
+class Same(str):
+    """As good as the word in every comparison, and not the word."""
+
+    __slots__ = ()
+
+
 WRONG = [
-    (bot("see"), "a turn returns draw, skip, bottom or nothing: it has returned 'see'"),
+    (bot("see"), "a turn returns 'draw', 'skip', 'bottom' or None: it has returned 'see'"),
     (bot("bomb"), "it has returned 'bomb'"),
     (bot(7), "it has returned a value of type int"),
     (bot(["skip"]), "it has returned a value of type list"),
+    (bot(True), "it has returned a value of type bool"),
+    (bot(0), "it has returned a value of type int"),
+    (bot(""), "it has returned ''"),
+    (bot("Skip"), "it has returned 'Skip'"),
+    (bot("defuse"), "it has returned 'defuse'"),
+    (bot(Same("draw")), "it has returned a value of type Same"),
+    (bot("x" * 1000), "it has returned a value of type str"),
+    (bot("bottom"), "the hand holds no bottom card"),
+    (bot(sees_and_returns("see")), "it has returned 'see'"),
+    (bot(sees_and_returns("bottom")), "the hand holds no bottom card"),
+    (bot(sees_and_returns(("bomb",))), "it has returned a value of type tuple"),
+    (bot(sees_anew), "it has yielded 'skip'"),
+    (bot(lambda self: (x for x in ("defuse",))), "it has yielded 'defuse'"),
+    (bot(lambda self: (x for x in (Same("see"),))), "it has yielded a value of type Same"),
+    (bot(fails_at_once), "play raised KeyError: 'top'"),
     (bot("skip"), "the hand holds no skip card"),
     (bot(forever), "the hand holds no see card"),
     (bot(too_late), "a turn yields shuffle or see and returns what ends it: it has yielded 'draw'"),
@@ -83,6 +133,12 @@ WRONG = [
     (bot("draw", True), "and not to True"),
     (bot("draw", 3.0), "and not to 3.0"),
     (bot("draw", -1), "and not to -1"),
+    (bot("draw", 4), "a place from 0, the top, to 3, the bottom, and not to 4"),
+    (bot("draw", None), "and not to None"),
+    (bot("draw", "0"), "and not to '0'"),
+    (bot("draw", [0]), "and not to a value of type list"),
+    (bot("draw", 10**400), "and not to a value of type int"),
+    (Asks, "and not to a value of type generator"),
     (bot("draw", ValueError("where")), "play raised ValueError: where"),
 ]
 

@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 from dubito.game import GameEvent
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.house import act, place, read_facts
-from dubito.games.defuse.knowledge import Witness
+from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.spec import DefuseRules
 from dubito.games.defuse.state import Game
 from tests.games.defuse.kit import dealt
@@ -107,6 +107,19 @@ def test_chances_come_true() -> None:
     assert abs(came - said) < 3 * said**0.5
 
 
+def test_a_chance_counts_the_places_that_were_not_seen() -> None:
+    pile = Pile()
+    assert pile.chance_on(0) == 1 / 17
+    pile.look(["see", "skip", "see"])
+    assert [pile.chance_on(place) for place in (0, 2, 3, -1)] == [0, 0, 1 / 14, 1 / 14]
+    pile.draw(top=True, bomb=False, seen="see")
+    assert [pile.chance_on(place) for place in (0, 2)] == [0, 1 / 14]
+    pile.shuffle()
+    assert pile.chance_on(0) == 1 / 16
+    pile.place(None)
+    assert (pile.chance_on(0), pile.chance_on(-1)) == (None, None)
+
+
 def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
     """They differ in the pile below what was seen, and in the other's hand, and are driven by the same outputs."""
     found = different = 0
@@ -167,6 +180,9 @@ def test_positions_come_back_from_their_files(node: str) -> None:
     assert from_json(to_json(example)) == example
     assert facts(example)["node"] == node
     assert {*steady_facts()} < {*facts(example)}
+
+
+def test_positions_of_whole_games_come_back() -> None:
     for watched in games():
         position = watched.position(watched.game.seat)
         assert from_json(to_json(position)) == position

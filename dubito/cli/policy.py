@@ -1,0 +1,175 @@
+"""`dubito policy`: how good a player's whole way to play a small game is, without luck."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dubito.cli.output import note, say, show
+from dubito.cli.prompts.trial import calls_of, check_model, progress_of, settings_of_model, watch_of
+from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.model_checks import CallOptions
+from dubito.experiment.resolve import PROVIDERS
+from dubito.game import Spec
+from dubito.game_registry import find_game
+from dubito.handlers import Entrant
+from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.settings import ModelSettings
+from dubito.policy.solver import ITERATIONS, solution_in
+from dubito.policy.tree import InfoState, Tree
+from dubito.policy.values import nash_conv
+from dubito.registry import find_bots
+from dubito.report.policies import Findings, against, fallbacks, lost, worth
+from dubito.report.policy_pages import pages, site_of
+from dubito.report.site import write_pages
+from dubito.store.records import Spend
+from dubito.workshop.statements import Statement, of_bot, of_model
+from dubito.workshop.trial import TrialMeans
+
+_POLICY = "policy"  # the prompt that asks for probabilities
+_ACT = "plain"  # the prompt of players that only act
+_SHOWN = 12  # states on a terminal
+
+
+@click.command()
+@click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
+@click.option("--game", required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
+@click.option("--draws", type=click.IntRange(1), metavar="K", help="Let models act K times a state, and count.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
+@click.option("--iterations", type=click.IntRange(1), default=ITERATIONS, show_default=True, help="To solve the game.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
+@click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says.")
+@click.option("--api-key-env", metavar="NAME", help="Environment variable of its key.")
+@click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]")
+@click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'.")
+@click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]")
+@click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]")
+@click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]")
+@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]")
+@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
+@click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]")
+@click.option("--cache", metavar="FOLDER", help="Replies of models, and solved games. [default: cache]")
+@click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def policy(
+    players: Sequence[str],
+    game: str,
+    draws: int | None,
+    seed: int,
+    iterations: int,
+    output: Path | None,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """Say how much can be won of each PLAYER's whole way to play a small game, exactly.
+
+    A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
+    situation how probable each of its actions is. The same command again costs nothing.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    spec, calls = find_game(game, Path.cwd()), calls_of(given)
+    engine = _engine(spec)
+    if len({*players}) < len(players):
+        raise UsageError("a player stands twice: name each once")
+    tree = Tree(engine)
+    asked = [_player(name, given, spec, draws, calls) for name in players]
+    folder = output or _folder(spec, asked, draws, seed)
+    if not quiet:
+        note(f"{spec.name}: {len(tree.states):,} information states")
+    try:
+        statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
+        solution = solution_in(calls.cache / "solved", engine, iterations=iterations)
+    except RunStopped as error:
+        raise RunStopped(f"{error}; what was answered is kept in {folder}, and the same command goes on") from None
+    except KeyboardInterrupt:
+        note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command goes on")
+        return 130
+    _print(found := Findings(spec, tree, statements, solution))
+    _write(found, asked, folder)
+    return 0
+
+
+def _engine(spec: Spec) -> Any:
+    """OpenSpiel's own game; raises UsageError where there is none."""
+    engine = getattr(spec.module("workshop"), "engine", None)
+    if engine is None:
+        raise UsageError(
+            f"{spec.name} is none of OpenSpiel's games, of which alone a policy is measured: say openspiel:kuhn_poker"
+        )
+    return engine
+
+
+class _Player:
+    """Who is asked: a bot of the registry's, or a model with a prompt."""
+
+    def __init__(
+        self, name: str, spec: Spec, entrant: Entrant | None, prompt: Prompt | None, settings: ModelSettings | None
+    ) -> None:
+        self.name, self._spec = name, spec
+        self._entrant, self._prompt, self._settings = entrant, prompt, settings
+
+    @property
+    def identity(self) -> str:
+        """What makes its answers."""
+        if self._prompt is None or self._settings is None:
+            return self.name
+        return f"{self.name} {self._prompt.digest} {self._settings.model_dump_json()}"
+
+    def state(
+        self, states: Sequence[InfoState], draws: int | None, seed: int, folder: Path, calls: CallOptions, quiet: bool
+    ) -> Statement:
+        """What it says of every state."""
+        if self._prompt is None or self._settings is None:
+            assert self._entrant is not None
+            return of_bot(self._entrant, self._spec, states, draws or 100, seed)
+        means = TrialMeans(calls, watch_of(quiet), progress_of(len(states) * (draws or 1), quiet))
+        return of_model(self.name, self._prompt, self._settings, states, draws, folder, means)[0]
+
+    def prompted(self, state: InfoState) -> str | None:
+        """What it is asked in a state."""
+        if self._prompt is None:
+            return None
+        node = self._prompt.game.nodes[0].name
+        texts = self._prompt.render(self._spec.module("workshop").position_at(state.history, node))
+        return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
+
+
+def _player(name: str, given: dict[str, Any], spec: Spec, draws: int | None, calls: CallOptions) -> _Player:
+    """The player of that name; raises UsageError."""
+    provider, colon, model = name.partition(":")
+    if not colon or provider not in PROVIDERS:
+        bot = find_bots(Path.cwd(), spec.name).find(name)
+        if bot.cls.is_model:
+            raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
+        return _Player(name, spec, Entrant(name, bot.cls), None, None)
+    model, _, prompt = model.partition("@")
+    settings = settings_of_model(f"{provider}:{model}", given, spec)
+    check_model(f"{provider}:{model}", settings, calls, spec)
+    of = spec if draws else spec.module("workshop").of_policies()
+    return _Player(name, spec, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
+
+
+def _folder(spec: Spec, asked: Sequence[_Player], draws: int | None, seed: int) -> Path:
+    identity = "\n".join([spec.name, f"{draws}", f"{seed}", *(one.identity for one in asked)])
+    return Path("runs") / f"policy-{sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def _write(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
+    by_name = {one.name: one for one in asked}
+    written = pages(found, lambda one, state: by_name[one.name].prompted(state))
+    say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")
+
+
+def _print(found: Findings) -> None:
+    show(worth(found))
+    show(*fallbacks(found))
+    if between := against(found):
+        show(between)
+    for one in found.statements:
+        show(lost(found, one, _SHOWN))
+    for one in found.statements:
+        say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
+    spent = sum((one.spent for one in found.statements if one.spent), Spend())
+    say(f"calls: {spent.calls:,}")

@@ -1,0 +1,95 @@
+"""Our games in OpenSpiel's world: importing this package registers them with pyspiel (docs/training.md).
+
+`pyspiel.load_game("dubito(players=4)")`, `"dubito_bs"` and `"dubito_defuse"`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+try:
+    import pyspiel
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
+
+from dubito.errors import UsageError
+from dubito.games.bs.spec import SPEC as BS
+from dubito.games.bs.spec import BSRules
+from dubito.games.defuse.spec import SPEC as DEFUSE
+from dubito.games.dubito.rules import MIN_PLAYERS, Rules
+from dubito.games.dubito.spec import SPEC as DUBITO
+from dubito.openspiel.bots import SeatedBot
+from dubito.openspiel.bs_course import BSCourse
+from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
+from dubito.openspiel.dubito_cards import CardsCourse
+from dubito.openspiel.dubito_course import DubitoCourse
+from dubito.openspiel.spiel import HarnessGame, Kind, registered
+
+__all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
+
+_UTILITY: Any = pyspiel.GameType.Utility
+_USUAL = Rules()
+_MOVES: Final[Mapping[str, type[DubitoCourse]]] = {"nodes": DubitoCourse, "cards": CardsCourse}
+
+
+def _rules(given: Mapping[str, Any]) -> Rules:
+    return Rules(given["jokers"], given["win_rule"], given["max_turns"])
+
+
+def _dubito(given: Mapping[str, Any]) -> DubitoCourse:
+    if given["moves"] not in _MOVES:
+        raise UsageError(f"moves: {given['moves']!r} is neither {' nor '.join(map(repr, _MOVES))}")
+    return _MOVES[given["moves"]](given["players"], _rules(given))
+
+
+@registered
+class DubitoGame(HarnessGame):
+    """Dubito for 3 to 8."""
+
+    kind = Kind(
+        "dubito",
+        "Dubito",
+        DUBITO,
+        {
+            "players": MIN_PLAYERS,
+            "jokers": _USUAL.jokers,
+            "win_rule": _USUAL.win_rule,
+            "max_turns": _USUAL.max_turns,
+            "moves": "nodes",
+        },
+        _UTILITY.GENERAL_SUM,
+        (0.0, 1.0),
+        _dubito,
+        lambda given: DubitoCourse.longest(_rules(given)),
+    )
+
+
+@registered
+class BSGame(HarnessGame):
+    """BS for four."""
+
+    kind = Kind(
+        "dubito_bs",
+        "BS, king of the hill",
+        BS,
+        {"max_rounds": BSRules().max_rounds},
+        _UTILITY.GENERAL_SUM,
+        (0.0, 1.0),
+        lambda given: BSCourse(given["max_rounds"]),
+        lambda given: BSCourse.longest(given["max_rounds"]),
+    )
+
+
+@registered
+class DefuseGame(HarnessGame):
+    """Draw and defuse for two, of whom one wins what the other loses."""
+
+    kind = Kind(
+        "dubito_defuse",
+        "Draw and defuse",
+        DEFUSE,
+        {},
+        _UTILITY.ZERO_SUM,
+        (-1.0, 1.0),
+        lambda given: DefuseCourse(),
+        lambda given: STEPS_MOST,
+    )

@@ -1,0 +1,236 @@
+"""Another game of draw and defuse that one seat cannot tell from the one it plays.
+
+Hidden are what the other was dealt and has drawn, the order of the pile, and where the other put the bomb. Worlds are
+drawn as likely as the deal and the shuffles make them; how likely the other is to act so is not weighed.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import exp, lgamma
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from dubito.games.defuse.cards import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
+from dubito.games.defuse.notebook import Act, Notebook
+from dubito.openspiel.course import CHANCE
+
+if TYPE_CHECKING:
+    from dubito.openspiel.defuse_course import DefuseCourse
+
+_MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
+_STUCK: Final = 20_000  # changes without finding cards that fit
+_PLACE: Final = len(ACTS)
+_LOGS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
+
+Kinds = dict[int, str]  # what cards are, by their number in `Trace`
+
+
+@dataclass
+class Trace:
+    """The acts with every card numbered, anew after each shuffle; `kinds` has those that the seat has identified."""
+
+    acts: Sequence[Act]
+    seat: int
+    orders: dict[int, list[int]] = field(default_factory=dict)  # before or by which act: the pile, top first
+    kinds: Kinds = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)  # by which act: the card that the other drew
+    places: dict[int, int] = field(default_factory=dict)  # by which act: where the other put the bomb
+
+    def follow(self, spots: Mapping[int, float]) -> int | None:
+        """Go through the acts, with the other's places as shares of the pile; returns one that cannot be right."""
+        numbers, bomb, last = count(), -1, -1
+        pile = self.orders[-1] = [next(numbers) for _ in range(17)]
+        pile = pile[:]
+        for place, act in enumerate(self.acts):
+            shown: list[tuple[int, str | None]] = []
+            match act.act:
+                case "shuffle":
+                    pile, bomb = [next(numbers) for _ in pile], -1
+                    self.orders[place] = pile[:]
+                case "see":
+                    shown = list(zip(pile, act.cards, strict=False))
+                case "draw" | "bottom":
+                    shown = [(pile.pop(0 if act.act == "draw" else -1), act.card)]
+                    if act.card is None:
+                        self.taken[place] = shown[0][0]
+                case "place":
+                    where = int(spots[place] * (len(pile) + 1)) if act.place is None else act.place
+                    self.places[place], last, bomb = where, place, next(numbers)
+                    self.kinds[bomb] = BOMB
+                    pile.insert(where, bomb)
+            for card, kind in shown:
+                if not self._fits(card, kind, bomb):
+                    return last
+            if act.card == BOMB:
+                bomb = -1
+        return None
+
+    def _fits(self, card: int, kind: str | None, bomb: int) -> bool:
+        if kind is None:  # all that is known is that it was not the bomb
+            return self.kinds.get(card) != BOMB
+        if bomb >= 0 and (kind == BOMB) != (card == bomb):
+            return False
+        return self.kinds.setdefault(card, kind) == kind
+
+
+def another(course: "DefuseCourse", seat: int, chance: Random) -> list[int]:
+    """Its history: the same decisions of this seat, and other cards where it never looked."""
+    book = Notebook(seat, None)
+    dealt: tuple[str, ...] = ()
+    for entry in course.seen(seat):
+        if not isinstance(entry.what, tuple):
+            book.observe(entry.what, ())
+        elif entry.what[0] == "hand":
+            dealt = entry.what[1]
+    if not dealt:
+        return []  # the deal is not over, and nobody has seen anything
+    acts = book.position("turn", None, ()).acts
+    trace = _traced(acts, seat, chance)
+    hand = range(-IN_HAND, 0)  # what the other was dealt
+    kinds = _Guess(trace, dealt, hand).kinds(chance)
+    orders = _arranged(trace, dealt, hand, kinds, chance)
+    world = course.anew()
+    first, second = [card for card in dealt if card != DEFUSE], [kinds[card] for card in hand]
+    _order(world, [*(first + second if seat == 0 else second + first), *orders[-1]])
+    own = iter([action for player, action in course.history if player == seat])
+    for place, act in enumerate(acts):
+        if act.seat == seat:
+            world.apply(next(own))
+        else:
+            world.apply(_PLACE + trace.places[place] if act.act == "place" else ACTS.index(act.act))
+        _order(world, orders.get(place, ()))
+    assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
+    return [action for _, action in world.history]
+
+
+def _order(world: "DefuseCourse", cards: Sequence[str]) -> None:
+    """Let chance decide so, as far as it is asked."""
+    for card in cards:
+        if world.player == CHANCE:
+            world.apply((*HELD, BOMB).index(card))
+
+
+def _traced(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
+    """The acts, with places of the bomb that contradict nothing seen."""
+    spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
+    while True:
+        trace = Trace(acts, seat)
+        wrong = trace.follow(spots)
+        if wrong is None:
+            return trace
+        spots[wrong] = chance.random()
+
+
+@dataclass
+class _Piles:
+    """How many of each card everybody has, act by act."""
+
+    trace: Trace
+    dealt: Sequence[str]
+    hand: Sequence[int]
+
+    def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
+        """For each time that the pile was ordered: by which act, what it was of, what of this is given by `kinds`, and
+        how many cards the other has played since the time before that it did not hold."""
+        trace, short = self.trace, 0
+        hands = {
+            trace.seat: Counter(self.dealt),
+            1 - trace.seat: Counter([DEFUSE, *(kinds[card] for card in self.hand)]),
+        }
+        pile = Counter(ALL_CARDS)
+        for hand in hands.values():
+            pile.subtract(hand)
+        yield -1, pile, self._given(-1, kinds), 0
+        for place, act in enumerate(trace.acts):
+            hand = hands[act.seat]
+            if act.act not in ("draw", "place"):
+                hand[act.act] -= 1
+                short += hand[act.act] < 0
+            if act.act == "shuffle":
+                yield place, pile, self._given(place, kinds), short
+                short = 0
+            elif act.card == BOMB:
+                hand[DEFUSE] -= 1
+                short += hand[DEFUSE] < 0
+            elif act.act in ("draw", "bottom"):
+                card = act.card or kinds[trace.taken[place]]
+                hand[card] += 1
+                pile[card] -= 1
+        yield len(trace.acts), pile, Counter(), short
+
+    def _given(self, place: int, kinds: Kinds) -> Counter[str]:
+        return Counter([kinds[card] for card in self.trace.orders[place] if card in kinds])
+
+
+class _Guess:
+    """What the other was dealt and drew, as far as the seat cannot know it."""
+
+    def __init__(self, trace: Trace, dealt: Sequence[str], hand: Sequence[int]) -> None:
+        self._hand = hand
+        self._piles = _Piles(trace, dealt, hand)
+        self._kinds = dict(trace.kinds)
+        self._open = [*hand, *(card for card in trace.taken.values() if card not in trace.kinds)]
+        self._left = Counter(DEALT)
+        self._left.subtract([card for card in dealt if card != DEFUSE])
+
+    def kinds(self, chance: Random) -> Kinds:
+        """One of them, drawn at random: change a card, or two, again and again."""
+        kinds, dealt = self._kinds, tuple(DEALT)
+        rest = list(self._left.elements())
+        chance.shuffle(rest)
+        kinds.update(zip(self._open, rest + list(dealt) * len(self._open), strict=False))
+        faults, weight = self._judge()
+        for step in range(_STUCK):
+            if step >= _MIXED and not faults:
+                break
+            one, other = chance.choice(self._open), chance.choice(self._open)
+            before = kinds[one], kinds[other]
+            if one == other:
+                kinds[one] = chance.choice(dealt if one in self._hand else HELD)
+            elif DEFUSE in before and (one in self._hand or other in self._hand):
+                continue  # nobody is dealt a second one
+            else:
+                kinds[one], kinds[other] = kinds[other], kinds[one]
+            now, likely = self._judge()
+            if now < faults or (now == faults and (now or chance.random() < exp(min(0, likely - weight)))):
+                faults, weight = now, likely
+            else:
+                kinds[one], kinds[other] = before
+        assert not faults, "no cards of the other fit what was seen"
+        return kinds
+
+    def _judge(self) -> tuple[int, float]:
+        """How much of it cannot be; if nothing, how likely it is, as a logarithm."""
+        dealt = Counter([self._kinds[card] for card in self._hand])
+        faults, weight = _ways(self._left, dealt)
+        for _, pile, given, short in self._piles.orders(self._kinds):
+            wrong, likely = _ways(pile, given)
+            faults, weight = faults + wrong + short, weight + likely
+        return faults, weight
+
+
+def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
+    """How many of the given cards there are too few of; and the logarithm of the ways to draw them one by one."""
+    faults, weight = 0, 0.0
+    for card, n in cards.items():
+        wanted = given[card]
+        if wanted > n or n < 0:
+            faults += max(wanted - n, -n)
+        elif wanted:
+            weight += _LOGS[n] - _LOGS[n - wanted]
+    return faults, weight
+
+
+def _arranged(
+    trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
+) -> dict[int, list[str]]:
+    """The piles card by card, the top first, by the act that ordered them: what is not given, in any order."""
+    orders = {}
+    for place, pile, given, _ in _Piles(trace, dealt, hand).orders(kinds):
+        if place in trace.orders:
+            rest = list((pile - given).elements())
+            chance.shuffle(rest)
+            orders[place] = [kinds[card] if card in kinds else rest.pop() for card in trace.orders[place]]
+    return orders

@@ -1,0 +1,374 @@
+"""Dubito as a path: the questions of the walk A-E are the decisions; what the walk draws is chance.
+
+The walk itself is `FiveNodes`, the one that bots go: it is begun anew after every answer, with those given so far,
+until it asks for one that is not there.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from random import Random
+from typing import Any, Final, Self, cast
+
+from dubito.errors import UsageError
+from dubito.game import Player
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import (
+    COPIES,
+    JOKER,
+    MOST,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    PlayerWonEvent,
+    TurnData,
+    TurnOutput,
+)
+from dubito.games.dubito.hand import Hand, HandView
+from dubito.games.dubito.player import NODES, FiveNodes, Listener
+from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.rules import Rules, check_players, deal_hands
+from dubito.openspiel import dubito_worlds
+from dubito.openspiel.course import CHANCE, Course, Draws, Pieces, ShuffleAgain, one_hot
+from dubito.streams import SeatStreams
+
+VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
+NO_YES: Final = (0, 1)
+COLUMNS: Final = 9  # of a turn in `recall`
+
+
+class _Missing(Exception):
+    """The walk cannot go on: it asks this node, or chance to draw one of these."""
+
+    def __init__(self, node: str, pool: Sequence[int] = ()) -> None:
+        self.node, self.pool = node, pool
+
+
+class Script:
+    """What was answered and drawn on a turn, in order."""
+
+    def __init__(self, given: Sequence[int]) -> None:
+        self._given = iter(given)
+
+    def next(self, word: str, pool: Sequence[int] = ()) -> int:
+        """The next one; raises _Missing after the last."""
+        for value in self._given:
+            return value
+        raise _Missing(word, pool)
+
+
+class _ScriptedHand(HandView):
+    """A hand from which chance picks as the script says."""
+
+    __slots__ = ("_script",)
+
+    def __init__(self, hand: Hand, script: Script) -> None:
+        super().__init__(hand, cast(SeatStreams, None))
+        self._script = script
+
+    def pick_random(self, n: int) -> list[int]:
+        """n random cards, at most what is held."""
+        pool = list(self)
+        if n >= len(pool):
+            return pool
+        picked = []
+        for _ in range(n):
+            picked.append(self._script.next("card", pool))
+            pool.remove(picked[-1])
+        return picked
+
+
+class Walker(FiveNodes):
+    """Goes through a turn by a script."""
+
+    def __init__(self, seat: int, hand: Hand, script: Script) -> None:
+        super().__init__(seat)
+        self.cards = _ScriptedHand(hand, script)
+        self._script = script
+
+    def _draw(self, most: int) -> int:
+        return self._script.next("n", range(1, most + 1))
+
+    def _draw_number(self, p: TurnData) -> int:
+        return self._script.next("number", p.playing_cards)
+
+
+def _answers(node: str) -> Any:
+    return lambda self, p: self._script.next(node) == 1
+
+
+for _node, _method in NODES.items():
+    setattr(Walker, _method, _answers(_node))
+
+
+class DubitoCourse(Course):
+    """A game of Dubito: 0 is no and 1 is yes; an outcome is a card, a number, or how many cards."""
+
+    results = RESULTS
+    n_actions = len(NO_YES)
+    n_outcomes = VALUES
+
+    engine: Game
+
+    def __init__(self, players: int, rules: Rules) -> None:
+        check_players(players)
+        super().__init__(players)
+        self.rules = rules
+        self.node = "deal"  # what is asked, or decided by chance
+        self._deck: list[int] = []  # in the order in which it is dealt
+        self._left = Counter[int]()  # of it
+        self._script: list[int] = []  # of this turn
+        self._begin()
+
+    @classmethod
+    def longest(cls, rules: Rules) -> int:
+        """Steps of the longest game, of seats and of chance: eight a turn; there is no more than one free turn a turn.
+
+        A deal is repeated while somebody holds a set, in theory for ever; this has room for twenty deals.
+        """
+        return 16 * rules.max_turns + 20 * (COPIES * len(NUMBERS) + rules.jokers)
+
+    def _begin(self) -> None:
+        self._deck = []
+        self._left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: self.rules.jokers})
+        self._ask_chance(self._left)
+
+    def _chance(self, outcome: int) -> None:
+        if self.engine:
+            self._script.append(outcome)
+            self._walk()
+            return
+        self._deck.append(outcome)
+        self._left[outcome] -= 1
+        if self._left.total():
+            self._ask_chance(self._left)
+        else:
+            self._deal()
+
+    def _deal(self) -> None:
+        """Hand the deck to the engine, which has it shuffled again if somebody holds a set (R2)."""
+        try:
+            hands = deal_hands(cast(Random, Draws(self._deck)), self.players, self.rules)
+        except ShuffleAgain:
+            self._begin()
+            return
+        self._deck = []
+        self.engine = Game(self.rules, hands)
+        self._tell([self.engine.start])
+        for seat, hand in enumerate(hands):
+            cards = tuple(sorted(hand.cards))
+            self.note(f"hand {' '.join(map(str, cards))}", ("hand", cards), seat)
+        self._walk()
+
+    def _decide(self, action: int) -> None:
+        self._script.append(action)
+        self._walk()
+
+    def _walk(self) -> None:
+        """Go through the turn as far as the script leads; at its end, make the move and begin the next turn."""
+        game = self.engine
+        while not game.over:
+            seat, output = game.seat, self._output()
+            if output is None:
+                return
+            self._script = []
+            cards = tuple(sorted(output.cards or ()))  # their order within a play tells nothing
+            self._tell(game.apply(replace(output, cards=cards)))
+            if cards:
+                self.note(f"with {' '.join(map(str, cards))}", ("cards", cards), seat)
+        self.node = ""
+        self._end()
+
+    def _output(self) -> TurnOutput | None:
+        """What the turn has come to; None if it goes on, and the next one is asked."""
+        game = self.engine
+        walker = Walker(game.seat, game.hands[game.seat], Script(self._script))
+        try:
+            return walker.play(game.turn_data())
+        except _Missing as missing:
+            self.node = missing.node
+            if missing.pool:
+                self._ask_chance(missing.pool)
+            else:
+                self._ask(game.seat, NO_YES)
+            return None
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.note(in_words(event), event)
+
+    def steps(self, player: Player) -> list[int]:
+        """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
+        heard = _Heard()
+        if isinstance(player, FiveNodes):
+            player.listeners = (heard,)
+            player.play(self.engine.turn_data())
+        if not heard.answers:
+            raise UsageError(
+                f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
+                "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
+            )
+        return heard.answers
+
+    def words(self, player: int, action: int) -> str:
+        """As `C yes`, or `deal 7`."""
+        return f"{self.node} {action}" if player == CHANCE else f"{self.node} {('no', 'yes')[action]}"
+
+    def about(self, action: int) -> tuple[Any, ...]:
+        """The node and the answer."""
+        return ("answer", self.node, action)
+
+    def undone(self) -> Sequence[str]:
+        """The deal, or the draws of this turn; answers are in the log."""
+        given = self._deck or self._script
+        return [f"{self.node} after {' '.join(map(str, given))}"] if given else []
+
+    def shared(self) -> Iterator[Any]:
+        """The rules."""
+        yield self.rules
+
+    def recall(self, seat: int) -> Pieces:
+        """The first hand by value, when each set left, what is asked, and a row a turn; see `_Recall`."""
+        recall = _Recall()
+        for entry in self.seen(seat):
+            recall.add(entry.what)
+        asked = one_hot("ABCDE".find(self.node) if self.player == seat else -1, 5)
+        return {
+            "hand": recall.hand,
+            "sets": recall.sets,
+            "asked": [*asked, *recall.own],
+            "turns": recall.rows,
+        }
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the pieces of `recall`."""
+        return {"hand": (VALUES,), "sets": (VALUES,), "asked": (7,), "turns": (2 * self.rules.max_turns, COLUMNS)}
+
+    def observation(self, seat: int) -> Pieces:
+        """The own hand, what is asked, the board, and the counters of all seats from the own one on."""
+        game = self.engine
+        pieces: Pieces = {
+            **self._asked(seat),
+            "hand": game.hands[seat].counts if game else [0.0] * VALUES,
+            "number": one_hot(game.number if game else 0, VALUES),
+            "last_play": one_hot(game.n_cards_played if game else 0, MOST + 1),
+            "board": [len(game.board) / 54, game.streak / 10, game.can_doubt] if game else [0.0] * 3,
+            "in_play": [float(number in game.playing_cards) for number in NUMBERS] if game else [1.0] * len(NUMBERS),
+        }
+        last, seats = [0.0] * self.players, []
+        for place in range(self.players):
+            other = (seat + place) % self.players
+            if game:
+                seats += [n / of for n, of in zip(_counters(game.player_data(other)), _SCALES, strict=True)]
+                last[place] = float(game.last_player == other)
+        pieces["last_player"] = last
+        pieces["seats"] = seats or [0.0] * self.players * len(_SCALES)
+        return pieces
+
+    def _asked(self, seat: int) -> Pieces:
+        """The question, and whether the turn is a bluff."""
+        game, node = self.engine, self.node if self.player == seat else "-"
+        bluffs = self._script[-1:] == [1]
+        if node == "E" and not game.hands[seat].counts[game.number]:
+            bluffs = True  # it must
+        return {"asked": one_hot("ABCDE".find(node), 5), "bluffs": [float(bluffs and node in "BE")]}
+
+    def anew(self) -> Self:
+        """A game by the same rules before its deal."""
+        return type(self)(self.players, self.rules)
+
+    def doubt(self) -> None:
+        """Play a turn that doubts."""
+        self.apply(1)
+
+    def put_down(self, number: int, cards: Sequence[int]) -> None:
+        """Play a turn so that it comes to these cards: as a bluff, which may put down any."""
+        left, turns = deque(cards), self.engine.turns_played
+        while self.engine.turns_played == turns:
+            steps = {"A": 1, "B": 0, "C": 0, "D": 1, "E": 0, "n": len(cards), "number": number}
+            self.apply(left.popleft() if self.node == "card" else steps[self.node])
+
+    def another(self, seat: int, chance: Random) -> list[int]:
+        """Other cards in other hands, dealt and put down; see `dubito_worlds`."""
+        return dubito_worlds.another(self, seat, chance)
+
+
+_SCALES: Final = (18, 50, 50, 20, 10, 10)  # of the six counters of a seat
+_counters: Final = attrgetter("n_cards", "turns", "not_first_turns", "doubts", "honest_times", "dishonest_times")
+
+
+class _Heard(Listener):
+    """Notes the answers of a walk."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+
+    def answered(self, node: str, answer: bool) -> None:
+        """In the order in which they are asked."""
+        self.answers.append(int(answer))
+
+
+class _Recall:
+    """What a seat has seen of a game, as numbers.
+
+    A turn is a row: the seat + 1, 1 for a doubt, the number, how many cards, these cards + 1 where the seat knows
+    them by now, and of own turns whether it bluffed and whether it played as many as possible: 1 for no, 2 for yes.
+    """
+
+    def __init__(self) -> None:
+        self.hand = [0] * VALUES
+        self.sets = [0] * VALUES  # the turn after which a set of the number left the game
+        self.rows: list[list[int]] = []
+        self.own = [0, 0]  # the answers of a turn that is not over
+        self._round: list[list[int]] = []
+
+    def add(self, what: Any) -> None:
+        """One entry of the log."""
+        match what:
+            case ("hand", cards):
+                for card in cards:
+                    self.hand[card] += 1
+            case ("answer", node, answer):
+                if node != "C":
+                    self.own[node in "BE"] = 1 + answer
+            case ("cards", cards):
+                self._show(self._round[-1], cards)
+                self._round[-1][-2:], self.own = self.own, [0, 0]
+            case CardsPlayedEvent(seat, number, n):
+                self._round.append([seat + 1, 0, number, n, 0, 0, 0, 0, 0])
+                self.rows.append(self._round[-1])
+            case DoubtResolvedEvent():
+                self.rows.append([what.doubter_id + 1, 1, what.declared_number, 0, 0, 0, 0, 0, 0])
+                older = sum(row[3] for row in self._round[:-1])
+                shown = [*what.board_cards[:older], *what.latest_cards]
+                for row in self._round:
+                    self._show(row, shown[: row[3]])
+                    del shown[: row[3]]
+                self._round = []
+            case DiscardEvent(_, number):
+                self.sets[number] = len(self.rows)
+
+    def _show(self, row: list[int], cards: Sequence[int]) -> None:
+        row[4 : 4 + len(cards)] = [card + 1 for card in cards]
+
+
+def in_words(event: Event) -> str:
+    """An event, short."""
+    match event:
+        case GameStartEvent():
+            return f"{len(event.player_ids)} seats hold {' '.join(map(str, event.initial_card_counts))}"
+        case CardsPlayedEvent(seat, number, n):
+            return f"seat {seat} plays {n} as {number}"
+        case DoubtResolvedEvent():
+            truth = "a bluff" if event.correct else "honest"
+            taken = " ".join(map(str, event.board_cards))
+            latest = " ".join(map(str, event.latest_cards))
+            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
+        case DiscardEvent(seat, number):
+            return f"seat {seat} discards the set of {number}"
+        case PlayerWonEvent(seat, place):
+            return f"seat {seat} wins place {place}"

@@ -1,0 +1,181 @@
+"""Another game of Dubito that one seat cannot tell from the one it plays.
+
+Every doubt turns the whole board over, so what a seat does not know is how the others' first hands were, within what
+they have shown since, and what they have put down since the last doubt. Of all deals that fit, each is equally
+likely; of a hand, all cards are equally likely to be put down. How likely its owner is to play so is not weighed.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from dubito.games.dubito.game_data import (
+    COPIES,
+    JOKER,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+)
+from dubito.openspiel.course import CHANCE
+
+if TYPE_CHECKING:
+    from dubito.openspiel.dubito_course import DubitoCourse
+
+_MIXED: Final = 300  # swaps of two cards, for each deal to be as likely as any other
+_STUCK: Final = 10_000  # swaps without finding a deal that fits
+
+
+def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
+    """Its history: the same decisions of this seat, and other cards in the other hands."""
+    seen = [entry.what for entry in course.seen(seat)]
+    own = next((what[1] for what in seen if isinstance(what, tuple) and what[0] == "hand"), None)
+    if own is None:
+        return []  # the deal is not over, and nobody has seen anything
+    events = [what for what in seen if not isinstance(what, tuple)]
+    bounds = Bounds(seat, own, events, seen)
+    hands = bounds.deal(course.rules.jokers, chance)
+    world = course.anew()
+    for place in range(sum(map(len, hands))):
+        world.apply(hands[place % len(hands)][place // len(hands)])
+    _replay(world, seat, deque(_own_steps(course, seat)), events, bounds, chance)
+    assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
+    return [action for _, action in world.history]
+
+
+class Bounds:
+    """What the other seats must have been dealt, at least and at most, and what they have shown since."""
+
+    def __init__(self, seat: int, own: Sequence[int], events: Sequence[Event], seen: Sequence[object]) -> None:
+        self.seat, self.own = seat, own
+        self.shown: dict[int, Sequence[int]] = {}  # by the place of the play among the events
+        self._sizes: Sequence[int] = ()
+        self._mine = iter([what[1] for what in seen if isinstance(what, tuple) and what[0] == "cards"])
+        self._grown: int | None = None  # who has just picked up, and perhaps discards
+        self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
+        for place, event in enumerate(events):
+            self._watch(place, event)
+        self._kept()
+
+    def _watch(self, place: int, event: Event) -> None:
+        if not isinstance(event, DiscardEvent):
+            self._kept()
+        match event:
+            case GameStartEvent():
+                self._sizes = event.initial_card_counts
+                self.least = [Counter[int]() for _ in self._sizes]
+                self.most = [Counter(dict.fromkeys(NUMBERS, COPIES - 1) | {JOKER: 2}) for _ in self._sizes]
+                self._net = [Counter[int]() for _ in self._sizes]  # picked up less put down and discarded
+            case CardsPlayedEvent(seat, _, n):
+                self._round.append((place, seat, n))
+            case DoubtResolvedEvent():
+                older = sum(n for _, _, n in self._round[:-1])
+                cards = [*event.board_cards[:older], *event.latest_cards]
+                for played, seat, n in self._round:
+                    self._put_down(played, seat, cards[:n])
+                    del cards[:n]
+                self._round = []
+                self._net[event.loser_id].update(event.board_cards)
+                self._grown = event.loser_id
+            case DiscardEvent(seat, number):
+                dealt = COPIES - self._net[seat][number]
+                self.least[seat][number] = self.most[seat][number] = dealt
+                self._net[seat][number] -= COPIES
+
+    def _put_down(self, place: int, seat: int, cards: Sequence[int]) -> None:
+        self.shown[place] = cards
+        self._net[seat].subtract(cards)
+        for card in cards:
+            self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
+
+    def _kept(self) -> None:
+        """Whoever picked up discards all its sets: so it holds no other."""
+        if self._grown is not None:
+            most, net = self.most[self._grown], self._net[self._grown]
+            for number in NUMBERS:
+                most[number] = min(most[number], COPIES - 1 - net[number])
+            self._grown = None
+
+    def deal(self, jokers: int, chance: Random) -> list[list[int]]:
+        """First hands that fit, drawn at random."""
+        left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: jokers})
+        left.subtract(self.own)
+        for least in self.least[: self.seat] + self.least[self.seat + 1 :]:
+            left.subtract(least)
+        while True:
+            rest = list(left.elements())
+            chance.shuffle(rest)
+            hands = []
+            for seat, size in enumerate(self._sizes):
+                hand = list(self.own) if seat == self.seat else list(self.least[seat].elements())
+                while len(hand) < size:
+                    hand.append(rest.pop())
+                hands.append(hand)
+            if self._mix(hands, chance):
+                return hands
+
+    def _mix(self, hands: list[list[int]], chance: Random) -> bool:
+        """Swap cards of two hands wherever that fits no worse; whether they fit at last."""
+        counts = [Counter(hand) for hand in hands]
+        others = [seat for seat in range(len(hands)) if seat != self.seat]
+        wrong = sum(self._wrong(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
+        for step in range(_STUCK):
+            if step >= _MIXED and not wrong:
+                return True
+            one, other = chance.sample(others, 2)
+            here, there = int(chance.random() * len(hands[one])), int(chance.random() * len(hands[other]))
+            card, for_it = hands[one][here], hands[other][there]
+            if card == for_it:
+                continue
+            pairs = [(seat, value) for seat in (one, other) for value in (card, for_it)]
+            before = sum([self._wrong(*pair, counts) for pair in pairs])
+            self._swap(counts, one, other, card, for_it)
+            after = sum([self._wrong(*pair, counts) for pair in pairs])
+            if after > before:
+                self._swap(counts, one, other, for_it, card)
+            else:
+                hands[one][here], hands[other][there] = for_it, card
+                wrong += after - before
+        return False
+
+    def _wrong(self, seat: int, card: int, counts: Sequence[Counter[int]]) -> int:
+        """How many cards of this value are too few or too many."""
+        n = counts[seat][card]
+        return max(0, self.least[seat][card] - n, n - self.most[seat][card])
+
+    def _swap(self, counts: Sequence[Counter[int]], one: int, other: int, card: int, for_it: int) -> None:
+        counts[one][card] -= 1
+        counts[one][for_it] += 1
+        counts[other][for_it] -= 1
+        counts[other][card] += 1
+
+
+def _own_steps(course: "DubitoCourse", seat: int) -> Iterator[int]:
+    """The seat's answers, and what chance drew on its turns."""
+    mover = CHANCE
+    for player, action in course.history:
+        mover = mover if player == CHANCE else player
+        if mover == seat:
+            yield action
+
+
+def _replay(
+    world: "DubitoCourse", seat: int, own: deque[int], events: Sequence[Event], bounds: Bounds, chance: Random
+) -> None:
+    """Make the moves that the seat saw: its own step by step, those of others by what they came to."""
+    for place, event in enumerate(events):
+        match event:
+            case CardsPlayedEvent(mover, number, n) if mover != seat:
+                cards = bounds.shown.get(place) or chance.sample(world.engine.hands[mover].cards, n)
+                world.put_down(number, cards)
+            case DoubtResolvedEvent() if event.doubter_id != seat:
+                world.doubt()
+            case CardsPlayedEvent() | DoubtResolvedEvent():
+                turns = world.engine.turns_played
+                while world.engine.turns_played == turns:
+                    world.apply(own.popleft())
+    for step in own:  # of a turn that is not over
+        world.apply(step)

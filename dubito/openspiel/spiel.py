@@ -1,0 +1,157 @@
+"""Our games as pyspiel has games: a type, a state and an observer around each `Course`."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+from dubito.game import Spec
+from dubito.openspiel.course import TERMINAL, Course
+
+
+class Kind(NamedTuple):
+    """What pyspiel is told of a game before it is loaded."""
+
+    short_name: str
+    long_name: str
+    spec: Spec  # of the harness's game
+    parameters: Mapping[str, Any]  # with their defaults
+    utility: pyspiel.GameType.Utility
+    utilities: tuple[float, float]
+    course: Callable[[Mapping[str, Any]], Course]  # a new game by these parameters
+    longest: Callable[[Mapping[str, Any]], int]  # how many steps it can have, of seats and of chance
+
+    @property
+    def type(self) -> Any:
+        """As pyspiel registers it."""
+        of: Any = pyspiel.GameType
+        return of(
+            short_name=self.short_name,
+            long_name=self.long_name,
+            dynamics=of.Dynamics.SEQUENTIAL,
+            chance_mode=of.ChanceMode.EXPLICIT_STOCHASTIC,
+            information=of.Information.IMPERFECT_INFORMATION,
+            utility=self.utility,
+            reward_model=of.RewardModel.TERMINAL,
+            min_num_players=self.spec.seats[0],
+            max_num_players=self.spec.seats[1],
+            provides_information_state_string=True,
+            provides_information_state_tensor=True,
+            provides_observation_string=True,
+            provides_observation_tensor=True,
+            parameter_specification=dict(self.parameters),
+        )
+
+
+class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
+    """A game of the harness, by its parameters; raises UsageError where the game has no such rules."""
+
+    kind: Kind
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        kind = self.kind
+        self._given = {**kind.parameters, **(params or {})}
+        course = self.new_course()
+        info = pyspiel.GameInfo(
+            num_distinct_actions=course.n_actions,
+            max_chance_outcomes=course.n_outcomes,
+            num_players=course.players,
+            min_utility=kind.utilities[0],
+            max_utility=kind.utilities[1],
+            utility_sum=0.0 if kind.utility == pyspiel.GameType.Utility.ZERO_SUM else None,
+            max_game_length=kind.longest(self._given),
+        )
+        super().__init__(kind.type, info, dict(params or {}))
+
+    def new_course(self) -> Course:
+        """A game before its deal, without pyspiel."""
+        return self.kind.course(self._given)
+
+    def new_initial_state(self) -> "HarnessState":
+        """A game before its deal."""
+        return HarnessState(self)
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
+        """Of what a seat sees, or of all that it has seen; None for an observation of any other kind."""
+        if params:
+            raise ValueError(f"these games have no observation parameters: leave out {', '.join(params)}")
+        kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
+        if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
+            return None
+        return Observer(self.new_course(), kind.perfect_recall)
+
+
+class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
+    """A game of the harness between two decisions; `course.engine` is the engine's own state."""
+
+    def __init__(self, game: HarnessGame) -> None:
+        super().__init__(game)
+        self.course = game.new_course()
+
+    def current_player(self) -> int:
+        """A seat, or whom pyspiel has for chance and for the end."""
+        return self.course.player
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self.course.player == TERMINAL
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.course.actions) if player == self.course.player else []
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """What chance may decide, with probabilities."""
+        return list(self.course.outcomes)
+
+    def _apply_action(self, action: int) -> None:
+        self.course.apply(int(action))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return self.course.words(player, action)
+
+    def returns(self) -> list[float]:
+        """By seat; 0 while the game goes on."""
+        return self.course.returns()
+
+    def __str__(self) -> str:
+        """All that has happened, with whoever saw it."""
+        return str(self.course)
+
+    def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "HarnessState":
+        """A state, drawn at random, that this player cannot tell from this one."""
+        state = self.get_game().new_initial_state()
+        for action in self.course.another(player, Random(sampler())):
+            state.apply_action(action)
+        return state  # type: ignore[no-any-return]
+
+
+class Observer:
+    """Writes what a seat knows into `tensor`, whose parts are in `dict`."""
+
+    def __init__(self, course: Course, recall: bool) -> None:
+        self._recall = recall
+        shapes = course.shapes() if recall else {name: (len(n),) for name, n in course.observation(0).items()}
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        self.tensor: Any = np.zeros(sum(sizes), np.float32)
+        parts = np.split(self.tensor, np.cumsum(sizes)[:-1])
+        self.dict = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+
+    def set_from(self, state: HarnessState, player: int) -> None:
+        """As this player knows this state."""
+        self.tensor.fill(0)
+        course = state.course
+        for name, values in (course.recall(player) if self._recall else course.observation(player)).items():
+            if values:
+                self.dict[name][: len(values)] = values
+
+    def string_from(self, state: HarnessState, player: int) -> str:
+        """The same as text."""
+        return state.course.information(player) if self._recall else state.course.observation_words(player)
+
+
+def registered(game: type[HarnessGame]) -> type[HarnessGame]:
+    """Tell pyspiel of a game."""
+    pyspiel.register_game(game.kind.type, game)
+    return game

@@ -1,0 +1,48 @@
+"""A way to play as a table: for every information state, how probable each legal action is."""
+
+from collections.abc import Mapping, Sequence
+from math import isclose
+from typing import Final
+
+from dubito.errors import UsageError, one_line
+from dubito.policy.tree import Tree
+
+Row = Mapping[int, float]  # by action id
+Table = Mapping[str, Row]  # by information state string, for all seats
+_NEAR: Final = 1e-6  # to 1: what rounding may make of a sum
+
+
+def uniform(tree: Tree) -> dict[str, dict[int, float]]:
+    """The table that has all legal actions equally probable."""
+    return {state.string: {action: 1 / len(state.actions) for action in state.actions} for state in tree.states}
+
+
+def why_incomplete(tree: Tree, table: Table) -> str | None:
+    """What keeps the table from being a way to play the game, in words; None if nothing does.
+
+    Rows of states that the game does not have are no harm.
+    """
+    for state in tree.states:
+        row, where = table.get(state.string), f"at {one_line(repr(state.string), 60)}"
+        if row is None:
+            return f"nothing {where}"
+        if row.keys() != {*state.actions}:
+            return f"{where} probabilities of the actions {sorted(row)}, where {list(state.actions)} are legal"
+        if not all(chance >= 0 for chance in row.values()):
+            return f"{where} what is no probability"
+        if not isclose(sum(row.values()), 1, abs_tol=_NEAR):
+            return f"{where} probabilities that sum to {sum(row.values()):.6g}"
+    return None
+
+
+def complete(tree: Tree, table: Table) -> Table:
+    """The table; raises UsageError if it is none of this game."""
+    reason = why_incomplete(tree, table)
+    if reason:
+        raise UsageError(f"a table for {tree.name} has {reason}: give each state a probability of each legal action")
+    return table
+
+
+def seated(tree: Tree, seat: int, table: Table, others: Table) -> Sequence[Table]:
+    """By seat: one table in this seat, another in all others."""
+    return [table if player == seat else others for player in range(tree.players)]

@@ -1,0 +1,153 @@
+"""A small game written out: every history, and the information states that they make for each seat."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+
+LIMIT: Final = 2_000  # information states: a player is asked about each
+HISTORIES: Final = 300_000  # what is written out in seconds
+_DEEPEST: Final = 100  # acts and outcomes in a history: what is small is not deep
+
+
+@dataclass(frozen=True, slots=True)
+class InfoState:
+    """All that a seat knows when it is to act."""
+
+    seat: int
+    string: str  # OpenSpiel's, one for each
+    actions: tuple[int, ...]  # legal, ascending
+    history: tuple[int, ...]  # the first one that leads there, chance included: applied to an initial state
+
+    @property
+    def depth(self) -> int:
+        """How many acts and outcomes of chance that history has."""
+        return len(self.history)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One history; its children stand behind it in the tree."""
+
+    state: InfoState | None = None  # None: chance moves, or nobody
+    children: list[int] = field(default_factory=list)  # by legal action, or by outcome
+    chances: tuple[float, ...] = ()  # of the outcomes
+    returns: tuple[float, ...] = ()  # by seat, where the game is over
+
+
+@dataclass(slots=True)
+class _Place:
+    """An information state while the tree is written."""
+
+    state: InfoState
+    before: tuple[str, int] | None  # the seat's last own state and act
+    nodes: list[int]
+
+
+class Tree:
+    """A game written out. Raises UsageError for one that cannot be, with the reason.
+
+    `nodes[0]` is the start; children stand behind their parents. `states` are those of seat 0 first, then those of
+    seat 1 and so on, each seat's in the order in which they are met depth first, lowest action first.
+    """
+
+    def __init__(self, game: Any, limit: int = LIMIT, histories: int = HISTORIES) -> None:
+        _check(game)
+        self.name: str = game.get_type().short_name
+        self.players: int = game.num_players()
+        self.constant_sum: float | None = game.utility_sum()
+        self.nodes: list[Node] = []
+        self._limit, self._histories = limit, histories
+        self._met: dict[str, _Place] = {}
+        self._write(game.new_initial_state(), [], [None] * self.players)
+        places = sorted(self._met.values(), key=lambda place: place.state.seat)
+        self.states: list[InfoState] = [place.state for place in places]
+        self.nodes_of: dict[str, list[int]] = {place.state.string: place.nodes for place in places}
+        del self._met
+
+    def _write(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
+        """Writes out a history and all that follow; returns its place."""
+        if len(self.nodes) >= self._histories:
+            raise _too_large(self.name, f"{self._histories:,} histories")
+        if len(history) > _DEEPEST:
+            raise _too_large(self.name, f"{_DEEPEST} moves in a game")
+        number = len(self.nodes)
+        if state.is_terminal():
+            self.nodes.append(Node(returns=tuple(state.returns())))
+            return number
+        if state.is_chance_node():
+            outcomes = state.chance_outcomes()
+            node = Node(chances=tuple(chance for _, chance in outcomes))
+            actions, info = [action for action, _ in outcomes], None
+        else:
+            info = self._meet(state, history, before, number)
+            node, actions = Node(info), list(info.actions)
+        self.nodes.append(node)
+        for action in actions:
+            after = [*before]
+            if info:
+                after[info.seat] = info.string, action
+            node.children.append(self._write(state.child(action), [*history, action], after))
+        return number
+
+    def _meet(self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int) -> InfoState:
+        """The information state of a history; raises UsageError where the seat cannot be said to know it."""
+        seat = state.current_player()
+        string = state.information_state_string(seat)
+        place = self._met.get(string)
+        if place is None:
+            if len(self._met) >= self._limit:
+                raise _too_large(self.name, f"{self._limit:,} information states")
+            info = InfoState(seat, string, tuple(state.legal_actions()), tuple(history))
+            place = self._met[string] = _Place(info, before[seat], [])
+        known = place.state
+        if known.seat != seat or known.actions != tuple(state.legal_actions()):
+            raise UsageError(
+                f"{self.name} has one information state, {one_line(repr(string), 60)}, for two seats or for different "
+                "legal actions, so that no table can tell what is played there: choose another game"
+            )
+        if place.before != before[seat]:
+            raise UsageError(
+                f"in {self.name} a seat forgets what it did before {one_line(repr(string), 60)}, and without perfect "
+                "recall nothing can be said exactly: choose another game"
+            )
+        place.nodes.append(number)
+        return known
+
+
+def information_states(game: Any, limit: int = LIMIT) -> list[InfoState]:
+    """Every information state of a `pyspiel.Game`: seat by seat, as a tree has them; raises UsageError as it does."""
+    return Tree(game, limit).states
+
+
+def _check(game: Any) -> None:
+    """Raises UsageError for a game of a kind that has no tables, before anything is counted."""
+    kind = game.get_type()
+    name = kind.short_name
+    if kind.dynamics.name != "SEQUENTIAL":
+        how = "players move at the same time" if kind.dynamics.name == "SIMULTANEOUS" else "a crowd moves, not seats"
+        raise UsageError(
+            f"in {name} {how}, and a policy is measured where one seat moves at a time: choose another game"
+        )
+    if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
+        raise UsageError(
+            f"{name} draws its chance itself and does not say how likely what is, so nothing can be computed exactly: "
+            "choose another game"
+        )
+    if kind.information.name == "PERFECT_INFORMATION":
+        raise UsageError(
+            f"{name} hides nothing (perfect information), so that no probabilities are needed to play it well: choose "
+            "a game of hidden information, such as kuhn_poker"
+        )
+    if not kind.provides_information_state_string:
+        raise UsageError(
+            f"{name} does not say what a seat knows (OpenSpiel has no information state string for it), so that there "
+            "are no states to ask about: choose another game, such as leduc_poker"
+        )
+
+
+def _too_large(name: str, size: str) -> UsageError:
+    return UsageError(
+        f"{name} has more than {size}, and a policy is asked about every information state: choose a smaller game, or "
+        "parameters that make it smaller"
+    )

@@ -1,0 +1,183 @@
+"""What tables are worth against each other, what can be won of one, and where it loses: exactly, over a whole tree.
+
+`tables` is a table for each seat. The definitions are OpenSpiel's, and the tests compare with it.
+"""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from dubito.policy.table import Row, Table, seated
+from dubito.policy.tree import InfoState, Node, Tree
+
+
+def expected_values(tree: Tree, tables: Sequence[Table]) -> list[float]:
+    """By seat: its mean return."""
+    values: list[Sequence[float]] = [()] * len(tree.nodes)
+    for number in range(len(tree.nodes) - 1, -1, -1):
+        node = tree.nodes[number]
+        if node.returns:
+            values[number] = node.returns
+            continue
+        weights = _weights(node, tables)
+        values[number] = [
+            sum(weight * values[child][seat] for weight, child in zip(weights, node.children, strict=True))
+            for seat in range(tree.players)
+        ]
+    return [*values[0]]
+
+
+def versus(tree: Tree, table: Table, others: Table) -> list[float]:
+    """By seat: the mean return of a table that sits there, with another one in all other seats."""
+    return [expected_values(tree, seated(tree, seat, table, others))[seat] for seat in range(tree.players)]
+
+
+@dataclass(frozen=True)
+class Response:
+    """The best that a seat can do against the tables of the others."""
+
+    value: float
+    choices: dict[str, int]  # by state: the action, the lowest of equals
+    worth: dict[str, list[float]]  # by state and legal action: the return it leads to, times the others' reach
+
+
+def best_response(
+    tree: Tree, seat: int, tables: Sequence[Table], free: Container[str] | None = None, sign: int = 1
+) -> Response:
+    """The best response of a seat; it chooses in the `free` states only (None: in all its own) and follows its table in
+    the others. With `sign` -1 it is the worst that it can do.
+    """
+    return _Responder(tree, seat, tables, free, sign).response()
+
+
+class _Responder:
+    """Chooses per information state; the histories in it weigh as much as chance and the others make them probable.
+
+    With perfect recall the seat's own reach is the same for all of these, and need not be known.
+    """
+
+    def __init__(self, tree: Tree, seat: int, tables: Sequence[Table], free: Container[str] | None, sign: int) -> None:
+        self._tree, self._seat, self._tables, self._free, self._sign = tree, seat, tables, free, sign
+        self._reach = others_reach(tree, seat, tables)
+        self._values: dict[int, float] = {}
+        self._choices: dict[str, int] = {}
+        self._worth: dict[str, list[float]] = {}
+
+    def response(self) -> Response:
+        value = self._value(0)
+        for state in self._tree.states:  # those that its own choices never reach, too
+            if state.seat == self._seat:
+                self._row(state)
+        return Response(value, self._choices, self._worth)
+
+    def _value(self, number: int) -> float:
+        if number not in self._values:
+            node = self._tree.nodes[number]
+            if node.returns:
+                value = node.returns[self._seat]
+            elif node.state and node.state.seat == self._seat:
+                row = self._row(node.state)
+                value = sum(
+                    row[a] * self._value(c) for a, c in zip(node.state.actions, node.children, strict=True) if row[a]
+                )
+            else:
+                weights = _weights(node, self._tables)
+                value = sum(w * self._value(c) for w, c in zip(weights, node.children, strict=True))
+            self._values[number] = value
+        return self._values[number]
+
+    def _row(self, state: InfoState) -> Row:
+        """How the seat plays in one of its states."""
+        if state.string not in self._worth:
+            nodes = self._tree.nodes_of[state.string]
+            worth = [
+                sum(self._reach[number] * self._value(self._tree.nodes[number].children[place]) for number in nodes)
+                for place in range(len(state.actions))
+            ]
+            self._worth[state.string] = worth
+            best = max(range(len(worth)), key=lambda place: self._sign * worth[place])
+            self._choices[state.string] = state.actions[best]
+        if self._free is not None and state.string not in self._free:
+            return self._tables[self._seat][state.string]
+        choice = self._choices[state.string]
+        return {action: float(action == choice) for action in state.actions}
+
+
+def others_reach(tree: Tree, seat: int | None, tables: Sequence[Table]) -> list[float]:
+    """By node: how probably chance and the other seats lead there, this seat doing what it takes; None: all of them."""
+    reach = [1.0] * len(tree.nodes)
+    for number, node in enumerate(tree.nodes):
+        own = node.state is not None and node.state.seat == seat
+        weights = [1.0] * len(node.children) if own else _weights(node, tables)
+        for weight, child in zip(weights, node.children, strict=True):
+            reach[child] = reach[number] * weight
+    return reach
+
+
+def chance_to_meet(tree: Tree, tables: Sequence[Table], strings: Container[str]) -> float:
+    """How probably a game comes to one of these information states at least."""
+    chances = [0.0] * len(tree.nodes)
+    for number in range(len(tree.nodes) - 1, -1, -1):
+        node = tree.nodes[number]
+        if node.state and node.state.string in strings:
+            chances[number] = 1.0
+        elif not node.returns:
+            weights = _weights(node, tables)
+            chances[number] = sum(w * chances[child] for w, child in zip(weights, node.children, strict=True))
+    return chances[0]
+
+
+def gains(tree: Tree, table: Table) -> list[float]:
+    """By seat: how much more than the table a best response wins there while all others follow it."""
+    tables = [table] * tree.players
+    values = expected_values(tree, tables)
+    return [best_response(tree, seat, tables).value - values[seat] for seat in range(tree.players)]
+
+
+def nash_conv(tree: Tree, table: Table) -> float:
+    """The sum of the gains, which is 0 in an equilibrium; half of it is the exploitability of a two-player game."""
+    return sum(gains(tree, table))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a table loses in one information state."""
+
+    state: InfoState
+    loss: float  # a game, in the unit of the returns
+    best: int  # the action of the best response, the lowest of equals
+    reach: float  # how probably a game comes there
+
+
+def losses(tree: Tree, table: Table, others: Table | None = None) -> list[Loss]:
+    """Every information state with what the table loses there, the greatest first.
+
+    The loss is the difference between the best response's action and the table's mixture, each followed by the best
+    response, times the probability that the table comes there. It is never below 0, and over the states of a seat it
+    sums exactly to what a best response wins more than the table (the performance difference lemma of Kakade and
+    Langford, 2002). So against `others` None, the table itself, the losses of all seats sum to its nash_conv, and no
+    state counts that the table never comes to; against a solved table they sum to what it gives away to a player
+    without faults, and mistakes that such a player cannot punish count nothing.
+    """
+    found = []
+    for seat in range(tree.players):
+        tables = seated(tree, seat, table, table if others is None else others)
+        response = best_response(tree, seat, tables)
+        by_others, by_all = others_reach(tree, seat, tables), others_reach(tree, None, tables)
+        for state in tree.states:
+            if state.seat == seat:
+                nodes, worth = tree.nodes_of[state.string], response.worth[state.string]
+                reach = sum(by_all[number] for number in nodes)
+                might = sum(by_others[number] for number in nodes)
+                row = table[state.string]
+                short = max(worth) - sum(row[a] * w for a, w in zip(state.actions, worth, strict=True))
+                own = reach / might if might else 0.0
+                found.append(Loss(state, max(0.0, own * short), response.choices[state.string], reach))
+    return sorted(found, key=lambda loss: -loss.loss)
+
+
+def _weights(node: Node, tables: Sequence[Table]) -> Sequence[float]:
+    """How probable each child of a node is."""
+    if node.state is None:
+        return node.chances
+    row = tables[node.state.seat][node.state.string]
+    return [row[action] for action in node.state.actions]

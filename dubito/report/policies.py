@@ -1,0 +1,156 @@
+"""What is found of players' ways to play a small game, as tables that a terminal and a page both show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dubito.game import Spec
+from dubito.policy.bounds import Bounds, nash_conv_bounds, value_bounds
+from dubito.policy.solver import Solution
+from dubito.policy.table import Row, Table, uniform
+from dubito.policy.tree import InfoState, Tree
+from dubito.policy.values import Loss, expected_values, losses, nash_conv
+from dubito.report.parts import Words
+from dubito.report.result_table import Column, ResultTable, Value
+from dubito.workshop.statements import Statement, names_of
+
+SOLVED, UNIFORM = "(solved)", "(uniform)"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Some players' tables of one game, with a solved and the uniform one beside them."""
+
+    spec: Spec
+    tree: Tree
+    statements: Sequence[Statement]
+    solution: Solution
+    _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
+
+    @cached_property
+    def beside(self) -> dict[str, Table]:
+        """What every player is measured against."""
+        return {SOLVED: self.solution.table, UNIFORM: uniform(self.tree)}
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Every way to play by name, the players' first."""
+        return {one.name: one.rows for one in self.statements} | self.beside
+
+    def names(self, state: InfoState) -> Mapping[int, str]:
+        """The legal actions of a state by name."""
+        if state.string not in self._names:
+            self._names[state.string] = names_of(self.spec, state)
+        return self._names[state.string]
+
+    def row(self, state: InfoState, row: Row) -> str:
+        """`pass 0.25, bet 0.75`."""
+        return ", ".join(f"{name} {row[action]:.2f}" for action, name in self.names(state).items())
+
+    def losses(self, statement: Statement) -> list[Loss]:
+        """Where a player loses, to the best answer to its own way to play; the most first."""
+        return losses(self.tree, statement.rows)
+
+
+def worth(found: Findings) -> ResultTable:
+    """How much can be won of each way to play, and what each is worth against the solved and the uniform one."""
+    columns = [Column("player", "player", "text"), Column("states", "states"), Column("asked", "asked", "text")]
+    columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
+    columns += [
+        Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
+        for name in found.beside
+        for seat in range(found.tree.players)
+    ]
+    said = {one.name: one for one in found.statements}
+    cells: list[list[Value]] = []
+    for name, table in found.tables.items():
+        values = [
+            expected_values(found.tree, [table if player == seat else other for player in range(found.tree.players)])
+            for other in found.beside.values()
+            for seat in range(found.tree.players)
+        ]
+        own = [row[place % found.tree.players] for place, row in enumerate(values)]
+        share = len(said[name].failures) / len(found.tree.states) if name in said else None
+        cells.append([name, len(found.tree.states), _asked(said.get(name)), share, nash_conv(found.tree, table), *own])
+    notes = [
+        "nash_conv is what best responses win more than this way to play, over all seats: 0 cannot be beaten. With two "
+        "seats half of it is the exploitability. All values are exact, in the game's own return.",
+        f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
+    ]
+    return ResultTable("worth", f"Ways to play {found.spec.name}", columns, cells, notes)
+
+
+def _asked(statement: Statement | None) -> str:
+    if statement is None:
+        return "-"
+    return "for its probabilities" if statement.draws is None else f"{statement.draws} times to act"
+
+
+def fallbacks(found: Findings) -> list[ResultTable | Words]:
+    """What the fallback's rows could have changed; nothing where there are none."""
+    columns = [Column("player", "player", "text"), Column("states", "states by the fallback"), *_causes(found)]
+    columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
+    for seat in range(found.tree.players):
+        ends = ("worst", "best")
+        columns += [Column(f"seat_{seat}_{end}", f"against {SOLVED}, seat {seat}, {end}", "decimal") for end in ends]
+    cells: list[list[Value]] = []
+    inexact = False
+    for one in found.statements:
+        if not one.failures:
+            continue
+        free = [*one.failures]
+        conv = nash_conv_bounds(found.tree, one.rows, free)
+        inexact |= not conv.exact
+        values = [
+            value_bounds(found.tree, seat, one.rows, found.solution.table, free) for seat in range(found.tree.players)
+        ]
+        counts = [sum(cause == column.key for cause in one.failures.values()) for column in _causes(found)]
+        cells.append([one.name, len(free), *counts, *(end for bounds in (conv, *values) for end in _ends(bounds))])
+    if not cells:
+        return []
+    title = "Where no answer came, all legal actions stand as equally probable; any others could have stood there"
+    notes = ["The most of nash_conv is a bound that may not be reached."] if inexact else []
+    return [ResultTable("fallbacks", title, columns, cells, notes)]
+
+
+def _causes(found: Findings) -> list[Column]:
+    causes = sorted({cause for one in found.statements for cause in one.failures.values()})
+    return [Column(cause, cause) for cause in causes]
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    return bounds.low, bounds.high
+
+
+def against(found: Findings) -> ResultTable | None:
+    """Two players against each other, each in each seat; None where there is one, or where more than two play."""
+    if len(found.statements) < 2 or found.tree.players != 2:
+        return None
+    columns = [Column("first", "first ↓ second →", "text")]
+    columns += [Column(f"against_{one.name}", one.name, "decimal") for one in found.statements]
+    cells: list[list[Value]] = [
+        [one.name, *(expected_values(found.tree, [one.rows, other.rows])[0] for other in found.statements)]
+        for one in found.statements
+    ]
+    return ResultTable("against", "The first player's mean return, exactly", columns, cells)
+
+
+def lost(found: Findings, statement: Statement, most: int | None = None) -> ResultTable:
+    """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
+    columns = [Column("state", "state", "text"), Column("seen", "what the seat sees", "text", detail=True)]
+    columns += [Column("seat", "seat"), Column("loss", "loss a game", "decimal")]
+    columns += [Column("met", "met in % of games", "rate"), Column("said", "its way", "text")]
+    columns += [Column("solved", "solved", "text"), Column("best", "best against it", "text")]
+    columns += [Column("fallback", "fallback", "text")] if statement.failures else []
+    cells: list[list[Value]] = []
+    for loss in found.losses(statement)[:most]:
+        state = loss.state
+        told = [found.row(state, table[state.string]) for table in (statement.rows, found.solution.table)]
+        cause = [statement.failures.get(state.string, "")] if statement.failures else []
+        seen = found.spec.module("workshop").view_at(state.history).hand
+        cells.append(
+            [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
+        )
+    title = f"Where {statement.name} loses the most, to the best responses to its own way to play"
+    notes = ["The losses of all states sum to the nash_conv."] if most is None else []
+    return ResultTable(f"lost-{found.statements.index(statement)}", title, columns, cells, notes)

@@ -1,0 +1,121 @@
+"""A player asked for its whole way to play a small game: by its own word, or by counting what it does."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dubito.errors import BotError, one_line
+from dubito.game import Seating, Spec, make_player
+from dubito.handlers import Entrant
+from dubito.llm.prompts import Prompt
+from dubito.llm.settings import ModelSettings
+from dubito.policy.table import Row
+from dubito.policy.tree import InfoState
+from dubito.store.records import Spend
+from dubito.streams import DealStreams
+from dubito.workshop.recorded import Recorded
+from dubito.workshop.trial import Taken, TrialEntry, TrialMeans, ask, default_folder
+
+
+@dataclass(frozen=True)
+class Statement:
+    """How a player plays, as far as it said so or was seen to."""
+
+    name: str
+    rows: Mapping[str, Row]  # by information state string; complete
+    failures: Mapping[str, str] = field(default_factory=dict)  # by state: why the fallback's row stands there
+    draws: int | None = None  # how often it acted in each state; None: it stated its probabilities
+    spent: Spend | None = None  # by a model, now
+
+
+def names_of(spec: Spec, state: InfoState) -> Mapping[int, str]:
+    """The legal actions of a state by name."""
+    names: Mapping[int, str] = spec.module("workshop").view_at(state.history).names
+    return names
+
+
+def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int, seed: int) -> Statement:
+    """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
+
+    Each draw is by an instance of its own, on streams of its own. Raises BotError where it fails.
+    """
+    states_them = callable(getattr(entrant.bot, "chances", None))
+    rows: dict[str, Row] = {}
+    for number, state in enumerate(states):
+        view = spec.module("workshop").view_at(state.history)
+        if states_them:
+            said = _player(entrant, spec, view, state, seed, 0).chances(view)
+            rows[state.string] = {action: float(said.get(action, 0.0)) for action in state.actions}
+        else:
+            done = Counter(_act(entrant, spec, view, state, number, seed, draw) for draw in range(draws))
+            rows[state.string] = {action: done[name] / draws for action, name in view.names.items()}
+    return Statement(entrant.name, rows, draws=None if states_them else draws)
+
+
+def _player(entrant: Entrant, spec: Spec, view: Any, state: InfoState, seed: int, draw: int) -> Any:
+    streams = DealStreams(seed, draw).seat(state.seat)
+    look = partial(view.look, state.seat)
+    return make_player(
+        entrant.bot, Seating(state.seat, draw, draw, streams, look, None, spec.rules()), entrant.settings
+    )
+
+
+def _act(entrant: Entrant, spec: Spec, view: Any, state: InfoState, number: int, seed: int, draw: int) -> str:
+    try:
+        output = _player(entrant, spec, view, state, seed, draw).play(view)
+    except Exception as error:  # foreign code: it may raise anything
+        reason = one_line(f"play raised {type(error).__name__}: {error}")
+        raise BotError(entrant.name, state.seat, number, draw, 1, reason) from None
+    if why := view.why_illegal(output):
+        raise BotError(entrant.name, state.seat, number, draw, 1, why)
+    return str(output)
+
+
+def of_model(
+    name: str,
+    prompt: Prompt,
+    settings: ModelSettings,
+    states: Sequence[InfoState],
+    draws: int | None,
+    folder: Path | None,
+    means: TrialMeans,
+) -> tuple[Statement, Path]:
+    """What a model states of each state, or does in so many draws; and the folder in which all of it is kept.
+
+    The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
+    """
+    spec, node = prompt.game, prompt.game.nodes[0].name
+    workshop = spec.module("workshop")
+    found = {f"{n:04}": Recorded(spec, workshop.position_at(state.history, node)) for n, state in enumerate(states)}
+    several = range(draws or 1)
+    entries = [TrialEntry(f"{name} {n}" if n else name, prompt, _sample(settings, n)) for n in several]
+    folder = folder or default_folder(entries, found)
+    trial = ask(entries, found, folder, means)
+    taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
+    rows, failures = dict[str, Row](), dict[str, str]()
+    for state, answers in zip(states, taken, strict=True):
+        ids = {of: action for action, of in names_of(spec, state).items()}
+        rows[state.string] = _row(ids, answers)
+        if causes := [one.cause for one in answers if one.cause]:
+            failures[state.string] = causes[0]
+    return Statement(name, rows, failures, draws, trial.spent), folder
+
+
+def _sample(settings: ModelSettings, number: int) -> ModelSettings:
+    """For draws that are answers of their own."""
+    return settings.model_copy(update={"sample": settings.sample + number})
+
+
+def _row(ids: Mapping[str, int], answers: Sequence[Taken]) -> Row:
+    """What was stated, or how often what was done; each answer that never came is drawn by lot."""
+    row: defaultdict[int, float] = defaultdict(float)
+    for one in answers:
+        lot = {name: 1 / len(ids) for name in ids}
+        said = lot if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
+        for name, share in said.items():
+            if name in ids:
+                row[ids[name]] += share / len(answers)
+    return {action: row[action] for action in ids.values()}

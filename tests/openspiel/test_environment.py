@@ -1,0 +1,42 @@
+"""Our games pass PettingZoo's own tests."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+pytest.importorskip("shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'")
+
+from pettingzoo.test import api_test, seed_test
+
+from dubito.openspiel.environment import HarnessEnv
+
+GAMES = [("dubito", {"players": 4, "max_turns": 30}), ("dubito_bs", {"max_rounds": 5}), ("dubito_defuse", {})]
+
+
+@pytest.mark.parametrize(("game", "parameters"), GAMES)
+@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy gives no bounds
+def test_pettingzoos_own_tests_pass(game: str, parameters: dict[str, Any]) -> None:
+    api_test(HarnessEnv(game, **parameters), num_cycles=40)
+    seed_test(lambda: HarnessEnv(game, **parameters), num_cycles=20)
+
+
+@pytest.mark.parametrize(("game", "parameters"), GAMES)
+def test_a_reset_and_a_copy_keep_the_parameters(game: str, parameters: dict[str, Any]) -> None:
+    env = pickle.loads(pickle.dumps(HarnessEnv(game, **parameters)))  # noqa: S301, our own
+    env.reset(seed=3)
+    assert env._env.get_parameters().items() >= parameters.items()
+    assert len(env.agents) == env._env.num_players()
+
+
+@pytest.mark.parametrize(("game", "parameters"), GAMES)
+def test_a_whole_game_ends_with_its_returns(game: str, parameters: dict[str, Any]) -> None:
+    """Each seat is paid once."""
+    env = HarnessEnv(game, **parameters)
+    env.reset(seed=5)
+    rewards = dict.fromkeys(env.agents, 0.0)
+    for agent in env.agent_iter():
+        _, reward, ended, _, info = env.last()
+        rewards[agent] += reward
+        env.step(None if ended else env.action_space(agent).sample(info["action_mask"]))
+    assert [*rewards.values()] == env.game_state.returns()

@@ -1,0 +1,49 @@
+"""Games of OpenSpiel as trees, and tables for them by chance."""
+
+from functools import cache
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from dubito.policy.table import Table
+from dubito.policy.tree import Tree
+
+pyspiel = pytest.importorskip("pyspiel", reason="measures games of OpenSpiel: pip install 'dubito[openspiel]'")
+
+KUHN: Final = "kuhn_poker"
+KUHN_3: Final = "kuhn_poker(players=3)"
+DICE: Final = "liars_dice(numdice=1,dice_sides=3)"
+LEDUC: Final = "leduc_poker"
+TOGETHER: Final = "tiny_hanabi"  # both win the same
+AUCTION: Final = "first_sealed_auction(max_value=5)"  # the sum of the returns depends on the play
+SMALL: Final = (KUHN, KUHN_3, DICE)
+
+
+def load(name: str) -> Any:
+    return pyspiel.load_game(name)
+
+
+@cache
+def tree_of(name: str) -> Tree:
+    return Tree(load(name))
+
+
+def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
+    """A table of any probabilities, some of them 0 or 1."""
+    chance, table = Random(seed), {}
+    for state in tree.states:
+        weights = [chance.choice((0, 0, 1, chance.random())) for _ in state.actions]
+        weights[chance.randrange(len(weights))] += 0.1
+        table[state.string] = {a: w / sum(weights) for a, w in zip(state.actions, weights, strict=True)}
+    return table
+
+
+def engines(table: Table) -> Any:
+    """The table as OpenSpiel has it."""
+    return pyspiel.TabularPolicy({string: [*row.items()] for string, row in table.items()})
+
+
+def mixed(table: Table, other: Table, rows: list[str]) -> Table:
+    """The table with the other's rows in these states."""
+    return {**table, **{string: other[string] for string in rows}}

@@ -1,0 +1,231 @@
+"""`dubito policy`: players asked for their whole way to play, by the house and by servers that answer oddly."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.llm.kit import Heard, Said, Server, says
+
+pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
+
+from open_spiel.python import policy as spiel_policy  # noqa: E402
+from open_spiel.python.algorithms import exploitability  # noqa: E402
+
+KUHN = ("--game", "openspiel:kuhn_poker", "--quiet")
+Row = dict[str, float]
+
+
+def nash_conv_of(out: str, player: str) -> float:
+    """As the last lines say it."""
+    found = re.search(rf"^nash_conv of {re.escape(player)}: ([0-9.]+)$", out, re.MULTILINE)
+    assert found is not None, out
+    return float(found[1])
+
+
+def of_openspiel(row: Callable[[str], Row]) -> float:
+    """OpenSpiel's own figure for a table of Kuhn poker, by what a row says of a state."""
+    game = pyspiel.load_game("kuhn_poker")
+    table = spiel_policy.TabularPolicy(game)
+    for string, place in table.state_lookup.items():
+        said = row(string)
+        table.action_probability_array[place] = [said["pass"], said["bet"]]
+    return float(exploitability.nash_conv(game, table))
+
+
+def bold(heard: Heard) -> Row:
+    """What a model says that bets its king and queen, by what it was told and nothing else."""
+    king = "the king" in heard.last or "the queen" in heard.last
+    return {"pass": 0.25, "bet": 0.75} if king else {"pass": 0.9, "bet": 0.1}
+
+
+def bold_row(string: str) -> Row:
+    """The same by the state's string, which begins with the card."""
+    return {"pass": 0.25, "bet": 0.75} if string[0] in "12" else {"pass": 0.9, "bet": 0.1}
+
+
+def server(said: Callable[[Heard], Any]) -> Server:
+    """A server whose model answers so."""
+
+    def answer(heard: Heard) -> Said:
+        return says(heard.protocol, json.dumps({"answer": said(heard)}))
+
+    return Server(answer)
+
+
+def asked(shell: Shell, of: Server, *flags: str, player: str = "openai:m") -> Any:
+    """The command at this server."""
+    at = ("--base-url", of.base_url("responses"), "--no-preflight")
+    return shell("policy", player, *KUHN, *at, *flags)
+
+
+def test_what_a_model_states_is_measured_as_openspiel_does(shell: Shell) -> None:
+    with server(bold) as of:
+        said = asked(shell, of, "--output", "p")
+        assert said.code == 0, said.err
+        assert len(of.heard) == 12
+        again = asked(shell, of, "--output", "p")
+        assert len(of.heard) == 12
+    assert nash_conv_of(said.out, "openai:m") == pytest.approx(of_openspiel(bold_row), abs=1e-9)
+    assert nash_conv_of(again.out, "openai:m") == nash_conv_of(said.out, "openai:m")
+    assert again.out.splitlines()[-2] == "calls: 0"
+    worth = json.loads((shell.folder / "p" / "report" / "data" / "worth.json").read_text())["rows"]
+    assert worth[0]["nash_conv"] == pytest.approx(of_openspiel(bold_row), abs=1e-9)
+    assert [row["player"] for row in worth] == ["openai:m", "(solved)", "(uniform)"]
+
+
+def test_a_cache_answers_in_another_folder_offline(shell: Shell) -> None:
+    with server(bold) as of:
+        first = asked(shell, of, "--output", "one")
+    offline = asked(shell, of, "--output", "two", "--offline")
+    assert offline.code == 0, offline.err
+    assert nash_conv_of(offline.out, "openai:m") == nash_conv_of(first.out, "openai:m")
+    fresh = asked(shell, of, "--output", "three", "--offline", "--cache", "empty")
+    assert fresh.code == 3
+    assert "what was answered is kept in three" in fresh.err
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "1.7 on one action": ({"pass": -0.7, "bet": 1.7}, "malformed"),
+    "one left out": ({"bet": 1.0}, "malformed"),
+    "a name that is not legal": ({"pass": 0.2, "bet": 0.3, "fold": 0.5}, "illegal"),
+    "a sum of 1.02": ({"pass": 0.51, "bet": 0.51}, "malformed"),
+    "truth values": ({"pass": False, "bet": True}, "malformed"),
+    "words": ({"pass": "0.5", "bet": "0.5"}, "malformed"),
+    "a name": ("bet", "malformed"),
+    "nothing": (None, "malformed"),
+    "a list": ([0.5, 0.5], "malformed"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str) -> None:
+    wrong, cause = FAULTS[fault]
+
+    def answer(heard: Heard) -> Any:
+        return wrong if "the king" in str(heard.conversation) else bold(heard)
+
+    with server(answer) as of:
+        said = asked(shell, of, "--reasks", "0", "--output", "p")
+    assert said.code == 0, said.err
+    rows = json.loads((shell.folder / "p" / "report" / "data" / "fallbacks.json").read_text())["rows"]
+    assert (rows[0]["states"], rows[0][cause]) == (4, 4)
+    level = {"pass": 0.5, "bet": 0.5}
+    found = nash_conv_of(said.out, "openai:m")
+    assert found == pytest.approx(of_openspiel(lambda s: level if s[0] == "2" else bold_row(s)), abs=1e-9)
+    for best in (0.0, 0.3, 1.0):  # whatever stood in these four rows, it lies between the bounds
+        other = {"pass": 1 - best, "bet": best}
+        conv = of_openspiel(lambda s, row=other: row if s[0] == "2" else bold_row(s))  # type: ignore[misc]
+        assert rows[0]["nash_conv_least"] - 1e-9 <= conv <= rows[0]["nash_conv_most"] + 1e-9
+
+
+def test_a_sum_within_one_percent_is_taken(shell: Shell) -> None:
+    with server(lambda heard: {"pass": 0.335, "bet": 0.67}) as of:
+        said = asked(shell, of)
+    share = 0.335 / 1.005
+    assert nash_conv_of(said.out, "openai:m") == pytest.approx(
+        of_openspiel(lambda _: {"pass": share, "bet": 1 - share}), abs=1e-9
+    )
+    assert "states by the fallback" not in said.out
+
+
+def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) -> None:
+    def answer(heard: Heard) -> Any:
+        return bold(heard) if heard.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
+
+    with server(answer) as of:
+        said = asked(shell, of)
+        again = [heard.last for heard in of.heard if heard.re_asked]
+    assert len(again) == 12
+    assert "an action here is one of pass, bet, and not fold" in again[0]
+    assert "states by the fallback" not in said.out
+
+
+def test_draws_are_counted(shell: Shell) -> None:
+    """A model that only acts: its first three answers in each state are to pass, and the fourth is to bet."""
+    times: dict[str, int] = {}
+
+    def answer(heard: Heard) -> str:
+        key = str(heard.conversation)
+        times[key] = times.get(key, 0) + 1
+        return "bet" if times[key] == 4 else "pass"
+
+    with server(answer) as of:
+        said = asked(shell, of, "--draws", "4", "--in-flight", "1")
+    assert said.code == 0, said.err
+    assert len(of.heard) == 48
+    assert "4 times to act" in said.out
+    assert nash_conv_of(said.out, "openai:m") == pytest.approx(
+        of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25}), abs=1e-9
+    )
+
+
+def test_bots_say_their_own_probabilities(shell: Shell) -> None:
+    said = shell("policy", "Solved", "UniformRandom", "FirstLegal", *KUHN)
+    assert said.code == 0, said.err
+    assert nash_conv_of(said.out, "Solved") < 0.001
+    assert nash_conv_of(said.out, "UniformRandom") == pytest.approx(11 / 12, abs=1e-9)
+    assert "The first player's mean return, exactly" in said.out
+    pages = sorted(path.name for path in (shell.folder / "runs").glob("policy-*/report/*.html"))
+    assert pages == ["index.html", "player-0.html", "player-1.html", "player-2.html"]
+
+
+OWN = """
+from dubito.games.openspiel.bot import OpenSpielBot
+
+class Mixed(OpenSpielBot):
+    \"\"\"Bets one time in four.\"\"\"
+    def act(self, view):
+        return {act}
+"""
+
+
+def own_bot(shell: Shell, act: str) -> None:
+    folder: Path = shell.folder / "bots" / "manual" / "openspiel"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mixed.py").write_text(OWN.replace("{act}", act))
+
+
+def test_a_bot_that_only_acts_is_counted(shell: Shell) -> None:
+    own_bot(shell, "'bet' if self.rng.random() < 0.25 else 'pass'")
+    said = shell("policy", "Mixed", *KUHN, "--draws", "2000")
+    assert said.code == 0, said.err
+    assert "2000 times to act" in said.out
+    exact = of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25})
+    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=0.1)
+    assert said.out == shell("policy", "Mixed", *KUHN, "--draws", "2000").out
+
+
+@pytest.mark.parametrize(
+    ("act", "said"), [("1 / 0", "ZeroDivisionError"), ("'fold'", "an action here is one of pass, bet, and not 'fold'")]
+)
+def test_a_bot_that_fails_is_named(shell: Shell, act: str, said: str) -> None:
+    own_bot(shell, act)
+    ended = shell("policy", "Mixed", *KUHN)
+    assert ended.code == 3
+    assert ended.err.startswith("dubito: Mixed (seat 0) failed")
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
+        (("UniformRandom", "--game", "dubito"), "none of OpenSpiel's games"),
+        (("UniformRandom", "--game", "openspiel:tic_tac_toe"), "perfect information"),
+        (("UniformRandom", "--game", "openspiel:liars_dice"), "more than 2,000 information states"),
+        (("UniformRandom", "--game", "openspiel:gin_rummy"), "does not say what a seat knows"),
+        (("UniformRandom", "--game", "openspiel:goofspiel"), "move at the same time"),
+        (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "stands twice"),
+        (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "asks a model: say which"),
+        (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    ended = shell("policy", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err

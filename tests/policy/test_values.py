@@ -1,0 +1,134 @@
+"""What tables are worth and what can be won of them: as OpenSpiel has it, and as can be worked out."""
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.policy.table import complete, uniform
+from dubito.policy.values import best_response, chance_to_meet, expected_values, gains, losses, nash_conv, versus
+from tests.policy.kit import (
+    AUCTION,
+    DICE,
+    KUHN,
+    KUHN_3,
+    LEDUC,
+    SMALL,
+    TOGETHER,
+    by_chance,
+    engines,
+    load,
+    pyspiel,
+    tree_of,
+)
+
+ALL = (*SMALL, TOGETHER, AUCTION, LEDUC)
+
+
+@pytest.mark.parametrize(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
+def test_uniform_play_can_be_exploited(name: str, value: float) -> None:
+    assert nash_conv(tree_of(name), uniform(tree_of(name))) == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nash_conv_is_open_spiels(name: str) -> None:
+    tree = tree_of(name)
+    for seed in range(1 if name == LEDUC else 8):
+        table = by_chance(tree, seed)
+        assert nash_conv(tree, table) == pytest.approx(pyspiel.nash_conv(load(name), engines(table)), abs=1e-9)
+        assert nash_conv(tree, table) > 0.01
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_expected_values_are_open_spiels(name: str) -> None:
+    tree = tree_of(name)
+    tables = [by_chance(tree, seat) for seat in range(tree.players)]
+    state = load(name).new_initial_state()
+    theirs = pyspiel.expected_returns(state, [engines(table) for table in tables], -1, False)
+    assert expected_values(tree, tables) == pytest.approx(theirs, abs=1e-9)
+    assert versus(tree, tables[1], tables[0])[1] == pytest.approx(
+        expected_values(tree, [tables[0], tables[1], tables[0]][: tree.players])[1], abs=1e-12
+    )
+
+
+def test_a_best_response_wins_what_it_says() -> None:
+    for name in SMALL:
+        tree = tree_of(name)
+        tables = [by_chance(tree, 10 + seat) for seat in range(tree.players)]
+        for seat in range(tree.players):
+            best = best_response(tree, seat, tables)
+            plays = {string: {action: 1.0} for string, action in best.choices.items()}
+            plays = {
+                s.string: {a: plays[s.string].get(a, 0.0) for a in s.actions} for s in tree.states if s.seat == seat
+            }
+            seated = [plays if player == seat else table for player, table in enumerate(tables)]
+            assert expected_values(tree, seated)[seat] == pytest.approx(best.value, abs=1e-12)
+
+
+def test_kuhn_against_one_who_always_bets() -> None:
+    """Worked out by hand: a jack passes and folds, a king bets or calls, a queen may do either."""
+    tree = tree_of(KUHN)
+    bold = {state.string: {0: 0.0, 1: 1.0} for state in tree.states}
+    first = best_response(tree, 0, [bold, bold])
+    assert (first.choices["0"], first.choices["0pb"], first.choices["2pb"]) == (0, 0, 1)
+    assert first.value == pytest.approx(1 / 3)  # -1 with the jack, 0 with the queen, 2 with the king
+    assert gains(tree, bold) == pytest.approx([1 / 3, 1 / 3])
+    jack, later = (next(loss for loss in losses(tree, bold) if loss.state.string == string) for string in ("0", "0pb"))
+    assert (jack.loss, jack.reach) == pytest.approx((1 / 3, 1 / 3))  # it loses 2 instead of 1, every third deal
+    assert jack.best == 0
+    assert (later.loss, later.reach) == (0, 0)  # it never passes first
+
+
+def test_how_often_a_game_comes_to_some_states() -> None:
+    tree = tree_of(KUHN)
+    play = [uniform(tree)] * 2
+    assert chance_to_meet(tree, play, ["0", "1", "2"]) == pytest.approx(1)
+    assert chance_to_meet(tree, play, ["0", "0pb"]) == pytest.approx(1 / 3)  # the second lies behind the first
+    assert chance_to_meet(tree, play, ["0pb", "1pb"]) == pytest.approx(2 / 3 / 4)
+    assert chance_to_meet(tree, play, []) == 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_losses_sum_to_nash_conv(name: str) -> None:
+    tree = tree_of(name)
+    table = by_chance(tree, 3)
+    found = losses(tree, table)
+    assert [loss.loss for loss in found] == sorted((loss.loss for loss in found), reverse=True)
+    assert {loss.state.string for loss in found} == {state.string for state in tree.states}
+    by_seat = [sum(loss.loss for loss in found if loss.state.seat == seat) for seat in range(tree.players)]
+    assert by_seat == pytest.approx(gains(tree, table), abs=1e-9)
+
+
+def test_losses_against_others_sum_to_what_is_given_away() -> None:
+    for name in SMALL:
+        tree = tree_of(name)
+        table, others = by_chance(tree, 4), by_chance(tree, 5)
+        found = losses(tree, table, others)
+        for seat, value in enumerate(versus(tree, table, others)):
+            best = best_response(tree, seat, [others] * tree.players).value
+            assert sum(loss.loss for loss in found if loss.state.seat == seat) == pytest.approx(best - value, abs=1e-9)
+        reach = {loss.state.string: loss.reach for loss in found}
+        firsts = [
+            state for state in tree.states if state.seat == 0 and state.depth == min(s.depth for s in tree.states)
+        ]
+        assert sum(reach[state.string] for state in firsts) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (None, "nothing at '1b'"),
+        ({0: 1.0}, "at '1b' probabilities of the actions [0], where [0, 1] are legal"),
+        ({0: 0.5, 1: 0.4}, "that sum to 0.9"),
+        ({0: 1.5, 1: -0.5}, "what is no probability"),
+        ({0: float("nan"), 1: 1.0}, "what is no probability"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(row: dict[int, float] | None, reason: str) -> None:
+    tree = tree_of(KUHN)
+    table = uniform(tree)
+    assert complete(tree, table) is table
+    del table["1b"]
+    if row:
+        table["1b"] = row
+    with pytest.raises(UsageError) as refusal:
+        complete(tree, table)
+    assert reason in str(refusal.value)

@@ -1,0 +1,88 @@
+"""Runs in processes of their own that ask a house in a storm, so that they can be killed at chosen points."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from dubito.house.faults import Faults
+from dubito.house.server import House
+from tests.cli.kit import REPO
+
+
+class Watched:
+    """A house in a storm, and its call log as it is written."""
+
+    def __init__(self, folder: Path, faults: Faults) -> None:
+        self.pipe = folder / "calls"
+        os.mkfifo(self.pipe)
+        self.calls: Queue[dict[str, Any]] = Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.house = House(faults=faults, log=self.pipe)
+
+    def _read(self) -> None:
+        with self.pipe.open() as lines:
+            for line in lines:
+                self.calls.put(json.loads(line))
+
+    def next(self, n: int, process: "subprocess.Popen[str] | None" = None) -> list[dict[str, Any]]:
+        """The next calls, once there are so many, or fewer when the process has ended."""
+        taken: list[dict[str, Any]] = []
+        while len(taken) < n and (process is None or process.poll() is None or not self.calls.empty()):
+            try:
+                taken.append(self.calls.get(timeout=0.2))
+            except Empty:
+                continue  # look at the process again
+        return taken
+
+
+@contextmanager
+def storm(folder: Path, faults: Faults) -> Iterator[Watched]:
+    """The house, up."""
+    watched = Watched(folder, faults)
+    with watched.house:
+        yield watched
+
+
+def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
+    """`dubito run` in a process of its own."""
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return subprocess.Popen(
+        (sys.executable, "-m", "dubito", "run", *words),
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(REPO)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def ended(process: "subprocess.Popen[str]") -> str:
+    """The results digest of a run that ends well."""
+    with process:
+        assert process.stdout is not None
+        said = process.stdout.read()
+    assert process.returncode == 0, said
+    found = re.search(r"results digest: (\w+)", said)
+    assert found is not None, said
+    return found[1]
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    """SIGKILL, and its end."""
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def same_games(one: Path, other: Path) -> bool:
+    """Whether two runs have written the same games."""
+    return (one / "all_games.yaml").read_bytes() == (other / "all_games.yaml").read_bytes()

@@ -1,0 +1,70 @@
+"""Draw and defuse in the browser: a whole game by its buttons, at a phone and at a desk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.games.defuse.spec import SPEC
+from dubito.record import records_of
+from tests.chromium import Chrome
+from tests.games.kit import registry_of
+from tests.web.kit import Served, guests_of, served
+from tests.web.test_other_games import ASKED, OVER, deal
+
+BUTTONS = "[...document.querySelectorAll('#answer button')].map(button => [button.textContent, button.disabled])"
+SEATS = "[...document.querySelectorAll('#seats .held')].map(held => held.textContent)"
+
+
+@pytest.fixture
+def hall(tmp_path: Path) -> Iterator[Served]:
+    """A server with draw and defuse."""
+    with served(tmp_path, others=[guests_of(registry_of("defuse"))]) as server:
+        yield server
+
+
+def an_act(chrome: Chrome) -> str:
+    """A see card while there is one, else whatever draws; where the bomb went it goes to the bottom."""
+    if chrome.run("document.querySelector('#answer [type=number]') !== null"):
+        bottom = chrome.text("#prompt").removesuffix(" the bottom.").split()[-1]
+        chrome.run(f"document.querySelector('#answer [type=number]').value = '{bottom}'")
+        return "Answer"
+    acts: list[Any] = chrome.run(BUTTONS)
+    return "see" if ["see", False] in acts else "draw"
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1440, True)])
+def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
+    chrome.screen(width, dark=dark)
+    deal(chrome, hall, "defuse")
+    assert chrome.run(BUTTONS) == [[act, act == "shuffle"] for act in ("draw", "skip", "bottom", "shuffle", "see")]
+    assert chrome.run(SEATS) == ["6 cards", "6 cards"]
+    assert chrome.text("#prompt") == "Draw a card, or play a shuffle, see, skip or bottom card?"
+    done = []
+    while not chrome.run(OVER):
+        done.append(an_act(chrome))
+        chrome.run(
+            f"[...document.querySelectorAll('#answer button')].find(b => b.textContent === '{done[-1]}').click()"
+        )
+        chrome.until(f"{ASKED} || {OVER}")
+        assert chrome.run("document.documentElement.scrollWidth") <= width
+        if done == ["see"]:
+            assert "You have seen, from the top: nothing, see, see." in chrome.text("#sees")
+    assert {*done} == {"see", "draw", "Answer"}
+    assert chrome.text("#result") in ("For you: won.", "For you: lost.")
+    (path,) = hall.folder.glob("*.json")
+    records = records_of(SPEC)
+    record = records.load(path.read_text())
+    assert list(records.replay(record)) == record.story
+    chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=1")
+    assert "You play a see card." in chrome.text("#said")
+    assert "from the top: " in chrome.text("#pile")
+
+
+def test_the_lobby_says_who_is_hard(hall: Served) -> None:
+    browser = hall.browser()
+    defuse = browser("GET", "/?game=defuse").text
+    assert '<option value="Medium" selected>Medium</option>' in defuse
+    assert '<option value="Sapper">Sapper (a hard game)</option>' in defuse
+    assert '<option value="Sherlock">Sherlock (a hard game)</option>' in browser("GET", "/").text
