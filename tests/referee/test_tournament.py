@@ -14,10 +14,13 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
+from dubito.referee.games import load
 from dubito.referee.log import Line, Writer, opened
+from dubito.referee.replay import difference
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
+from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
 
 LAST = acting('echo "${legal##* }"')
@@ -61,6 +64,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from dubito.referee.tournament import play
+from tests.referee import kit
 from tests.referee.kit import tournament
 from tests.referee.test_tournament import STUBBORN
 if __name__ == "__main__":
@@ -201,3 +205,10 @@ def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:
     path.write_bytes(b"y" * 9000)
     Writer(path).close()
     assert path.read_bytes() == b""
+
+
+def test_our_own_games_are_played_too(tmp_path: Path) -> None:
+    for line in kit.pair(tmp_path, GOOD, LAST, games=["dubito_defuse"]).play(range(2)):
+        assert line.strikes == []
+        assert sorted(line.returns) == [-1.0, 1.0]
+        assert difference(load("dubito_defuse").new_initial_state(), line) is None
