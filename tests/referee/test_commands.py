@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dubito.referee import warden
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing
 from dubito.referee.trial import findings, partner, tried
-from tests.cli.kit import REPO, Shell
+from tests.cli.kit import REPO, Shell, started
 from tests.referee import kit
 from tests.referee.kit import GOOD, acting
 
@@ -75,6 +77,26 @@ def test_the_bot_in_the_docs_is_the_one_that_is_there() -> None:
 
 
 CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare-seconds", "1")}
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "games: [phantom_ttt]\nmatches: 200\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
+    )
+    for name in ("one", "two"):
+        kit.write(tmp_path, f"{name}.sh", GOOD)
+    with started(tmp_path, "tournament", "play", "t.yaml") as process:
+        assert process.stderr is not None
+        while "40 of 400" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait() == 130
+    assert said.splitlines()[-1] == "dubito: stopped by Ctrl-C"
+    (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
+    assert 40 <= path.read_bytes().count(b"\n") < 400
+    assert path.read_bytes().endswith(b"\n")
+    assert warden.sweep(str(tmp_path / "tournaments" / "t")) == 0
 
 
 def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:

@@ -98,6 +98,12 @@ def test_four_strikes_of_any_kind_end_a_match(tmp_path: Path) -> None:
         assert line.exit[line.seats.index("one")] == "SIGKILL"
 
 
+def test_an_answer_that_is_no_number_ends_a_match_for_its_bot(tmp_path: Path) -> None:
+    for line in met(tmp_path, bot(act="echo nonsense"), bot(), games=["leduc_poker"]):
+        assert strikes(line, "one") == ["illegal"]
+        assert line.exit[line.seats.index("one")] == "SIGKILL"
+
+
 @pytest.mark.parametrize("over", [":", "echo what"])
 def test_who_does_not_confirm_the_end_is_started_anew(tmp_path: Path, over: str) -> None:
     lines = met(tmp_path, bot(over=over), bot())

@@ -93,6 +93,24 @@ def test_who_cannot_be_told_apart_shares_a_place() -> None:
     assert final({0: [1, 1], 1: [1, 1], 2: [1, 2]}) == {0: 1, 1: 1, 2: 3}
 
 
+def test_the_worst_place_counts_first_over_all_games() -> None:
+    assert final({0: [1, 3], 1: [2, 2], 2: [3, 1]}) == {0: 2, 1: 1, 2: 2}
+
+
+def test_who_has_no_first_choice_is_dropped_without_a_tie() -> None:
+    """The first three beat each other in a circle, each by another score; the last three are nobody's first choice."""
+    rows = [[0.0] * 6 for _ in range(6)]
+    for one, other, score in ((0, 1, 5.0), (1, 2, 6), (2, 0, 7), (0, 3, 9), (1, 3, 8), (2, 3, 9), (3, 4, 1), (3, 5, 2)):
+        rows[one][other], rows[other][one] = score, -score
+    for one, other, score in ((0, 4, 3), (0, 5, 4), (1, 4, 3.5), (1, 5, 4.5), (2, 4, 3.2), (2, 5, 4.2), (4, 5, 1)):
+        rows[one][other], rows[other][one] = score, -score
+    ranking = ranked(rows)
+    first = ranking.places[0].rounds[0]
+    assert first.votes[3] == first.votes[4] == first.votes[5] == 0
+    assert first.dropped == (3, 4, 5)
+    assert not [tie for tie in ranking.ties if "fewest votes (0)" in tie]
+
+
 def test_sums_are_compared_exactly() -> None:
     tenth = Fraction(0.1)
     rows: list[list[Fraction | int]] = [[0, 3 * tenth, Fraction(0.3)], [-3 * tenth, 0, 1], [-Fraction(0.3), -1, 0]]
