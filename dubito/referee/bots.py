@@ -13,7 +13,9 @@ from dubito.errors import UsageError, one_line
 from dubito.referee import warden
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
-_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
+_KEPT: Final = re.compile(
+    r"PATH|HOME|USER|SHELL|LANG|TZ|TMPDIR|VIRTUAL_ENV|PYENV_VERSION|LC_\w+|\w+_(HOME|ROOT|PREFIX)|\w*PATH"
+)
 _SHEBANG: Final = 256  # bytes of a file in which its first line is looked for
 
 
@@ -29,7 +31,7 @@ class Bot:
 
     def environment(self, mark: str, data: Path, seed: int) -> dict[str, str]:
         """Its environment: nothing of ours that could be a secret."""
-        kept = {key: value for key, value in os.environ.items() if self.network or key in _KEPT}
+        kept = {key: value for key, value in os.environ.items() if self.network or _KEPT.fullmatch(key)}
         return kept | {
             "PYTHONUNBUFFERED": "1",
             "OMP_NUM_THREADS": "1",

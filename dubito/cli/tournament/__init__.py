@@ -3,6 +3,7 @@
 import click
 
 from dubito.cli.listing import Listing
+from dubito.cli.tournament.bot import bot
 from dubito.cli.tournament.play import play
 from dubito.cli.tournament.rank import rank
 from dubito.cli.tournament.replay import replay
@@ -14,5 +15,5 @@ def tournament() -> None:
     """Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant run-off."""
 
 
-for command in (check, qualify, play, rank, replay):
+for command in (check, qualify, play, rank, replay, bot):
     tournament.add_command(command)
