@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from random import Random
 from statistics import median
 from time import perf_counter, process_time
 from typing import Final
@@ -64,7 +63,7 @@ def node(name: str, table: Table, least: int) -> tuple[float, float]:
     game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
     dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
-        draws = Draws(Random(seed), (Random(1), Random(2)))
+        draws = Draws(seed, (1, 2))
         match = Match(root.clone(), dialect, draws)
         start, ours = perf_counter(), process_time()
         Referee(match, table, Limits(chance=0.0), (0.0, 0.0)).play()

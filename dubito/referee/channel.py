@@ -82,10 +82,14 @@ class Channel:
 
     def send(self, lines: bytes) -> None:
         """Write, or keep what does not fit for `write`."""
-        if self._process is None or self._deaf:
-            return
-        self.pending += lines
-        self.write()
+        self.hold(lines)
+        if self.pending:
+            self.write()
+
+    def hold(self, lines: bytes) -> None:
+        """Keep lines until the next ones are sent: one write costs as much as another."""
+        if self._process is not None and not self._deaf:
+            self.pending += lines
 
     def write(self) -> None:
         """As much as the pipe takes; a bot that closed its input is sent nothing more."""

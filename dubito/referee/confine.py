@@ -111,10 +111,12 @@ class Confinement:
 
 
 def _has(pid: int, wanted: bytes) -> bool:
+    """Whether a child of ours is a bot's, or just ending, and may leave us a child of its own."""
     try:
-        return wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
+    return not environment or wanted in environment.split(b"\0")
 
 
 def end_with(parent: int) -> None:

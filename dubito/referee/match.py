@@ -12,6 +12,7 @@ one is played instead. The third strike of a kind, one overrun or one crash shut
 plays at random, gets no more lines, and its score stands.
 """
 
+from functools import cached_property
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -29,11 +30,24 @@ class Encoder(Protocol):
         """The line for a seat; `legal` are its actions if it is to act."""
 
 
-class Draws(NamedTuple):
+class Draws:
     """The match's own random streams: a bot's mistakes shift neither the deal nor the other's replacements."""
 
-    chance: Random
-    replacements: tuple[Random, Random]  # of each seat
+    def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
+        """The seeds of chance and of each seat's replacements, whose streams are made when first used."""
+        self._chance, self._replacements = chance, replacements
+        self._made: dict[int, Random] = {}
+
+    @cached_property
+    def chance(self) -> Random:
+        """What chance draws from."""
+        return Random(self._chance)
+
+    def replacement(self, seat: int) -> Random:
+        """What the actions in place of a seat's bot are drawn from."""
+        if seat not in self._made:
+            self._made[seat] = Random(self._replacements[seat])
+        return self._made[seat]
 
 
 class Strike(NamedTuple):
@@ -149,7 +163,7 @@ class Match:
         if seat not in self._legal:
             return
         self.replaced.append((len(self.history), seat))
-        self._chosen[seat] = self._draws.replacements[seat].choice(list(self._legal[seat].values()))
+        self._chosen[seat] = self._draws.replacement(seat).choice(list(self._legal[seat].values()))
 
     def _play(self) -> None:
         if len(self._chosen) > 1 or self.state.is_simultaneous_node():

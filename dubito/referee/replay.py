@@ -1,7 +1,6 @@
 """Every match of a log played again: the draws from their seeds, the actions as logged, the returns compared."""
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 from dubito.errors import UsageError, one_line
@@ -33,7 +32,7 @@ def difference(root: Any, line: Line) -> str | None:
             legal = state.legal_actions(seat)
             if legal and action not in legal:
                 return f"node {node}: {action} is not legal for seat {seat}"
-            if (node, seat) in replaced and action != (said := draws.replacements[seat].choice(legal)):
+            if (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
                 return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
         apply(state, entry)
     if not state.is_terminal():
@@ -46,7 +45,7 @@ def difference(root: Any, line: Line) -> str | None:
 def draws_of(line: Line) -> Draws:
     """The random streams of a logged match."""
     one, other = line.seeds["replacements"]
-    return Draws(Random(line.seeds["chance"][0]), (Random(one), Random(other)))
+    return Draws(line.seeds["chance"][0], (one, other))
 
 
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from hashlib import shake_256
-from random import Random
 from typing import NamedTuple
 
 from dubito.referee.match import Draws
@@ -49,8 +48,7 @@ class Seeds(NamedTuple):
 
     def draws(self) -> Draws:
         """The match's random streams."""
-        one, other = self.replacements
-        return Draws(Random(self.chance), (Random(one), Random(other)))
+        return Draws(self.chance, self.replacements)
 
 
 def seeds(seed: int, game: str, pair: tuple[str, str], match: int, twins: bool = False) -> Seeds:

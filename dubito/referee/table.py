@@ -106,9 +106,13 @@ class Referee:
             turn = match.turn()
             if turn is None:
                 break
+            at_once = turn.chance and not limits.chance and not match.waiting  # the next line follows at once
             for channel, line in zip(table.channels, turn.lines, strict=True):
                 if line is not None:
-                    table.send(channel, line)
+                    if at_once:
+                        channel.hold(line)
+                    else:
+                        table.send(channel, line)
             if match.waiting:
                 self._wait_for_answers()
             elif turn.chance and limits.chance:

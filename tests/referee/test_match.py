@@ -18,7 +18,7 @@ class Plain:
 
 
 def match(game: str, strikes: int = 3) -> Match:
-    draws = Draws(Random(1), (Random(2), Random(3)))
+    draws = Draws(1, (2, 3))
     return Match(load(game).new_initial_state(), Plain(), draws, strikes)
 
 

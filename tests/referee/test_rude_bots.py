@@ -118,7 +118,9 @@ def test_the_second_line_of_an_answer_is_out_of_turn(meet: Meet) -> None:
 
 @pytest.mark.parametrize("pondering", ["echo 0", "echo"])
 def test_three_lines_out_of_turn_shut_a_bot_down(meet: Meet, pondering: str) -> None:
-    for line in meet(acting(FIRST, pondering=pondering, first="echo 0; echo 0; echo 0"), games=["phantom_ttt"]):
+    """The partner takes its time, so that they come before the next turn."""
+    partner = acting(f"sleep 0.1; {FIRST}")
+    for line in meet(acting(FIRST, pondering=pondering), partner, games=["phantom_ttt"]):
         assert strikes(line, "one").count("ponder") == 3
         assert ending(line, "one") == "SIGKILL"
         assert strikes(line, "other") == []
