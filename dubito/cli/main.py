@@ -32,6 +32,8 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "used.",
     "play-game": "Tell one game between these bots, seated in this order, in words a card player uses.",
     "policy": "Say how much can be won of each PLAYER's whole way to play a small game, exactly.",
+    "tournament": "Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant "
+    "run-off.",
     "prompts": "List prompts, show what one says, and try them out on recorded positions.",
     "cache": "Look into the cache of replies.",
     "house": "Serve the OpenAI and Anthropic protocols on loopback.",

@@ -94,6 +94,15 @@ class Opponents:
         bots = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
         return Sitting(setup, self.game, bots, self._registry.fallback, self._services(setup), number)
 
+    def alone(self, name: str, seed: int) -> tuple[Entrant, object | None]:
+        """One of them for a seat at somebody else's table; if it is a model player, with its way to ask."""
+        spec = self._find(name)
+        entrant = Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings)
+        if self._models is None or name not in self._models.players:
+            return entrant, None
+        decider = replace(self._models.players[name], seed=seed, rules=self.game.rules())
+        return entrant, GameServices(decider, self._models.journal())
+
     @property
     def game(self) -> Spec:
         """The game that they play."""

@@ -1,0 +1,116 @@
+"""What the referee costs: a node between two bots that stay, beside a bare ping-pong over pipes; matches with restarts.
+
+python -m benchmarks.referee
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Final
+
+from dubito.referee.bots import Bot
+from dubito.referee.channel import Channel
+from dubito.referee.config import Tournament, checked
+from dubito.referee.confine import Confinement, cores_here
+from dubito.referee.dialect import V1
+from dubito.referee.games import load
+from dubito.referee.limits import Limits
+from dubito.referee.match import Draws, Match
+from dubito.referee.play import Pair
+from dubito.referee.schedule import Pairing
+from dubito.referee.table import Referee, Table
+
+GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
+STAYS: Final = """
+import sys
+while line := sys.stdin.readline():
+    _, *legal = line.split()
+    if legal:
+        sys.stdout.write(legal[0] + "\\n")
+        sys.stdout.flush()
+"""
+PLAIN: Final = """
+game, seat = input(), input()
+while not (line := input()).startswith("end"):
+    _, *legal = line.split()
+    if legal:
+        print(legal[0])
+"""
+PYTHON: Final = os.path.realpath(sys.executable)
+ROUNDS: Final = 9
+
+
+def ping_pong(times: int) -> tuple[float, float]:
+    """Microseconds of a line to a bot and its answer, with blocking pipes and nothing else: in all, and of our own."""
+    with subprocess.Popen([PYTHON, "-S", "-E", "-c", STAYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bot:
+        assert bot.stdin is not None
+        assert bot.stdout is not None
+        to, of, line = bot.stdin.fileno(), bot.stdout.fileno(), b"A" * 40 + b" 0 1\n"
+        os.write(to, line), os.read(of, 100)
+        start, own = perf_counter(), process_time()
+        for _ in range(times):
+            os.write(to, line)
+            os.read(of, 100)
+        return (perf_counter() - start) / times * 1e6, (process_time() - own) / times * 1e6
+
+
+def node(name: str, table: Table, least: int) -> tuple[float, float]:
+    """Microseconds of a node, chance and decisions alike, observed by both, without starts and ends: in all, ours."""
+    game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
+    dialect, root = V1(game), game.new_initial_state()
+    while nodes < least:
+        draws = Draws(seed, (1, 2))
+        match = Match(root.clone(), dialect, draws)
+        start, ours = perf_counter(), process_time()
+        Referee(match, table, Limits(chance=0.0), (0.0, 0.0)).play()
+        spent += perf_counter() - start
+        own += process_time() - ours
+        assert match.strikes == []
+        nodes, seed = nodes + len(match.history), seed + 1
+    return spent / nodes * 1e6, own / nodes * 1e6
+
+
+def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
+    """Matches a second of two plain Python bots that are started in each; and milliseconds of work of a match."""
+    bots = [Bot(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
+    config = checked({"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}, "here", {})
+    cores = cores_here()
+    confinement = Confinement(16 << 30, (cores[0], cores[-1]))
+    pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)
+    start, before = perf_counter(), sum(os.times()[:4])
+    assert all(line.exit == (0, 0) for line in pair.play(range(matches)))
+    return matches / (perf_counter() - start), (sum(os.times()[:4]) - before) / matches * 1e3
+
+
+def main() -> None:
+    """Print it all, medians of several rounds: other work on the machine comes and goes."""
+    print(f"load {os.getloadavg()[0]:.1f} on {len(cores_here())} cores")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = (PYTHON, "-S", "-E", "-c", STAYS)
+        one, other = Channel(command, folder, {}), Channel(command, folder, {})
+        table = Table((one, other))
+        try:
+            node("kuhn_poker", table, 100)
+            for game in GAMES:
+                pairs = [(ping_pong(2000), node(game, table, 2000)) for _ in range(ROUNDS)]
+                for which, what in enumerate(("in all", "of our own process")):
+                    ping, cost = (median(values[which] for values in both) for both in zip(*pairs, strict=True))
+                    ratio = median(cost[which] / ping[which] for ping, cost in pairs)
+                    print(f"{game}: {cost:.0f} us a node, ping-pong {ping:.0f} us, ratio {ratio:.2f}, {what}")
+        finally:
+            one.shut()
+            other.shut()
+        for game in GAMES:
+            rates = [restarts(folder, game, 30) for _ in range(3)]
+            rate, work = max(rate for rate, _ in rates), min(work for _, work in rates)
+            print(f"{game}: {rate:.0f} matches/s with restarts, {work:.1f} ms of work a match (best of {len(rates)})")
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

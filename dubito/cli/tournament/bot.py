@@ -1,0 +1,30 @@
+"""`dubito tournament bot`: one of our players as a program for a tournament."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from dubito.cli.options import server_options
+
+
+@click.command()
+@click.argument("player")
+@server_options
+def bot(player: str, **server: str | None) -> None:
+    """Play one match as PLAYER over standard input and output: a bot of OpenSpiel's games, or a model as in
+    openai:MODEL@PROMPT.
+
+    It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; who
+    asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
+    from dubito.cli.company import opponents
+    from dubito.referee.seated import Seat, play
+
+    game, seat = sys.stdin.readline().strip(), int(sys.stdin.readline())
+    seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
+    kept = Path(os.environ.get("DUBITO_DATA", ".")) / "games"
+    with opponents(None, [player], kept, number, lambda: False, server, f"openspiel:{game}") as company:
+        entrant, services = company.alone(player, seed)
+        play(entrant, services, Seat(game, seat, seed, number), sys.stdin, sys.stdout)

@@ -1,0 +1,39 @@
+"""`dubito tournament replay`: every match of a log played again, or one told in words."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import note, say
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--match", type=int, metavar="K", help="Tell match K in words, counted over all pairs as they play.")
+def replay(run: Path, match: int | None) -> int:
+    """Play every match in the folder RUN again, without its bots: draws from their seeds, actions from the log, returns
+    compared. Exit code 1 if anything differs."""
+    from dubito.referee import log
+    from dubito.referee.games import load
+    from dubito.referee.replay import difference, differences, numbered, told
+
+    kept = log.opened(run)
+    if match is not None:
+        line = numbered(kept, match, log.read_manifest(run)["matches"])
+        root = load(line.game).new_initial_state()
+        if different := difference(root, line):
+            say(f"differs: {different}")
+            return 1
+        for sentence in told(root, line):
+            say(sentence)
+        return 0
+    matches = 0
+    for line, wrong in differences(kept):
+        matches += 1
+        if wrong is not None:
+            say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")
+            return 1
+    for sentence in kept.damaged:
+        note(f"warning: {sentence}")
+    say(f"identical: {matches:,} matches, their draws and returns")
+    return 0

@@ -1,0 +1,96 @@
+"""`dubito tournament check` and `qualify`: a bot tried out before it enters."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dubito.cli.output import GamesProgress, note, say, table
+from dubito.errors import one_line
+
+_SHOWN = 3  # places where a point does not hold
+
+
+def _bot(command: str) -> Any:
+    from dubito.referee.bots import bot
+
+    return bot("your-bot", command, Path.cwd(), "your bot")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="dubito-trial-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@click.command()
+@click.argument("bot")
+@click.option("--games", default="kuhn_poker,leduc_poker", show_default=True, metavar="A,B,...", help="Games to try.")
+@click.option("--move-seconds", type=float, default=5.0, show_default=True, help="What a move may take.")
+@click.option("--prepare-seconds", type=float, default=5.0, show_default=True, help="To prepare, before the first.")
+def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> int:
+    """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
+    keeps to the protocol. Exit code 1 if it does not."""
+    from dubito.referee import trial
+
+    content = {
+        "games": games.split(","),
+        "matches": 1,
+        "move_seconds": move_seconds,
+        "prepare_seconds": prepare_seconds,
+    }
+    with _folder() as folder:
+        log = trial.tried(_bot(bot), list(trial.PARTNERS), folder, content, note)
+        found = trial.findings(log, move_seconds)
+        lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
+        think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
+    say(f"{len(lines)} matches against a partner that " + ", ".join(trial.PARTNERS.values()))
+    for finding in found:
+        say(f"{'ok    ' if not finding.wrong else 'FAILED'}  {finding.what}")
+        for place in finding.wrong[:_SHOWN]:
+            say(f"          {one_line(place, 200)}")
+        if len(finding.wrong) > _SHOWN:
+            say(f"          and {len(finding.wrong) - _SHOWN} more")
+    if think:
+        say(f"slowest of {len(think)} answers: {max(think) / 1e6:.3f} s")
+    return int(any(finding.wrong for finding in found))
+
+
+@click.command()
+@click.argument("bot")
+@click.option("--games", default="gin_rummy,rbc", show_default=True, metavar="A,B,...", help="Games to qualify in.")
+@click.option("--matches", type=int, default=50, show_default=True, help="Matches from each position.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the matches.")
+@click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="What each draw of chance takes.")
+@click.option("--lower-bound", is_flag=True, help="Ask that the interval's lower end is above zero, not the mean.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
+    """Play the qualification of the bot that the command BOT starts: 50 + 50 matches against the random bot in each
+    game, with a mean score above zero. Exit code 1 if it does not qualify.
+
+    The random bot itself passes about every second time: look at the interval."""
+    from dubito.referee import trial
+
+    named = games.split(",")
+    with _folder() as folder, GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic) as progress:
+        log = trial.tried(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
+        found = trial.qualifications(log, flags["matches"])
+    rows = [
+        [one.game, f"{one.matches}", trial.said(one.mean), "yes" if one.passed(lower_bound) else "no"] for one in found
+    ]
+    table("Against the random bot", ["game", "matches", "mean score [95 % interval]", "above zero"], rows)
+    for sentence in (
+        f"{one.game}: more than 1 % of the matches overrun or crashed" for one in found if one.disqualified
+    ):
+        note(f"warning: {sentence}")
+    qualified = all(one.passed(lower_bound) for one in found)
+    say("qualified" if qualified else "not qualified")
+    return int(not qualified)

@@ -1,0 +1,139 @@
+"""The config of a tournament: what a user may say, checked, with every default in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dubito.errors import UsageError, one_line, suggestion
+from dubito.experiment.config import read_config
+from dubito.referee.bots import Bot, bot
+from dubito.referee.dialect import DIALECTS
+from dubito.referee.games import load
+from dubito.referee.limits import Limits
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class BotConfig(BaseModel):
+    """A bot with more to say of it than its command."""
+
+    model_config = _STRICT
+
+    command: str | list[str]
+    data: str | None = None  # a folder with a folder for each game
+    network: bool = False
+
+
+class TournamentConfig(BaseModel):
+    """What a config file or the flags may say. Times are seconds."""
+
+    model_config = _STRICT
+
+    games: list[str] = Field(min_length=1)
+    bots: dict[str, str | list[str] | BotConfig] = Field(min_length=2)
+    dialect: str = "v1"
+    matches: int = Field(default=2500, ge=1, le=10**7)  # of each pair, from each position
+    seed: int = 0
+    move_seconds: float = Field(default=5.0, gt=0, le=86400)
+    prepare_seconds: float = Field(default=5.0, ge=0, le=86400)
+    chance_seconds: float = Field(default=0.2, ge=0, le=86400)
+    ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
+    grace_seconds: float = Field(default=1.0, ge=0, le=3600)
+    strikes: int = Field(default=3, ge=1)
+    twins: bool = False  # a match and its seat-swapped twin have the same chance draws
+    memory_gb: float = Field(default=16.0, gt=0)
+    data_gb: float = Field(default=128.0, ge=0)
+    pairs: int | None = Field(default=None, ge=1, le=1024)  # that play at once; None: one for two cores
+    output: str | None = Field(default=None, min_length=1)  # None: tournaments/NAME of the config
+
+    @property
+    def limits(self) -> Limits:
+        """Clocks and strikes."""
+        return Limits(
+            self.move_seconds,
+            self.prepare_seconds,
+            self.chance_seconds,
+            self.ponder_seconds,
+            self.grace_seconds,
+            self.strikes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """A checked config with its bots."""
+
+    config: TournamentConfig
+    bots: tuple[Bot, ...]
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change a match; a tournament of more matches begins alike."""
+        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output"})
+        return said | {"bots": {bot.name: list(bot.command) for bot in self.bots}}
+
+
+def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
+    """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
+    config = checked(dict(read_config(path)), str(path), flags)
+    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)))
+
+
+def checked(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
+    """The content of a config with flags over it, valid as far as can be told without its bots."""
+    try:
+        config = TournamentConfig.model_validate({**content, **flags})
+    except ValidationError as error:
+        raise UsageError(f"{source}: {_sentence(dict(error.errors()[0]))}") from None
+    if config.dialect not in DIALECTS:
+        hint = suggestion(config.dialect, DIALECTS)
+        raise UsageError(f"{source}: dialect: there is no dialect {one_line(repr(config.dialect), 60)}: {hint}")
+    for name in config.games:
+        if config.games.count(name) > 1:
+            raise UsageError(f"{source}: games: {one_line(name, 80)} stands there twice")
+        DIALECTS[config.dialect](load(name))
+    return config
+
+
+def bots_of(config: TournamentConfig, home: Path, source: str) -> tuple[Bot, ...]:
+    """The bots of a config, each of which can be started."""
+    found: dict[str, Bot] = {}
+    for name, said in config.bots.items():
+        entry = said if isinstance(said, BotConfig) else BotConfig(command=said)
+        where = f"{source}: bots: {one_line(name, 60)}"
+        if name.casefold() in found:
+            raise UsageError(f"{where}: two bots of one name, but for capitals: their files would be the same")
+        found[name.casefold()] = bot(name, entry.command, home, where, entry.data, entry.network)
+    return tuple(found.values())
+
+
+_WORDS: Final = {
+    "Input should be": "must be",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid list": "a list",
+    "a valid string": "a text",
+    "a valid dictionary": "a list of lines such as `my_bot: python3 my_bot.py`",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """What is wrong with a config, of an error of its validation."""
+    loc = [str(part) for part in error["loc"] if part not in ("str", "list[str]", "BotConfig")]
+    where = one_line(": ".join(loc), 120)
+    kind: Literal["missing", "extra_forbidden", "too_short"] | str = error["type"]
+    if kind == "missing":
+        return f"{where} is missing: say which {loc[-1]}"
+    if kind == "extra_forbidden":
+        known = TournamentConfig.model_fields if len(loc) == 1 else BotConfig.model_fields
+        return f"unknown key '{where}': {suggestion(loc[-1], known)}"
+    if kind == "too_short":
+        return f"{where}: {'a tournament takes two bots at least' if loc[0] == 'bots' else 'must not be empty'}"
+    message = str(error["msg"])
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return f"{where}: {message}, not {one_line(repr(error['input']), 60)}"

@@ -1,0 +1,44 @@
+"""The games of a tournament: any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.games.openspiel.engine import load as load_openspiel
+from dubito.games.openspiel.engine import pyspiel
+
+SEATS: Final = 2
+
+
+def load(name: str) -> Any:
+    """The game of that name, for two; raises UsageError for what no tournament can be held in."""
+    _register_ours(name)
+    game = load_openspiel(name)
+    shown = one_line(name, 80)
+    if game.num_players() != SEATS:
+        raise UsageError(f"{shown} is a game for {game.num_players()}: a tournament is held in games for two")
+    try:
+        size = observation(game).tensor.size
+    except Exception:  # the engine raises whatever it likes
+        size = 0
+    if not size:
+        raise UsageError(f"{shown} has no observation tensor, which is what bots are sent: choose another game")
+    return game
+
+
+def observation(game: Any, kind: Any = None) -> Any:
+    """OpenSpiel's observation of a game: the default one, or that of a kind."""
+    make: Any = import_module("open_spiel.python.observation").make_observation
+    return make(game, kind)
+
+
+def is_zero_sum(game: Any) -> bool:
+    """Whether what one seat wins the other loses, as ballots take for granted."""
+    return bool(game.get_type().utility == pyspiel().GameType.Utility.ZERO_SUM)
+
+
+def _register_ours(name: str) -> None:
+    """Have our own games registered with OpenSpiel, if this is one that it does not know by itself."""
+    if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.openspiel"):
+        import_module("dubito.openspiel")

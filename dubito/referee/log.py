@@ -1,0 +1,185 @@
+"""The log of a tournament: a file a pairing, a line a match, each written whole and never changed.
+
+    RUN/tournament.json              what is played
+    RUN/matches/0-kuhn_poker/A--B.jsonl
+
+Everything that a second run of the same matches may have otherwise stands under `times`.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dubito.errors import UsageError, one_line
+from dubito.referee.limits import LAST, Kind
+from dubito.referee.schedule import Pairing, pairings
+from dubito.store.folder import write_whole
+
+MANIFEST: Final = "tournament.json"
+_MATCHES: Final = "matches"
+
+
+class StrikeLine(BaseModel):
+    """A rule that a seat broke."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: int
+    seat: int
+    kind: Kind
+    said: str
+
+
+class TimesLine(BaseModel):
+    """Microseconds: every answer of each seat, and the whole match from its first node to its last."""
+
+    model_config = ConfigDict(frozen=True)
+
+    think: tuple[list[int], list[int]]
+    match: int
+
+
+class Line(BaseModel):
+    """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
+
+    model_config = ConfigDict(frozen=True)
+
+    game: str
+    match: int
+    seats: tuple[str, str]
+    seeds: dict[str, list[int]]
+    history: list[int | list[int]]
+    returns: tuple[float, float]
+    strikes: list[StrikeLine]
+    replaced: list[tuple[int, int]]  # node and seat of each action that the referee drew for a bot
+    exit: tuple[int | str, int | str]
+    stderr: tuple[str, str]
+    data: tuple[int, int]  # bytes in its data folder afterwards
+    times: TimesLine
+
+    def failed(self, seat: int) -> bool:
+        """Whether the bot of a seat overran or crashed, which counts to the 1 %."""
+        return any(strike.seat == seat and strike.kind in LAST for strike in self.strikes)
+
+    def shut_down(self, seat: int, most: int) -> bool:
+        """Whether the bot of a seat was shut down, where so many strikes of a kind are enough for it."""
+        kinds = Counter(strike.kind for strike in self.strikes if strike.seat == seat)
+        return self.failed(seat) or max(kinds.values(), default=0) >= most
+
+
+@dataclass(slots=True)
+class Log:
+    """A run's folder as it is on disk."""
+
+    folder: Path
+    games: Sequence[str]
+    bots: Sequence[str]
+    damaged: list[str] = field(default_factory=list)  # a sentence a line that could not be used
+
+    def path(self, pairing: Pairing) -> Path:
+        """The file of a pairing."""
+        safe = re.sub(r"[^\w.-]+", "_", self.games[pairing.game])[:60]
+        one, other = (self.bots[place] for place in pairing.bots)
+        return self.folder / _MATCHES / f"{pairing.game}-{safe}" / f"{one}--{other}.jsonl"
+
+    def pairings(self) -> list[Pairing]:
+        """All that are to be played."""
+        return pairings(len(self.games), len(self.bots))
+
+    def lines(self, pairing: Pairing) -> list[Line]:
+        """The finished matches of a pairing in order; a line that is damaged is named in `damaged` and left out."""
+        found: dict[int, Line] = {}
+        for number, text in enumerate(_texts(self.path(pairing)), 1):
+            where = f"{self.path(pairing).relative_to(self.folder)}, line {number}"
+            try:
+                line = Line.model_validate_json(text)
+            except ValidationError as error:
+                what = one_line(str(error.errors()[0]["msg"]), 100)
+                self.damaged.append(f"{where} is damaged and was left out ({what})")
+                continue
+            if line.game != self.games[pairing.game] or set(line.seats) != {self.bots[i] for i in pairing.bots}:
+                self.damaged.append(f"{where} is of another game or other bots and was left out")
+            elif line.match in found:
+                self.damaged.append(f"{where} is match {line.match} again and was left out")
+            else:
+                found[line.match] = line
+        return [found[match] for match in sorted(found)]
+
+    def all_lines(self) -> Iterator[tuple[Pairing, list[Line]]]:
+        """The finished matches of every pairing."""
+        for pairing in self.pairings():
+            yield pairing, self.lines(pairing)
+
+
+def _texts(path: Path) -> Iterator[bytes]:
+    """The lines of a file; what is behind its last newline was never finished."""
+    try:
+        with path.open("rb") as file:
+            for text in file:
+                if text.endswith(b"\n"):
+                    yield text
+    except FileNotFoundError:
+        return
+
+
+class Writer:
+    """Appends matches to the file of a pairing."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._cut_unfinished()
+
+    def _cut_unfinished(self) -> None:
+        """Whoever wrote the last line may have been killed in the middle of it."""
+        size = end = os.fstat(self._file).st_size
+        while end and (block := os.pread(self._file, min(end, 4096), max(0, end - 4096))):
+            if (newline := block.rfind(b"\n")) >= 0:
+                end += newline + 1 - len(block)
+                break
+            end -= len(block)
+        if end != size:
+            os.ftruncate(self._file, end)
+
+    def __call__(self, line: Line) -> None:
+        """Write a match whole; raises OSError if the disk is full, and leaves no part of it then."""
+        text = line.model_dump_json().encode() + b"\n"
+        if os.write(self._file, text) < len(text):
+            self._cut_unfinished()
+            raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    """Say what is played in this folder."""
+    write_whole(folder / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What is played in this folder; raises UsageError if it is no tournament's."""
+    shown = one_line(str(folder))
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if isinstance(content["identity"]["games"], list) and isinstance(content["identity"]["bots"], dict):
+            return dict(content)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: it does not say what is played")
+
+
+def opened(folder: Path) -> Log:
+    """The log in a folder; raises UsageError if there is none."""
+    identity = read_manifest(folder)["identity"]
+    return Log(folder, identity["games"], list(identity["bots"]))

@@ -1,0 +1,147 @@
+"""A tournament's result as pages to be opened in a browser: the order, each game's votes, conduct, matches in words."""
+
+import shutil
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.errors import RunStopped
+from dubito.referee import tables
+from dubito.referee.games import load
+from dubito.referee.log import Line, Log
+from dubito.referee.replay import difference, told
+from dubito.referee.schedule import Pairing
+from dubito.referee.standings import GameResult, Standings
+from dubito.report.parts import Block, Chart, Facts, Page, Section, Words, points
+from dubito.report.render import Renderer, Site
+from dubito.report.result_table import Column, ResultTable, Value
+
+_FOLDER: Final = "report"
+_TOLD: Final = 20  # matches of a pairing that stand on its page
+
+
+def write_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
+    """Write them into the tournament's folder, over those that were there; the first page. Raises RunStopped."""
+    target, draft = folder / _FOLDER, folder / f"{_FOLDER}.part"
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        for part in ("data", "matches"):
+            (draft / part).mkdir(parents=True)
+        with as_file(files("dubito.report") / "static") as static:
+            shutil.copytree(static, draft / "static")
+        names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(log.games))]
+        site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
+        render = Renderer(site)
+        for page in _pages(log, result, manifest):
+            (draft / page.path).write_text(render(page), encoding="utf-8", errors="replace")
+            for table in (block for section in page.sections for block in section.blocks):
+                if isinstance(table, ResultTable):
+                    (draft / "data" / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
+                    (draft / "data" / f"{table.key}.json").write_text(table.to_json(), encoding="utf-8")
+        shutil.rmtree(target, ignore_errors=True)
+        draft.replace(target)
+    except OSError as error:
+        raise RunStopped(f"cannot write {target}: {error.strerror}") from None
+    return target / "index.html"
+
+
+def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Page]:
+    yield Page("index.html", "The tournament", _result(result, manifest))
+    for number, game in enumerate(result.games):
+        yield Page(f"game-{number}.html", game.name, list(_game(result, number, game)))
+    yield Page("conduct.html", "Conduct", [Section("What the bots did", [tables.conduct_table(result)])])
+    yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
+    for place, pairing in enumerate(log.pairings()):
+        yield _matches(log, place, pairing, manifest["matches"])
+
+
+def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
+    warnings = [Words(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
+    rules = [
+        Words(
+            "In each game every bot votes: it puts the others in order, those against which it scored least first. Who "
+            "has more than half of the first choices takes the place, else the one with the fewest is dropped. Over "
+            "all games the worst place of a bot counts first, then the next."
+        )
+    ]
+    identity = manifest["identity"]
+    facts = [(key, f"{value}") for key, value in identity.items() if key not in ("games", "bots")]
+    facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
+    bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
+    notes = [Words(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
+    return [
+        Section("Final order", [*warnings, *rules, tables.result_table(result)]),
+        Section("What was played", [*notes, Facts(facts)]),
+        Section("The bots", [Facts(bots)]),
+    ]
+
+
+def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
+    yield Section("Scores", [tables.cross_table(result, number)])
+    if game.ranking is None or not game.ranking.places:
+        return
+    drawn: list[Block] = [_drawn(result, game), tables.rounds_table(result, number)]
+    yield Section("Ballots", [tables.ballot_table(result, number)])
+    yield Section("Rounds", drawn)
+
+
+def _drawn(result: Standings, game: GameResult) -> Chart:
+    """A bar a round: whose first choices they are."""
+    assert game.ranking is not None
+    rounds = [
+        (f"place {place.place}, round {count}", votes)
+        for place in game.ranking.places
+        for count, votes in enumerate(place.rounds, 1)
+    ]
+    shares = {
+        bot: [votes.votes.get(bot, 0) / max(1, sum(votes.votes.values())) for _, votes in rounds]
+        for bot in game.ranking.ballots
+    }
+    series = [points(result.bots[bot], list(values)) for bot, values in shares.items()]
+    names = [name for name, _ in rounds]
+    return Chart("stacked", "Who is in front in each round", "share of the first choices, %", names, series)
+
+
+def _pairs(log: Log, result: Standings) -> ResultTable:
+    columns = [
+        Column("pair", "pair", "text"),
+        Column("game", "game", "text"),
+        Column("matches", "matches"),
+        Column("mean", "mean score of the first", "difference"),
+    ]
+    rows: list[list[Value]] = []
+    links = []
+    for place, pairing in enumerate(log.pairings()):
+        one, other = pairing.bots
+        meeting = result.games[pairing.game].meetings[one, other]
+        interval = meeting.interval
+        mean: Value = interval if interval.low > float("-inf") else interval.value
+        rows.append([f"{log.bots[one]} and {log.bots[other]}", log.games[pairing.game], meeting.matches, mean])
+        links.append(f"matches/{place}.html")
+    return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
+
+
+def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
+    """The first matches of a pairing in words, and those with strikes."""
+    lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
+    chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
+    names = " and ".join(log.bots[bot] for bot in pairing.bots)
+    said = (
+        f"{len(chosen)} of {len(lines):,} matches: the first {_TOLD}, and the first {_TOLD} of the rest with a strike."
+    )
+    command = "`dubito tournament replay RUN --match K` tells any other one by its number."
+    sections = [Section("Which", [Words(f"{said} {command}")])]
+    sections += [_match(root, line, 2 * matches * place + line.match) for line in chosen]
+    return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
+
+
+def _match(root: Any, line: Line, number: int) -> Section:
+    title = f"Match {number}: " + ", ".join(
+        f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
+    )
+    wrong = difference(root, line)
+    if wrong is not None:
+        return Section(title, [Words(f"It cannot be played again: {wrong}", warning=True)])
+    said = (sentence.strip().partition(": ") for sentence in told(root, line))
+    return Section(title, [Facts([(who, what) for who, _, what in said])])

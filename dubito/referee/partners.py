@@ -1,0 +1,38 @@
+"""Bots to be tried against, good and bad: run as a script, `python partners.py random`. The standard library only."""
+
+import os
+import random
+import sys
+import time
+
+SLOW = 0.5  # seconds an answer
+
+
+def main(kind: str) -> None:
+    """Play one match, in the manner of `kind`."""
+    input(), input()  # the game and the seat
+    stream = random.Random(os.environ.get("DUBITO_SEED"))  # told by our referee: the same match again, the same moves
+    while not (line := input()).startswith("end of game"):
+        _, *legal = line.split()
+        if legal or kind == "chatty":
+            answer(kind, legal, stream)
+
+
+def answer(kind: str, legal: list[str], stream: random.Random) -> None:
+    """What such a bot does when it is asked."""
+    if kind == "rude":
+        print("none of your business")
+    elif kind == "silent":
+        return
+    elif kind == "gone":
+        sys.exit(1)
+    elif kind == "chatty":
+        print(legal[0] if legal else "nothing to say")
+    else:
+        if kind == "slow":
+            time.sleep(SLOW)
+        print(stream.choice(legal))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,107 @@
+"""The matches of a pairing, one after the other, each with both bots started anew: what goes into the log."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from dubito.referee.bots import Bot
+from dubito.referee.channel import Channel
+from dubito.referee.config import Tournament
+from dubito.referee.confine import Confinement
+from dubito.referee.dialect import DIALECTS
+from dubito.referee.games import load
+from dubito.referee.log import Line, StrikeLine, TimesLine
+from dubito.referee.match import Match
+from dubito.referee.schedule import Pairing, Seeds, seats, seeds
+from dubito.referee.table import Referee, Table
+
+
+class Pair:
+    """Two bots at one game, ready to play any of their matches."""
+
+    def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
+        """`folder` is the run's: its path marks every process of a bot, and bots' data lies there."""
+        self._config, self._confinement = tournament.config, confinement
+        self._name = tournament.config.games[pairing.game]
+        self._game = load(self._name)
+        self._root = self._game.new_initial_state()  # copied for each match: gin rummy takes 3 ms to make a new one
+        self._dialect = DIALECTS[tournament.config.dialect](self._game)
+        self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
+        self._mark = str(folder)
+        self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
+
+    def play(self, matches: Iterable[int]) -> Iterator[Line]:
+        """These matches, in this order."""
+        for match in matches:
+            yield self._match(match)
+
+    def _match(self, number: int) -> Line:
+        one, other = self._bots
+        drawn = seeds(self._config.seed, self._name, (one.name, other.name), number, self._config.twins)
+        bots = [self._bots[place] for place in seats(number)]
+        match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
+        table = Table((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
+        try:
+            prepared = [channel.started + self._config.prepare_seconds for channel in table.channels]
+            for seat, channel in enumerate(table.channels):
+                table.send(channel, self._dialect.opening(self._name, seat))
+            referee = Referee(match, table, self._config.limits, (prepared[0], prepared[1]))
+            referee.play()
+            scores = match.state.returns()
+            for seat, channel in enumerate(table.channels):
+                table.send(channel, self._dialect.ending(scores[seat]))
+            table.end(self._config.grace_seconds)
+        finally:
+            for channel in table.channels:
+                table.shut(channel)
+            self._confinement.end_orphans(self._mark)
+        return self._line(number, bots, drawn, match, referee)
+
+    def _start(self, bot: Bot, seat: int, drawn: Seeds) -> Channel:
+        environment = bot.environment(self._mark, self._data[bot.name], drawn.bots[seat])
+        with self._confinement.network(bot.network):
+            channel = Channel(bot.command, bot.home, environment)
+        self._confinement.settle(channel.pid, seat)
+        return channel
+
+    def _line(self, number: int, bots: list[Bot], drawn: Seeds, match: Match, referee: Referee) -> Line:
+        one, other = referee.table.channels
+        scores = match.state.returns()
+        return Line(
+            game=self._name,
+            match=number,
+            seats=(bots[0].name, bots[1].name),
+            seeds={"chance": [drawn.chance], "replacements": list(drawn.replacements), "bots": list(drawn.bots)},
+            history=match.history,
+            returns=(scores[0], scores[1]),
+            strikes=[StrikeLine(**strike._asdict()) for strike in match.strikes],
+            replaced=match.replaced,
+            exit=(ending(one), ending(other)),
+            stderr=(one.errors, other.errors),
+            data=(size(self._data[bots[0].name]), size(self._data[bots[1].name])),
+            times=TimesLine(think=referee.times.think, match=referee.times.match),
+        )
+
+
+def ending(channel: Channel) -> int | str:
+    """How a bot's process ended, if it has."""
+    return "running" if channel.status is None else channel.status
+
+
+def data_folder(bot: Bot, game: str, folder: Path) -> Path:
+    """A bot's own folder for a game; it is made if it is missing."""
+    path = (bot.data or folder / "data" / bot.name) / re.sub(r"[^\w.-]+", "_", game)[:60]
+    path.mkdir(parents=True, exist_ok=True)
+    return path.absolute()
+
+
+def size(folder: Path) -> int:
+    """Bytes in all files of a folder; those that vanish meanwhile are none."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(root, name)).st_size
+    return total

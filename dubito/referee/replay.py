@@ -1,0 +1,102 @@
+"""Every match of a log played again: the draws from their seeds, the actions as logged, the returns compared."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dubito.errors import UsageError, one_line
+from dubito.referee.games import load
+from dubito.referee.log import Line, Log
+from dubito.referee.match import Draws, drawn
+
+
+def differences(log: Log) -> Iterator[tuple[Line, str | None]]:
+    """Each match, with what is different in it; None if nothing is."""
+    roots = {name: load(name).new_initial_state() for name in log.games}
+    for _, lines in log.all_lines():
+        for line in lines:
+            yield line, difference(roots[line.game], line)
+
+
+def difference(root: Any, line: Line) -> str | None:
+    """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
+    state, draws = root.clone(), draws_of(line)
+    replaced = {tuple(pair) for pair in line.replaced}
+    for node, entry in enumerate(line.history):
+        if state.is_terminal():
+            return f"the game is over after {node} actions, and the log has {len(line.history)}"
+        if state.is_chance_node():
+            said = drawn(state.chance_outcomes(), draws.chance)
+            if said != entry:
+                return f"node {node}: the seed draws {said}, and the log has {entry}"
+        for seat, action in movers(state, entry):
+            legal = state.legal_actions(seat)
+            if legal and action not in legal:
+                return f"node {node}: {action} is not legal for seat {seat}"
+            if (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
+                return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
+        apply(state, entry)
+    if not state.is_terminal():
+        return f"the game is not over after the {len(line.history)} actions of the log"
+    if tuple(state.returns()) != line.returns:
+        return f"the returns are {tuple(state.returns())}, and the log has {line.returns}"
+    return None
+
+
+def draws_of(line: Line) -> Draws:
+    """The random streams of a logged match."""
+    one, other = line.seeds["replacements"]
+    return Draws(line.seeds["chance"][0], (one, other))
+
+
+def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:
+    """Which seats acted at a node, and how; nobody where chance did."""
+    if isinstance(entry, list):
+        return list(enumerate(entry))
+    return [] if state.is_chance_node() else [(state.current_player(), entry)]
+
+
+def apply(state: Any, entry: int | list[int]) -> None:
+    """Make the state's next move."""
+    if isinstance(entry, list):
+        state.apply_actions(entry)
+    else:
+        state.apply_action(entry)
+
+
+def told(root: Any, line: Line) -> Iterator[str]:
+    """A match in words, a line a node, and how it ended."""
+    state = root.clone()
+    replaced = {tuple(pair) for pair in line.replaced}
+    for node, entry in enumerate(line.history):
+        who = "chance" if state.is_chance_node() else ""
+        acts: list[tuple[int, Any]] = movers(state, entry) or [(state.current_player(), entry)]
+        for seat, action in acts:
+            name = who or line.seats[seat]
+            words = f"{node}. {name}: {one_line(state.action_to_string(seat, action), 200)}"
+            if (node, seat) in replaced:
+                words += " (drawn by the referee)"
+            yield words
+        yield from _strikes(line, node)
+        apply(state, entry)
+    yield from _strikes(line, len(line.history))
+    for seat, name in enumerate(line.seats):
+        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
+
+
+def _strikes(line: Line, node: int) -> Iterator[str]:
+    for strike in line.strikes:
+        if strike.node == node:
+            quoted = f", {one_line(strike.said, 80)!r}" if strike.said else ""
+            yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
+
+
+def numbered(log: Log, number: int, matches: int) -> Line:
+    """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
+    pairings = log.pairings()
+    place, match = divmod(number, 2 * matches)
+    if not 0 <= place < len(pairings):
+        raise UsageError(f"--match: the tournament has matches 0 to {2 * matches * len(pairings) - 1:,}, no {number:,}")
+    for line in log.lines(pairings[place]):
+        if line.match == match:
+            return line
+    raise UsageError(f"--match: match {number:,} is not in the log")

@@ -1,0 +1,63 @@
+"""Who plays whom, when and from which position; and every match's own seeds, which nothing else can shift."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import shake_256
+from typing import NamedTuple
+
+from dubito.referee.match import Draws
+
+
+class Pairing(NamedTuple):
+    """All matches of two bots in one game: they are played one after the other."""
+
+    game: int  # places in the lists of the config
+    bots: tuple[int, int]  # the first of them has seat 0 in matches 0, 2, 4, ...
+
+
+def rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
+    """The circle method: every two bots meet once, and in a round nobody plays twice."""
+    circle = [*range(bots), *([-1] if bots % 2 else [])]  # -1: whoever meets it rests
+    half = len(circle) // 2
+    for _ in range(len(circle) - 1):
+        pairs = zip(circle[:half], reversed(circle[half:]), strict=True)
+        yield sorted((min(pair), max(pair)) for pair in pairs if -1 not in pair)
+        circle.insert(1, circle.pop())
+
+
+def pairings(games: int, bots: int) -> list[Pairing]:
+    """All that a tournament has to play, a game after the other, round by round."""
+    return [Pairing(game, pair) for game in range(games) for pairs in rounds(bots) for pair in pairs]
+
+
+def startable(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
+    """The first of these whose bots are both free: a bot is in one match at a time."""
+    return next((pairing for pairing in waiting if busy.isdisjoint(pairing.bots)), None)
+
+
+def seats(match: int) -> tuple[int, int]:
+    """Which of a pairing's two bots sits in seat 0, and which in seat 1: in turns."""
+    return (match % 2, 1 - match % 2)
+
+
+class Seeds(NamedTuple):
+    """What a match is drawn from, 64 bits each."""
+
+    chance: int
+    replacements: tuple[int, int]  # of each seat
+    bots: tuple[int, int]  # told to each seat, for bots that want to play the same match again
+
+    def draws(self) -> Draws:
+        """The match's random streams."""
+        return Draws(self.chance, self.replacements)
+
+
+def seeds(seed: int, game: str, pair: tuple[str, str], match: int, twins: bool = False) -> Seeds:
+    """The seeds of one match; of twins, a match and the next one with seats swapped, chance draws alike."""
+    chance = _numbers(f"chance, seed {seed}, game {game}, pair {pair!r}, match {match // 2 * 2 if twins else match}", 1)
+    rest = _numbers(f"bots, seed {seed}, game {game}, pair {pair!r}, match {match}", 4)
+    return Seeds(chance[0], (rest[0], rest[1]), (rest[2], rest[3]))
+
+
+def _numbers(text: str, count: int) -> list[int]:
+    drawn = shake_256(f"dubito referee 1: {text}".encode()).digest(8 * count)
+    return [int.from_bytes(drawn[8 * i : 8 * i + 8], "little") for i in range(count)]

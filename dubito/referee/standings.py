@@ -1,0 +1,213 @@
+"""From the log of a tournament to its result: scores, who is disqualified, places, and how firm they are.
+
+Everything is a pure function of the finished matches. Sums are exact; two bots share a score only if they do.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+from dubito.errors import UsageError
+from dubito.experiment.statistics import Rate, student
+from dubito.referee.log import Line, Log
+from dubito.referee.ranking import GameRanking, Matrix, final, is_disqualified, rank_game
+
+RESAMPLES: Final = 1000
+_SEED: Final = 18  # of the resamples: the same log gives the same shares
+
+
+@dataclass(slots=True)
+class Meeting:
+    """What the first of two bots scored against the second in one game.
+
+    `units` are its scores summed over a match and the one with seats swapped: what is drawn from when resampling.
+    """
+
+    matches: int = 0
+    total: Fraction = Fraction()
+    units: Counter[float] = field(default_factory=Counter)
+
+    @property
+    def mean(self) -> Fraction:
+        """The mean score of a match; exact."""
+        return self.total / self.matches
+
+    @property
+    def interval(self) -> Rate:
+        """The mean with its 95 % interval, Student's over the units; no ends are known of less than two."""
+        n = sum(self.units.values())
+        if n < 2:
+            return Rate(float(self.mean), -math.inf, math.inf)
+        mean = sum(value * count for value, count in self.units.items()) / n
+        variance = sum(count * (value - mean) ** 2 for value, count in self.units.items()) / (n - 1)
+        half = student(n - 1) * math.sqrt(variance / n) / 2
+        value = float(self.mean)
+        return Rate(value, value - half, value + half)
+
+
+@dataclass(slots=True)
+class Conduct:
+    """How a bot behaved in one game."""
+
+    matches: int = 0
+    failed: int = 0  # matches with an overrun or a crash
+    strikes: Counter[str] = field(default_factory=Counter)
+    replaced: int = 0  # actions that the referee drew for it
+    answers: int = 0
+    think: int = 0  # microseconds, all answers together
+    slowest: int = 0
+    data: int = 0  # bytes, the most after any match
+    endings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: Line, seat: int) -> None:
+        """Count a match."""
+        self.matches += 1
+        self.failed += line.failed(seat)
+        self.strikes.update(strike.kind for strike in line.strikes if strike.seat == seat)
+        self.replaced += sum(drawn == seat for _, drawn in line.replaced)
+        self.answers += len(line.times.think[seat])
+        self.think += sum(line.times.think[seat])
+        self.slowest = max([self.slowest, *line.times.think[seat]])
+        self.data = max(self.data, line.data[seat])
+        self.endings[str(line.exit[seat])] += 1
+
+
+@dataclass(slots=True)
+class GameResult:
+    """One game of a tournament."""
+
+    name: str
+    meetings: dict[tuple[int, int], Meeting]
+    conduct: list[Conduct]  # of each bot
+    ranking: GameRanking | None = None  # of those that are not disqualified
+
+
+@dataclass(slots=True)
+class Standings:
+    """The result of a tournament."""
+
+    bots: Sequence[str]
+    games: list[GameResult]
+    disqualified: dict[int, str]  # why, in words
+    places: dict[int, int]  # final; of those that are not disqualified
+    damaged: Sequence[str]
+    missing: int  # matches that are not played yet
+    same: dict[tuple[int | None, int], float]  # how often a bot keeps its place in a game (None: the final one)
+
+    def ranks(self, bot: int) -> list[int]:
+        """The bot's places in the games."""
+        return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
+
+    def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
+        """What a reader must know of this tournament."""
+        found = [f"not finished: {self.missing:,} matches are still to be played"] if self.missing else []
+        most = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
+        for game in self.games:
+            found += [
+                f"{self.bots[bot]} keeps {conduct.data:,} bytes for {game.name}, more than it may"
+                for bot, conduct in enumerate(game.conduct)
+                if conduct.data > most
+            ]
+            if not all(
+                game.meetings[one, other].total == -game.meetings[other, one].total for one, other in game.meetings
+            ):
+                found.append(f"{game.name} is not zero-sum, as ballots take for granted")
+        return found
+
+
+def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
+    """The result of what the log has; raises UsageError where two bots have not met."""
+    games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
+    there = 0
+    for pairing, lines in log.all_lines():
+        game, (one, other) = games[pairing.game], pairing.bots
+        if not lines:
+            pair = f"{log.bots[one]} and {log.bots[other]}"
+            raise UsageError(f"{pair} have not met in {game.name} yet: `dubito tournament play` goes on")
+        there += len(lines)
+        _count(game, one, other, lines, log.bots)
+    pairs = len(log.pairings())
+    disqualified = _disqualified(games, log.bots)
+    in_it = [bot for bot in range(len(log.bots)) if bot not in disqualified]
+    for game in games:
+        game.ranking = rank_game(_matrix(game), in_it, log.bots)
+    found = Standings(log.bots, games, disqualified, {}, log.damaged, 2 * matches * pairs - there, {})
+    found.places = final({bot: found.ranks(bot) for bot in in_it})
+    found.same = _kept(found, in_it, resamples)
+    return found
+
+
+def _count(game: GameResult, one: int, other: int, lines: Sequence[Line], names: Sequence[str]) -> None:
+    """Add the matches of a pairing."""
+    for bot, against in ((one, other), (other, one)):
+        meeting, units = Meeting(), dict[int, float]()
+        for line in lines:
+            seat = line.seats.index(names[bot])
+            meeting.matches += 1
+            meeting.total += Fraction(line.returns[seat])
+            units[line.match // 2] = units.get(line.match // 2, 0.0) + line.returns[seat]
+            game.conduct[bot].add(line, seat)
+        meeting.units = Counter(units.values())
+        game.meetings[bot, against] = meeting
+
+
+def _matrix(game: GameResult) -> Matrix:
+    return {pair: meeting.mean for pair, meeting in game.meetings.items()}
+
+
+def _disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int, str]:
+    """Who overran or crashed in too many matches of any game, over all its opponents: out of every game."""
+    found: dict[int, str] = {}
+    for game in games:
+        for bot, conduct in enumerate(game.conduct):
+            if is_disqualified(conduct.failed, conduct.matches):
+                said = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} overrun or crashed"
+                found.setdefault(bot, f"{names[bot]} is disqualified: {said}, more than 1 %")
+    return found
+
+
+def _kept(standing: Standings, in_it: Sequence[int], resamples: int) -> dict[tuple[int | None, int], float]:
+    """How often each bot has the same place when every pair's matches are drawn anew from those that it played."""
+    if not in_it or not resamples:
+        return {}
+    times: Counter[tuple[int | None, int]] = Counter()
+    drawn = [_resampled(game, in_it, resamples, number) for number, game in enumerate(standing.games)]
+    for sample in range(resamples):
+        ranks: dict[int, list[int]] = {bot: [] for bot in in_it}
+        for number, game in enumerate(standing.games):
+            places = rank_game({pair: means[sample] for pair, means in drawn[number].items()}, in_it, standing.bots).of
+            assert game.ranking is not None
+            for bot in in_it:
+                ranks[bot].append(places[bot])
+                times[number, bot] += places[bot] == game.ranking.of[bot]
+        for bot, place in final(ranks).items():
+            times[None, bot] += place == standing.places[bot]
+    return {key: count / resamples for key, count in times.items()}
+
+
+def _resampled(
+    game: GameResult, in_it: Sequence[int], resamples: int, number: int
+) -> Mapping[tuple[int, int], Sequence[float]]:
+    """For every ordered pair a mean for each resample; where one wins what the other loses, both are drawn together."""
+    import numpy
+
+    stream = numpy.random.default_rng([_SEED, number])
+    found: dict[tuple[int, int], Sequence[float]] = {}
+    for one in in_it:
+        for other in (bot for bot in in_it if bot > one):
+            mine, theirs = game.meetings[one, other], game.meetings[other, one]
+            means = _means(mine, stream, resamples)
+            found[one, other] = means.tolist()
+            zero_sum = mine.total == -theirs.total
+            found[other, one] = (-means if zero_sum else _means(theirs, stream, resamples)).tolist()
+    return found
+
+
+def _means(meeting: Meeting, stream: Any, resamples: int) -> Any:
+    values = sorted(meeting.units)
+    n = sum(meeting.units.values())
+    counts = stream.multinomial(n, [meeting.units[value] / n for value in values], size=resamples)
+    return counts @ values / meeting.matches

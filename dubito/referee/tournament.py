@@ -1,0 +1,246 @@
+"""A tournament from its config to its log: who plays when, in as many processes as pairs play at once.
+
+Each process referees one pairing at a time and writes its file. The same command goes on where a stopped or killed
+one left off: matches that stand in the log are not played again.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any, Final
+
+from dubito import __version__
+from dubito.errors import RunStopped, UsageError, one_line
+from dubito.games.openspiel.engine import engine_version
+from dubito.referee.config import Tournament, TournamentConfig
+from dubito.referee.confine import Confinement, cores_here, end_with, guarded
+from dubito.referee.later import LaterPair
+from dubito.referee.log import MANIFEST, Log, Writer, read_manifest, write_manifest
+from dubito.referee.play import Pair
+from dubito.referee.schedule import Pairing, startable
+from dubito.store.lock import LOCK, claimed
+from dubito.store.run_log import RunLog
+
+_GB: Final = 1 << 30
+_CONTEXT: Final = multiprocessing.get_context("spawn")
+_PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
+
+Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
+
+
+def notes(config: TournamentConfig) -> list[str]:
+    """In what a config departs from the announcement's rules."""
+    plain = TournamentConfig(games=config.games, bots=config.bots)
+    keys = ("move_seconds", "prepare_seconds", "chance_seconds", "strikes", "matches", "dialect")
+    said = {key: (getattr(config, key), getattr(plain, key)) for key in keys}
+    found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in said.items() if ours != theirs]
+    return found + (["chance draws of seat-swapped twins are alike"] if config.twins else [])
+
+
+def play(
+    tournament: Tournament,
+    folder: Path,
+    say: Callable[[str], None],
+    progress: Callable[[int], None] = lambda _: None,
+    only: int | None = None,
+) -> Log:
+    """Play all that is not in the folder's log yet; `progress` is told how many matches are there.
+
+    `only` leaves out the pairings without that bot.
+    Raises UsageError if the folder is no place for it, RunStopped if it cannot go on.
+    """
+    folder = folder.absolute()
+    _check(tournament, folder)
+    with claimed(folder):
+        manifest = {
+            "identity": tournament.identity(),
+            "matches": tournament.config.matches,
+            "notes": notes(tournament.config),
+            "versions": {"dubito": __version__, "open_spiel": engine_version()},
+        }
+        write_manifest(folder, manifest)
+        log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+        with guarded(str(folder)):
+            _play_missing(tournament, log, say, progress, only)
+        return log
+
+
+def _check(tournament: Tournament, folder: Path) -> None:
+    """Refuse a folder that holds anything but this tournament, as long as or shorter than it is now."""
+    try:
+        if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK}:
+            return
+    except OSError as error:
+        raise UsageError(f"cannot read {folder}: {error.strerror}; choose another --output") from None
+    shown = one_line(str(folder))
+    if not (folder / MANIFEST).exists():
+        raise UsageError(f"{shown} is there and is no tournament: choose another --output")
+    there, ours = read_manifest(folder), tournament.identity()
+    for key, value in ours.items():
+        kept = there["identity"].get(key)
+        if kept != value:
+            said = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
+            raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
+    if there.get("matches", 0) > tournament.config.matches:
+        raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
+
+
+def _play_missing(
+    tournament: Tournament, log: Log, say: Callable[[str], None], progress: Callable[[int], None], only: int | None
+) -> None:
+    work, there, wanted = [], 0, range(2 * tournament.config.matches)
+    for pairing, lines in log.all_lines():
+        if only is not None and only not in pairing.bots:
+            continue
+        played = {line.match for line in lines}
+        there += len(played)
+        if missing := [match for match in wanted if match not in played]:
+            work.append((pairing, missing))
+    for sentence in log.damaged:
+        say(sentence)
+    progress(there)
+    if work:
+        _Crew(tournament, log, say, progress, there).play(work)
+
+
+class _Crew:
+    """The processes that referee, and what each is at."""
+
+    def __init__(
+        self,
+        tournament: Tournament,
+        log: Log,
+        say: Callable[[str], None],
+        progress: Callable[[int], None],
+        there: int,
+    ) -> None:
+        self._tournament, self._log, self._say, self._progress, self._there = tournament, log, say, progress, there
+        self._note = RunLog(log.folder)
+        self._stop = _CONTEXT.Event()
+        self._busy: dict[Connection, set[int]] = {}
+
+    def play(self, work: list[Work]) -> None:
+        """All of it; Ctrl-C ends the matches under way and keeps them."""
+        cores = cores_here()
+        at_once = min(
+            self._tournament.config.pairs or max(1, len(cores) // 2), len(self._tournament.bots) // 2, len(work)
+        )
+        self._note("started", matches=sum(len(matches) for _, matches in work), pairs=at_once, cores=len(cores))
+        with self._processes(at_once, cores) as idle:
+            try:
+                self._assign(work, idle)
+            except KeyboardInterrupt:
+                self._stop.set()
+                self._assign([], [])
+                self._note("stopped", matches=self._there)
+                raise
+        self._note("finished", matches=self._there)
+
+    def _assign(self, work: list[Work], idle: list[Connection]) -> None:
+        """Give out work until there is none and nobody is at any."""
+        while work or self._busy:
+            pairings = [pairing for pairing, _ in work]
+            playing = set().union(*self._busy.values())
+            while idle and (chosen := startable(pairings, playing)) is not None:
+                process, item = idle.pop(), work.pop(pairings.index(chosen))
+                pairings.remove(chosen)
+                playing |= set(chosen.bots)
+                self._busy[process] = set(chosen.bots)
+                process.send(item)
+            for ready in wait(list(self._busy)):
+                assert isinstance(ready, Connection)
+                if self._heard(ready):
+                    del self._busy[ready]
+                    idle.append(ready)
+
+    def _heard(self, process: Connection) -> bool:
+        """Take what a process says; whether its work is done."""
+        try:
+            kind, said = process.recv()
+        except EOFError:
+            raise RunStopped(
+                "a referee's process died: the same command goes on; run.log says how far it was"
+            ) from None
+        if kind == "match":
+            self._there += 1
+            self._progress(self._there)
+        elif kind == "facts":
+            self._note("enforced", **said)
+            for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:
+                self._say(sentence)
+        elif kind == "failed":
+            raise RunStopped(str(said))
+        return bool(kind == "done")
+
+    @contextmanager
+    def _processes(self, count: int, cores: list[int]) -> Iterator[list[Connection]]:
+        ours, processes = [], []
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
+        for number in range(count):
+            pair = (cores[2 * number % len(cores)], cores[(2 * number + 1) % len(cores)])
+            here, there = _CONTEXT.Pipe()
+            arguments = (there, self._tournament, self._log.folder, pair, number == 0, os.getpid(), self._stop)
+            process = _CONTEXT.Process(target=_work, args=arguments)
+            process.start()
+            there.close()
+            ours.append(here)
+            processes.append(process)
+        signal.signal(signal.SIGINT, before)
+        try:
+            yield list(ours)
+            for connection in ours:
+                connection.send(None)
+        finally:
+            for connection in ours:
+                connection.close()
+            for process in processes:
+                process.join(5)
+                process.kill()
+
+
+def _work(
+    main: Connection,
+    tournament: Tournament,
+    folder: Path,
+    cores: tuple[int, int],
+    first: bool,
+    parent: int,
+    stop: Event,
+) -> None:
+    """The life of a process that referees: a pairing after the other, until it is told that there is none left."""
+    end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
+    confinement.cut_network()
+    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+    told: Any = ("facts", confinement.facts())
+    try:
+        while (item := main.recv()) is not None:
+            if first and told:
+                main.send(told)
+                told = None
+            pair = _PAIRS[tournament.config.dialect](tournament, item[0], folder, confinement)
+            _play(item, pair, log, main, stop)
+            main.send(("done", None))
+    except (EOFError, BrokenPipeError):
+        pass
+    except OSError as error:
+        main.send(("failed", f"cannot write {folder}: {error.strerror}; the same command goes on"))
+
+
+def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Event) -> None:
+    pairing, matches = item
+    write = Writer(log.path(pairing))
+    try:
+        for line in pair.play(matches):
+            write(line)
+            main.send(("match", None))
+            if stop.is_set():
+                return
+    finally:
+        write.close()

@@ -1,0 +1,117 @@
+"""A bot tried out: against partners that misbehave, on a list of what the protocol asks, and for the qualification."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dubito.experiment.statistics import Rate
+from dubito.referee import partners
+from dubito.referee.bots import Bot
+from dubito.referee.config import Tournament, checked
+from dubito.referee.limits import Limits
+from dubito.referee.log import Line, Log
+from dubito.referee.standings import standings
+from dubito.referee.tournament import play
+
+PARTNERS: Final = {
+    "random": "answers at random",
+    "slow": f"takes {partners.SLOW:g} s an answer",
+    "silent": "never answers",
+    "rude": "answers nonsense",
+    "chatty": "talks out of turn",
+    "gone": "leaves when it is asked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A point of the conformance list."""
+
+    what: str
+    wrong: Sequence[str]  # where it does not hold; empty if it does
+
+
+def partner(kind: str) -> Bot:
+    """A bot of ours."""
+    return Bot(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
+
+
+def tried(
+    bot: Bot,
+    kinds: Sequence[str],
+    folder: Path,
+    content: dict[str, Any],
+    say: Callable[[str], None],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Log:
+    """A bot against each of these partners."""
+    bots = (bot, *(partner(kind) for kind in kinds))
+    config = checked({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
+    return play(Tournament(config, bots), folder, say, progress, only=0)
+
+
+def findings(log: Log, seconds: float) -> list[Finding]:
+    """What the log says of its first bot, point by point; `seconds` is what a move may take."""
+    lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
+    name, most = log.bots[0], Limits().strikes
+
+    def where(wrong: Callable[[Line, int], str | None]) -> list[str]:
+        found = []
+        for line in lines:
+            seat = line.seats.index(name)
+            if (said := wrong(line, seat)) is not None:
+                found.append(f"{line.game}, seat {seat}, against {line.seats[1 - seat]}: {said}")
+        return found
+
+    def struck(kind: str) -> Callable[[Line, int], str | None]:
+        def wrong(line: Line, seat: int) -> str | None:
+            said = [repr(strike.said) for strike in line.strikes if strike.seat == seat and strike.kind == kind]
+            return f"{kind} {', '.join(one for one in said if one != repr(''))}".strip() if said else None
+
+        return wrong
+
+    def ended(line: Line, seat: int) -> str | None:
+        return None if line.exit[seat] == 0 or line.shut_down(seat, most) else f"ended with {line.exit[seat]}"
+
+    def wrote(line: Line, seat: int) -> str | None:
+        text = line.stderr[seat].strip().splitlines()
+        return text[-1] if text and line.failed(seat) else None
+
+    return [
+        Finding("it starts, and is there when it is asked", where(struck("crash")) + where(wrote)),
+        Finding(f"it answers within {seconds:g} s", where(struck("overrun"))),
+        Finding("its answers are actions that were listed", where(struck("illegal"))),
+        Finding("it says nothing when it is not asked", where(struck("ponder"))),
+        Finding("it ends by itself after the last line, with exit code 0", where(ended)),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Qualification:
+    """A bot's matches against the random one in one game."""
+
+    game: str
+    matches: int
+    mean: Rate
+    disqualified: bool
+
+    def passed(self, lower_bound: bool) -> bool:
+        """Whether the mean score, or its interval's lower end, is above zero."""
+        least = self.mean.low if lower_bound else self.mean.value
+        return not self.disqualified and least is not None and least > 0
+
+
+def said(mean: Rate) -> str:
+    """A mean score with its interval."""
+    return f"{mean.value:+.3f} [{mean.low:+.3f}, {mean.high:+.3f}]"
+
+
+def qualifications(log: Log, matches: int) -> list[Qualification]:
+    """How the log's first bot did against the second in every game."""
+    result = standings(log, matches, resamples=0)
+    return [
+        Qualification(game.name, game.conduct[0].matches, game.meetings[0, 1].interval, 0 in result.disqualified)
+        for game in result.games
+    ]

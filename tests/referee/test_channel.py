@@ -1,0 +1,60 @@
+"""A bot's pipes, without a match: what does not fit is kept, and nothing waits."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dubito.referee.channel import CAP, Channel
+from dubito.referee.table import Table
+
+PATH = {"PATH": "/usr/bin:/bin"}
+
+
+@contextmanager
+def running(folder: Path, script: str) -> Iterator[tuple[Channel, Table]]:
+    channel = Channel(("sh", "-c", script), folder, PATH)
+    try:
+        yield channel, Table((channel, channel))
+    finally:
+        channel.shut()
+
+
+def test_what_a_pipe_does_not_take_is_sent_later(tmp_path: Path) -> None:
+    with running(tmp_path, "read go; head -c 5000000 | wc -c") as (channel, table):
+        table.send(channel, b"x" * 5_000_000)
+        assert channel.pending
+        table.send(channel, b"\n")  # behind it
+        assert channel.flushed == channel.started
+    with running(tmp_path, "head -c 5000002 | tr -d x") as (channel, table):
+        table.send(channel, b"x" * 5_000_000 + b"y\n")
+        while not channel.lines:
+            table.look(10)
+        assert list(channel.lines) == [b"y"]
+        assert not channel.pending
+        assert channel.flushed > channel.started
+
+
+def test_a_bot_that_never_reads_is_left_alone(tmp_path: Path) -> None:
+    with running(tmp_path, "exec 0<&-; echo; exec sleep 60") as (channel, table):
+        while not channel.lines:
+            table.look(10)
+        table.send(channel, b"x\n")
+        assert not channel.pending
+
+
+def test_lines_come_whole_and_long_ones_are_cut(tmp_path: Path) -> None:
+    script = f"printf '1\\n2\\n3'; printf '4\\n'; head -c {3 * CAP} /dev/zero; echo; echo 5"
+    with running(tmp_path, script) as (channel, table):
+        while not channel.closed:
+            table.look(10)
+        assert list(channel.lines) == [b"1", b"2", b"34", b"\0" * CAP, b"5"]
+
+
+def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
+    channel = Channel((str(tmp_path / "missing"),), tmp_path, PATH)
+    channel.send(b"kuhn_poker\n")
+    channel.shut()
+    assert channel.closed
+    assert channel.ended()
+    assert channel.status == "not started"
+    assert channel.errors == f"cannot start {tmp_path / 'missing'}: No such file or directory"

@@ -1,0 +1,200 @@
+"""`dubito tournament` from the shell: every command, the bots to start from, and bad input in one sentence."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dubito.referee import warden
+from dubito.referee.play import Pair
+from dubito.referee.schedule import Pairing
+from dubito.referee.trial import findings, partner, tried
+from tests.cli.kit import REPO, Shell, started
+from tests.referee import kit
+from tests.referee.kit import GOOD, acting
+
+EXAMPLES = REPO / "examples" / "tournament"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path, capsys, monkeypatch)
+
+
+def test_the_example_from_play_to_replay(shell: Shell, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "here")
+    played = shell("tournament", "play", "here/tournament.yaml", "--matches", "2", "--quiet")
+    assert played.code == 0
+    assert "note: chance_seconds is 0, not 0.2 as announced" in played.err.replace("0.0,", "0,")
+    assert "Final order" in played.out
+    assert "rounds of the instant run-off" in played.out
+    ranked = shell("tournament", "rank", "tournaments/tournament")
+    assert ranked.out.splitlines()[-1] == "report: tournaments/tournament/report/index.html"
+    pages = tmp_path / "tournaments" / "tournament" / "report"
+    assert (
+        "is the only one left" in (pages / "game-0.html").read_text() or "share" in (pages / "game-0.html").read_text()
+    )
+    assert "Match 0: " in (pages / "matches" / "0.html").read_text()
+    assert (
+        shell("tournament", "replay", "tournaments/tournament").out == "identical: 8 matches, their draws and returns\n"
+    )
+    told = shell("tournament", "replay", "tournaments/tournament", "--match", "5").out.splitlines()
+    assert told[0].startswith("0. chance: ")
+    assert shell("tournament", "replay", "tournaments/tournament", "--match", "8").code == 2
+    path = tmp_path / "tournaments/tournament/matches/0-kuhn_poker/random--first.jsonl"
+    path.write_text(
+        re.sub(r'"returns":\[(-?)', lambda found: '"returns":[' + ("" if found[1] else "-"), path.read_text(), count=1)
+    )
+    differs = shell("tournament", "replay", "tournaments/tournament")
+    assert differs.code == 1
+    assert differs.out.startswith("differs: kuhn_poker, first against random, match 0: the returns are (")
+
+
+@pytest.mark.parametrize("name", ["random_bot.py", "first.sh", "last.c", "announced.py"])
+def test_bots_to_start_from_keep_to_the_protocol(tmp_path: Path, name: str) -> None:
+    path = EXAMPLES / name
+    if name.endswith(".c"):
+        compiler = shutil.which("cc") or pytest.skip("no C compiler here")
+        subprocess.run([compiler, "-O2", "-o", tmp_path / "last", path], check=True)
+        path = tmp_path / "last"
+    command = (sys.executable, str(path)) if name.endswith(".py") else (str(path),)
+    config = kit.tournament(tmp_path, {"other": GOOD, "one": GOOD}, games=["leduc_poker"], prepare_seconds=20.0)
+    config = replace(config, bots=(config.bots[0], replace(config.bots[1], command=command)))
+    pair = Pair(config, Pairing(0, (0, 1)), tmp_path, kit.NOWHERE)
+    for line in pair.play(range(2)):
+        assert line.strikes == []
+        assert line.exit == (0, 0)
+
+
+def test_the_bot_in_the_docs_is_the_one_that_is_there() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "tournament.md").read_text(), re.DOTALL)
+    assert (EXAMPLES / "random_bot.py").read_text() == "#!/usr/bin/env python3\n" + block
+
+
+CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare-seconds", "1")}
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "games: [phantom_ttt]\nmatches: 200\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
+    )
+    for name in ("one", "two"):
+        kit.write(tmp_path, f"{name}.sh", GOOD)
+    with started(tmp_path, "tournament", "play", "t.yaml") as process:
+        assert process.stderr is not None
+        while "40 of 400" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait() == 130
+    assert said.splitlines()[-1] == "dubito: stopped by Ctrl-C"
+    (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
+    assert 40 <= path.read_bytes().count(b"\n") < 400
+    assert path.read_bytes().endswith(b"\n")
+    assert warden.sweep(str(tmp_path / "tournaments" / "t")) == 0
+
+
+def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
+    kit.write(tmp_path, "good.sh", GOOD)
+    said = shell("tournament", "check", "./good.sh", *CHECKS["check"])
+    assert said.code == 0, said.out
+    assert said.out.splitlines()[0].startswith("12 matches against a partner that answers at random, takes 0.5 s")
+    assert [line[:2] for line in said.out.splitlines()[1:6]] == ["ok"] * 5
+
+
+def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> None:
+    kit.write(tmp_path, "bad.sh", acting("echo +1; echo too much", last="exit 3"))
+    said = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
+    assert said.code == 1
+    assert "FAILED  its answers are actions that were listed" in said.out
+    assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", said.out)
+    assert "FAILED  it says nothing when it is not asked" in said.out
+    assert "ended with 3" in said.out
+
+
+def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
+    kit.write(tmp_path, "bad.sh", acting("exit 1"))
+    said = shell(
+        "tournament",
+        "qualify",
+        "./bad.sh",
+        "--games",
+        "kuhn_poker",
+        "--matches",
+        "3",
+        "--quiet",
+        "--chance-seconds",
+        "0",
+    )
+    assert said.code == 1
+    assert said.out.splitlines()[-1] == "not qualified"
+    assert re.search(r"kuhn_poker +6 +[+-]\d\.\d{3} \[[+-]\d\.\d{3}, [+-]\d\.\d{3}\] +no", said.out)
+    assert "kuhn_poker: more than 1 % of the matches overrun or crashed" in said.err
+
+
+def config(folder: Path, text: str) -> str:
+    for name in ("one", "two"):
+        kit.write(folder, f"{name}.sh", GOOD)
+    (folder / "plain.sh").write_text(GOOD)
+    kit.write(folder, "gone.sh", "#!/no/such/interpreter\n")
+    kit.write(folder, "env.sh", "#!/usr/bin/env no-such-python\n")
+    (folder / "t.yaml").write_text(text)
+    return "t.yaml"
+
+
+KUHN = "games: [kuhn_poker]\n"
+TWO = "bots: {one: ./one.sh, two: ./two.sh}\n"
+BAD = {
+    KUHN + "bots: {one: ./one.sh, two: ./plain.sh}": "t.yaml: bots: two: ./plain.sh is not executable: "
+    "`chmod +x` it, or name what runs it: `python3 ./plain.sh`",
+    KUHN + "bots: {one: ./one.sh, two: no-such-python two.py}": "t.yaml: bots: two: there is no program "
+    "no-such-python on this machine",
+    KUHN + "bots: {one: ./one.sh, two: two.sh}": "there is no program two.sh on this machine: for the file "
+    "beside the config write ./two.sh",
+    KUHN + "bots: {one: ./one.sh, two: ./gone.sh}": "./gone.sh wants /no/such/interpreter (its first line)",
+    KUHN + "bots: {one: ./one.sh, two: ./env.sh}": "./env.sh wants no-such-python (its first line)",
+    KUHN + "bots: {one: ./one.sh, two: ./missing.sh}": "there is no file ",
+    KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' stands twice",
+    KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: two bots of one name",
+    KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament takes two bots at least",
+    KUHN + "bots: {one: ./one.sh, ../two: ./two.sh}": "a bot cannot be called '../two'",
+    f"games: ['kuhn_poker(players=3)']\n{TWO}": "is a game for 3: a tournament is held in games for two",
+    f"games: [battleship]\n{TWO}": "battleship has no observation tensor",
+    f"games: [kuhn]\n{TWO}": "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'?",
+    f"games: [kuhn_poker]\ndialect: v3\n{TWO}": "t.yaml: dialect: there is no dialect 'v3'",
+    f"games: [kuhn_poker]\nmatch: 3\n{TWO}": "t.yaml: unknown key 'match': did you mean 'matches'?",
+    f"games: [kuhn_poker]\nmatches: 0\n{TWO}": "t.yaml: matches: must be at least 1, not 0",
+    TWO: "t.yaml: games is missing",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
+    said = shell("tournament", "play", config(tmp_path, text))
+    assert said.code == 2
+    assert said.err.startswith("dubito: ")
+    assert BAD[text] in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "tournaments").exists()
+
+
+def test_a_folder_that_is_no_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
+    for command in ("rank", "replay"):
+        assert shell("tournament", command, ".").err == "dubito: . is no tournament: it has no tournament.json\n"
+
+
+def test_a_partner_of_every_kind_is_what_it_says(tmp_path: Path) -> None:
+    """Findings of them as if they were users' bots."""
+    content = {"games": ["kuhn_poker"], "matches": 1, "move_seconds": 0.8, "chance_seconds": 0.0}
+    found = {}
+    for kind in ("chatty", "gone"):
+        log = tried(partner(kind), ["slow"], tmp_path / kind, content, print)
+        found[kind] = [finding.what.split()[1] for finding in findings(log, 0.8) if finding.wrong]
+    assert found["gone"] == ["starts,"]
+    assert "says" in found["chatty"]
+    assert "ends" not in found["chatty"]

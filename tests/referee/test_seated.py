@@ -1,0 +1,74 @@
+"""Our players behind standard input and output: they see what their seat sees, and nothing else is needed."""
+
+import io
+from random import Random
+from typing import Any
+
+import pytest
+
+from bots.manual.openspiel.first_legal import FirstLegal
+from dubito.errors import UsageError
+from dubito.games.openspiel.sight import seen_by
+from dubito.handlers import Entrant
+from dubito.referee.dialect import V1
+from dubito.referee.games import load
+from dubito.referee.seated import Courses, Seat, play
+from tests.cli.kit import Shell
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
+@pytest.mark.parametrize("seat", [0, 1])
+def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
+    engine, stream = load(name), Random(4)
+    dialect = V1(engine)
+    for _ in range(5):
+        state, courses, nodes = engine.new_initial_state(), Courses(engine, seat), 0
+        while not state.is_terminal() and nodes < 6:
+            legal = state.legal_actions() if state.current_player() == seat else None
+            assert courses.show(dialect.node(state, seat, legal).decode()) == (legal or [])
+            possible: Any = engine.new_initial_state()
+            for action in courses.any():
+                possible.apply_action(action)
+            assert seen_by(possible, seat) == seen_by(state, seat)
+            chance = (
+                [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+            )
+            action = stream.choice(chance)
+            if legal:
+                courses.acted(action)
+            state.apply_action(action)
+            nodes += 1
+
+
+def test_what_fits_no_course_is_refused() -> None:
+    courses = Courses(load("kuhn_poker"), 0)
+    with pytest.raises(UsageError, match="what the referee sends fits no course of this game"):
+        courses.show("AAAA 0 1")
+
+
+def lines_of_a_match(answers: int) -> str:
+    state, dialect = load("kuhn_poker").new_initial_state(), V1(load("kuhn_poker"))
+    lines = []
+    for action in (2, 1, 0):
+        lines.append(dialect.node(state, 0, [0, 1] if state.current_player() == 0 else None).decode())
+        state.apply_action(action)
+    assert len(lines) == 3
+    return "".join(lines) + "end of game 1.0\n" * answers
+
+
+def test_a_player_answers_when_it_is_asked() -> None:
+    said = io.StringIO()
+    play(Entrant("FirstLegal", FirstLegal), None, Seat("kuhn_poker", 0, 1, 0), io.StringIO(lines_of_a_match(1)), said)
+    assert said.getvalue() == "0\n"
+
+
+def test_a_model_plays_behind_the_same_lines(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    monkeypatch.setattr("sys.stdin", io.StringIO("kuhn_poker\n0\n" + lines_of_a_match(1)))
+    monkeypatch.setenv("DUBITO_DATA", str(tmp_path / "data"))
+    said = shell("tournament", "bot", "house:house-random")
+    assert said.code == 0, said.err
+    assert said.out in ("0\n", "1\n")
+    assert (tmp_path / "data" / "games" / "run.db").exists()

@@ -1,0 +1,214 @@
+"""Whole tournaments of small bots: the log, whatever plays at once and however often the referee is killed."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.referee import warden
+from dubito.referee.games import load
+from dubito.referee.log import Line, Writer, opened
+from dubito.referee.replay import difference
+from dubito.referee.schedule import Pairing
+from dubito.referee.standings import standings
+from dubito.referee.tournament import play
+from tests.referee import kit
+from tests.referee.kit import FIRST, GOOD, acting, tournament
+
+LAST = acting('echo "${legal##* }"')
+DRAWN = acting(
+    'echo "$DUBITO_SEED $legal" | cksum | { read -r sum rest; set -- $legal; '
+    '[ $((sum % 2)) = 0 ] && echo "$1" || eval "echo \\${$#}"; }'
+)
+BOTS = {"first": GOOD, "last": LAST, "drawn": DRAWN, "rude": acting("echo no")}
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def texts(folder: Path) -> dict[str, list[str]]:
+    """All that stands in the log, but for times."""
+    found = {}
+    for path in sorted(folder.glob("matches/*/*.jsonl")):
+        lines = [json.loads(text) for text in path.read_text().splitlines()]
+        found[str(path.relative_to(folder))] = [json.dumps({**line, "times": None}) for line in lines]
+    return found
+
+
+def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
+    logs = []
+    for pairs in (1, 2):
+        folder = tmp_path / str(pairs)
+        log = play(tournament(tmp_path, BOTS, matches=3, pairs=pairs), folder, silent)
+        assert [len(lines) for _, lines in log.all_lines()] == [6] * 6
+        logs.append(texts(folder))
+    assert logs[0] == logs[1]
+    found = standings(opened(tmp_path / "1"), 3, resamples=50)
+    assert found.missing == 0
+    assert found.damaged == []
+    rude = found.games[0].conduct[3]
+    assert (rude.matches, rude.failed, rude.answers) == (18, 0, rude.strikes["illegal"])
+    assert sorted(found.places) == [0, 1, 2, 3]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from dubito.referee.tournament import play
+from tests.referee import kit
+from tests.referee.kit import tournament
+from tests.referee.test_tournament import STUBBORN
+if __name__ == "__main__":
+    home = Path(sys.argv[1])
+    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", print, lambda n: print(n, flush=True))
+"""
+STUBBORN = {
+    "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
+    "last": LAST,
+    "drawn": DRAWN,
+    "other": GOOD,
+}
+
+
+@pytest.fixture
+def referee(tmp_path: Path) -> Iterator[list[str]]:
+    yield [sys.executable, "-c", KILLED, str(tmp_path)]
+    warden.sweep(str(tmp_path / "run"))
+
+
+def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: list[str]) -> None:
+    kept = 0
+    for _ in range(2):
+        with subprocess.Popen(referee, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            seen = [int(next(process.stdout)) for _ in range(10)]
+            process.send_signal(signal.SIGKILL)
+            rest = process.stdout.read()  # which its own processes hold too: they have ended
+        assert seen[0] == kept or kept == 0
+        log = opened(tmp_path / "run")
+        kept = sum(len(lines) for _, lines in log.all_lines())
+        assert seen[-1] <= kept < 96
+        assert rest.count("\n") < 40
+        wait_for_warden(str(tmp_path / "run"))
+        assert warden.sweep(str(tmp_path / "run")) == 0
+    play(tournament(tmp_path, STUBBORN, matches=8, pairs=2), tmp_path / "run", silent)
+    play(tournament(tmp_path, STUBBORN, matches=8, pairs=1), tmp_path / "whole", silent)
+    assert texts(tmp_path / "run") == texts(tmp_path / "whole")
+
+
+def wait_for_warden(mark: str) -> None:
+    """Until the guard of a referee that is gone has done its work."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[-2:-1] == [mark.encode()] and words[-3].endswith(b"warden.py"):
+                guard = os.pidfd_open(int(entry.name))
+                select.select([guard], [], [], 30)
+                os.close(guard)
+        except OSError:
+            continue
+
+
+def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
+    two = {"first": GOOD, "last": LAST}
+    log = play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
+    path = log.path(Pairing(0, (0, 1)))
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1][: len(lines[1]) // 2]
+    path.write_text("\n".join(lines) + "\n" + '{"half')
+    again = opened(tmp_path / "run")
+    assert [line.match for line in again.lines(Pairing(0, (0, 1)))] == [0, 2, 3]
+    (sentence,) = again.damaged
+    assert sentence.startswith("matches/0-kuhn_poker/first--last.jsonl, line 2 is damaged and was left out (")
+    assert standings(again, 2).missing == 1
+    play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
+    final = opened(tmp_path / "run")
+    assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
+    assert '{"half' not in path.read_text()
+
+
+def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path) -> None:
+    two = {"first": GOOD, "last": LAST}
+    play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
+    before = texts(tmp_path / "run")
+    play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
+    for path, lines in texts(tmp_path / "run").items():
+        assert lines[:2] == before[path]
+        assert len(lines) == 4
+    with pytest.raises(UsageError, match="is a tournament of 2 matches already: ask for at least as many"):
+        play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
+    with pytest.raises(UsageError, match="belongs to another tournament: seed is 0 there and 1 here"):
+        play(tournament(tmp_path, two, matches=2, seed=1), tmp_path / "run", silent)
+    with pytest.raises(UsageError, match="is there and is no tournament: choose another --output"):
+        play(tournament(tmp_path, two), tmp_path, silent)
+
+
+def test_who_overruns_too_often_is_out_of_every_game(tmp_path: Path) -> None:
+    bots = {"first": GOOD, "last": LAST, "gone": acting("exit 1")}
+    games = ["kuhn_poker", "leduc_poker"]
+    play(tournament(tmp_path, bots, matches=1, games=games), tmp_path / "run", silent)
+    found = standings(opened(tmp_path / "run"), 1)
+    assert found.disqualified == {
+        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %"
+    }
+    assert sorted(found.places) == [0, 1]
+    for game in found.games:
+        assert game.ranking is not None
+        assert sorted(game.ranking.ballots) == [0, 1]
+
+
+def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
+    keeps = acting(FIRST, last='printf x >> "$DUBITO_DATA/kept"; exit 0')
+    play(tournament(tmp_path, {"keeps": keeps, "first": GOOD}, matches=2), tmp_path / "run", silent)
+    assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
+    lines: list[Line] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
+    assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
+
+
+def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
+    told = "cat /proc/self/limits | grep 'Max address' >&2; cat /proc/net/dev >&2; env >&2"
+    os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
+    try:
+        play(
+            tournament(tmp_path, {"told": acting(FIRST, last=told + "; exit 0"), "first": GOOD}, matches=1),
+            tmp_path / "run",
+            silent,
+        )
+    finally:
+        del os.environ["DUBITO_TEST_SECRET"]
+    events = [json.loads(text) for text in (tmp_path / "run" / "run.log").read_text().splitlines()]
+    (facts,) = [event for event in events if event["event"] == "enforced"]
+    text = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
+    if facts["memory"]:
+        assert "17179869184" in text
+    if facts["no network"]:
+        assert re.findall(r"^ *(\w+): ", text, re.MULTILINE) == ["lo"]
+    assert "DUBITO_TEST_SECRET" not in text
+    assert "DUBITO_DATA=" in text
+
+
+def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "matches" / "file.jsonl"
+    Writer(path).close()
+    path.write_bytes(b"x" * 5000 + b"\n" + b"y" * 9000)
+    Writer(path).close()
+    assert path.read_bytes() == b"x" * 5000 + b"\n"
+    path.write_bytes(b"y" * 9000)
+    Writer(path).close()
+    assert path.read_bytes() == b""
+
+
+def test_our_own_games_are_played_too(tmp_path: Path) -> None:
+    for line in kit.pair(tmp_path, GOOD, LAST, games=["dubito_defuse"]).play(range(2)):
+        assert line.strikes == []
+        assert sorted(line.returns) == [-1.0, 1.0]
+        assert difference(load("dubito_defuse").new_initial_state(), line) is None
