@@ -15,6 +15,7 @@ from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Spec
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant
+from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.policy.solver import ITERATIONS, solution_in
@@ -68,7 +69,7 @@ def policy(
         note(f"{spec.name}: {len(tree.states):,} information states")
     try:
         statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
-        solution = solution_in(calls.cache / "solved", engine, iterations=iterations)
+        solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
     except RunStopped as error:
         raise RunStopped(f"{error}; what was answered is kept in {folder}, and the same command goes on") from None
     except KeyboardInterrupt:

@@ -26,6 +26,8 @@ from dubito.store.lock import ByteLocks
 _VERSION: Final = 3
 _MARK: Final = "written"  # a key that shows that the folder can be written
 _DATABASE: Final = "cache.db"
+SOLVED: Final = "solved"  # a folder in the cache's own, for games that were solved (dubito/policy)
+_BESIDE: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the folder of entries that were put aside
 _PREFIX: Final = 16  # digits of a key that tell it from all others
 _LOCKS: Final = "locks"  # the file whose bytes are locked, one for each key that somebody asks for
@@ -269,7 +271,7 @@ class ReplyCache:
 def _check_folder(folder: Path) -> None:
     """Raise UsageError for a folder of something else, and for a cache that has lost what it held."""
     contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    database, others = folder / _DATABASE, {name for name in contents if not name.startswith(_DATABASE)} - {".gitkeep"}
+    database, others = folder / _DATABASE, {name for name in contents if not name.startswith(_DATABASE)} - _BESIDE
     if others and _DATABASE not in contents:
         lost = f"has lost its {_DATABASE}" if _LOCKS in others else "is there and is no cache of replies"
         raise UsageError(f"{folder} {lost}: choose another --cache")

@@ -174,6 +174,14 @@ def test_bots_say_their_own_probabilities(shell: Shell) -> None:
     assert pages == ["index.html", "player-0.html", "player-1.html", "player-2.html"]
 
 
+def test_solved_games_and_replies_share_a_folder(shell: Shell) -> None:
+    said = shell("policy", "Solved", "house:house-random", *KUHN)
+    assert said.code == 0, said.err
+    assert sorted(path.name for path in (shell.folder / "cache").iterdir() if path.is_dir())[-1] == "solved"
+    game = ("--game", "openspiel:kuhn_poker", "--games", "4", "--bots", "Solved", "--contenders", "house:house-random")
+    assert shell("run", *game, "--quiet").code == 0
+
+
 OWN = """
 from dubito.games.openspiel.bot import OpenSpielBot
 
