@@ -74,10 +74,15 @@ class GamesProgress:
     """Games played of all: a live line on a terminal, a plain one each tenth in a log, or nothing."""
 
     def __init__(
-        self, games: int, quiet: bool, clock: Callable[[], float], more: Callable[[], Sequence[str]] = tuple
+        self,
+        games: int,
+        quiet: bool,
+        clock: Callable[[], float],
+        more: Callable[[], Sequence[str]] = tuple,
+        unit: str = "games",
     ) -> None:
         """`more` is what else there is to say, the most important first: of models, how their decisions go."""
-        self._games, self._clock, self._more = max(1, games), clock, more
+        self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
         self._start = clock()
         self._before: int | None = None  # games that were there already
         self._said = 0
@@ -110,8 +115,8 @@ class GamesProgress:
             note(", ".join(self._said_of(games, speed)))
 
     def _said_of(self, games: int, speed: float) -> list[str]:
-        said = [f"{games:,} of {self._games:,} games"]
+        said = [f"{games:,} of {self._games:,} {self._unit}"]
         if speed:
             left = (self._games - games) / speed
-            said += [f"{speed:,.0f} games/s" if speed >= 10 else f"{speed:.1f} games/s", f"{left:,.0f} s left"]
+            said += [f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s", f"{left:,.0f} s left"]
         return [*said, *self._more()]

@@ -30,7 +30,7 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
     total = len(told.config.games) * bots * (bots - 1) * told.config.matches
     for sentence in tournament.notes(told.config):
         note(f"note: {sentence}")
-    with GamesProgress(total, quiet, time.monotonic) as progress:
+    with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
         tournament.play(told, folder, note, progress)
     code = print_result(folder)
     say(f"tournament: {folder}")

@@ -80,7 +80,10 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     from dubito.referee import trial
 
     named = games.split(",")
-    with _folder() as folder, GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic) as progress:
+    with (
+        _folder() as folder,
+        GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
+    ):
         log = trial.tried(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
         found = trial.qualifications(log, flags["matches"])
     rows = [
