@@ -340,7 +340,8 @@ def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
     assert prompt_names(HOME) == ["plain", "reasoned"]
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
     elsewhere = (
-        "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito): choose from plain"
+        "no prompt of guess is named 'reasoned' (there is one of bs and of defuse and of dubito and of openspiel): "
+        "choose from plain"
     )
     assert refused("reasoned", HOME) == elsewhere
     assert refused("guess", HOME, None) == "no prompt is named 'guess': choose from plain, reasoned"
