@@ -37,9 +37,15 @@ _SHOWN = 12  # states on a terminal
 @click.command()
 @click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
 @click.option("--game", required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
-@click.option("--draws", type=click.IntRange(1), metavar="K", help="Let models act K times a state, and count.")
+@click.option("--draws", type=click.IntRange(1), metavar="K", help="Let players act K times in each state, and count.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
-@click.option("--iterations", type=click.IntRange(1), default=ITERATIONS, show_default=True, help="To solve the game.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    default=ITERATIONS,
+    show_default=True,
+    help="Rounds of CFR+ to solve the game with.",
+)
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
 @asking_options
 def policy(
@@ -55,7 +61,7 @@ def policy(
     """Say how much can be won of each PLAYER's whole way to play a small game, exactly.
 
     A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
-    situation how probable each of its actions is. The same command again costs nothing.
+    situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.
     """
     given = {key: value for key, value in flags.items() if value is not None}
     spec, calls = find_game(game, Path.cwd()), calls_of(given)
@@ -63,8 +69,8 @@ def policy(
     if len({*players}) < len(players):
         raise UsageError("a player stands twice: name each once")
     tree = Tree(engine)
-    asked = [_player(name, given, spec, draws, calls) for name in players]
-    folder = output or _folder(spec, asked, draws, seed)
+    asked = [_player(name, given, spec, tree.states, draws, calls) for name in players]
+    folder = _writable(output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked))
     if not quiet:
         note(f"{spec.name}: {len(tree.states):,} information states")
     try:
@@ -75,6 +81,8 @@ def policy(
     except KeyboardInterrupt:
         note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command goes on")
         return 130
+    if solution.note:
+        note(solution.note)
     _print(found := Findings(spec, tree, statements, solution))
     _write(found, asked, folder)
     return 0
@@ -85,7 +93,7 @@ def _engine(spec: Spec) -> Any:
     engine = getattr(spec.module("workshop"), "engine", None)
     if engine is None:
         raise UsageError(
-            f"{spec.name} is none of OpenSpiel's games, of which alone a policy is measured: say openspiel:kuhn_poker"
+            f"{spec.name} is none of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
         )
     return engine
 
@@ -94,16 +102,22 @@ class _Player:
     """Who is asked: a bot of the registry's, or a model with a prompt."""
 
     def __init__(
-        self, name: str, spec: Spec, entrant: Entrant | None, prompt: Prompt | None, settings: ModelSettings | None
+        self,
+        name: str,
+        spec: Spec,
+        entrant: Entrant | None,
+        prompt: Prompt | None,
+        settings: ModelSettings | None,
+        digest: str = "",
     ) -> None:
         self.name, self._spec = name, spec
-        self._entrant, self._prompt, self._settings = entrant, prompt, settings
+        self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
 
     @property
     def identity(self) -> str:
         """What makes its answers."""
         if self._prompt is None or self._settings is None:
-            return self.name
+            return f"{self.name} {self._digest}"
         return f"{self.name} {self._prompt.digest} {self._settings.model_dump_json()}"
 
     def state(
@@ -125,23 +139,34 @@ class _Player:
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
 
 
-def _player(name: str, given: dict[str, Any], spec: Spec, draws: int | None, calls: CallOptions) -> _Player:
+def _player(
+    name: str, given: dict[str, Any], spec: Spec, states: Sequence[InfoState], draws: int | None, calls: CallOptions
+) -> _Player:
     """The player of that name; raises UsageError."""
     provider, colon, model = name.partition(":")
     if not colon or provider not in PROVIDERS:
         bot = find_bots(Path.cwd(), spec.name).find(name)
         if bot.cls.is_model:
             raise UsageError(f"{one_line(name)} asks a model: say which, as in openai:MODEL or house:MODEL")
-        return _Player(name, spec, Entrant(name, bot.cls), None, None)
+        return _Player(name, spec, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, prompt = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, spec)
     check_model(f"{provider}:{model}", settings, calls, spec)
-    of = spec if draws else spec.module("workshop").of_policies()
+    of = spec if draws else spec.module("workshop").of_policies([state.history for state in states])
     return _Player(name, spec, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
 
 
-def _folder(spec: Spec, asked: Sequence[_Player], draws: int | None, seed: int) -> Path:
-    identity = "\n".join([spec.name, f"{draws}", f"{seed}", *(one.identity for one in asked)])
+def _writable(folder: Path) -> Path:
+    """The folder, made now: what is asked is to be kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make {one_line(str(folder))}: {error.strerror}; choose another --output") from None
+    return folder
+
+
+def _folder(how: str, asked: Sequence[_Player]) -> Path:
+    identity = "\n".join([how, *(one.identity for one in asked)])
     return Path("runs") / f"policy-{sha256(identity.encode()).hexdigest()[:8]}"
 
 

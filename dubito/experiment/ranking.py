@@ -41,7 +41,7 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
     """All players, the best by the first measure first, then by name."""
     first = results.measures[0].key
     rows = [_row(tally, player, names, results) for player in range(len(names))]
-    return sorted(rows, key=lambda row: (-(row.rates[first].value or 0.0), row.name))
+    return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
 
 
 def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:
@@ -99,5 +99,5 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
                 for measure in results.measures
             }
             at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
-        rows += sorted(at_size, key=lambda row: (-(row.rates[first] or 0.0), row.name))
+        rows += sorted(at_size, key=lambda row: (not row.games, -(row.rates[first] or 0.0), row.name))
     return rows

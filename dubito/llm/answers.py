@@ -274,4 +274,4 @@ def _detail(error: dict[str, Any], form: Form) -> str:
 
 
 def _not(kind: Answer) -> str:
-    return f"`answer` is not {in_words(kind)}" + (" (without quotes)" if not isinstance(kind, Choice) else "")
+    return f"`answer` is not {in_words(kind)}" + ("" if isinstance(kind, Choice | Shares) else " (without quotes)")

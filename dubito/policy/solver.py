@@ -57,6 +57,8 @@ def solution_in(
     """The solution that the folder keeps; computed and written there if it keeps none, or a damaged one, which is named
     in its note. Raises UsageError as `solve`, RunStopped if it cannot be written.
     """
+    if not isinstance(folder, Path) or type(iterations) is not int:
+        raise UsageError("a game is solved in a folder, in a whole number of iterations: correct these settings")
     _algorithm(algorithm)
     path = folder / _file_name(str(game), algorithm, iterations)
     note = None
@@ -82,8 +84,8 @@ def _keep(path: Path, text: str) -> None:
 
 
 def _algorithm(name: str) -> Callable[[Any, Tree, int], Table]:
-    if name not in _ALGORITHMS:
-        raise UsageError(f"there is no algorithm {one_line(repr(name), 40)}: {suggestion(name, _ALGORITHMS)}")
+    if not isinstance(name, str) or name not in _ALGORITHMS:
+        raise UsageError(f"there is no algorithm {one_line(repr(name), 40)}: {suggestion(str(name), _ALGORITHMS)}")
     return _ALGORITHMS[name]
 
 

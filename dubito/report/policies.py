@@ -74,7 +74,8 @@ def worth(found: Findings) -> ResultTable:
         cells.append([name, len(found.tree.states), _asked(said.get(name)), share, nash_conv(found.tree, table), *own])
     notes = [
         "nash_conv is what best responses win more than this way to play, over all seats: 0 cannot be beaten. With two "
-        "seats half of it is the exploitability. All values are exact, in the game's own return.",
+        "seats half of it is the exploitability. All values are exact, in the game's own return; of who was counted, "
+        "they are exact for the frequencies counted.",
         f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
     ]
     return ResultTable("worth", f"Ways to play {found.spec.name}", columns, cells, notes)
@@ -108,8 +109,8 @@ def fallbacks(found: Findings) -> list[ResultTable | Words]:
         cells.append([one.name, len(free), *counts, *(end for bounds in (conv, *values) for end in _ends(bounds))])
     if not cells:
         return []
-    title = "Where no answer came, all legal actions stand as equally probable; any others could have stood there"
-    notes = ["The most of nash_conv is a bound that may not be reached."] if inexact else []
+    title = "Where an answer is missing, all legal actions stand in for it as equally probable: others could have"
+    notes = ["nash_conv cannot be more than the most, but may be unable to reach it."] if inexact else []
     return [ResultTable("fallbacks", title, columns, cells, notes)]
 
 

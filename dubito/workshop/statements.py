@@ -1,11 +1,12 @@
 """A player asked for its whole way to play a small game: by its own word, or by counting what it does."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dubito.errors import BotError, one_line
 from dubito.game import Seating, Spec, make_player
@@ -18,6 +19,8 @@ from dubito.store.records import Spend
 from dubito.streams import DealStreams
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.trial import Taken, TrialEntry, TrialMeans, ask, default_folder
+
+_OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
 
 
 @dataclass(frozen=True)
@@ -40,38 +43,68 @@ def names_of(spec: Spec, state: InfoState) -> Mapping[int, str]:
 def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int, seed: int) -> Statement:
     """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
 
-    Each draw is by an instance of its own, on streams of its own. Raises BotError where it fails.
+    Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
+    where it fails.
     """
     states_them = callable(getattr(entrant.bot, "chances", None))
     rows: dict[str, Row] = {}
     for number, state in enumerate(states):
-        view = spec.module("workshop").view_at(state.history)
+        situation = _Situation(entrant, spec, state, number, seed)
         if states_them:
-            said = _player(entrant, spec, view, state, seed, 0).chances(view)
-            rows[state.string] = {action: float(said.get(action, 0.0)) for action in state.actions}
+            rows[state.string] = situation.stated()
         else:
-            done = Counter(_act(entrant, spec, view, state, number, seed, draw) for draw in range(draws))
-            rows[state.string] = {action: done[name] / draws for action, name in view.names.items()}
+            done = Counter(situation.act(number * draws + draw) for draw in range(draws))
+            rows[state.string] = {action: done[name] / draws for action, name in situation.view.names.items()}
     return Statement(entrant.name, rows, draws=None if states_them else draws)
 
 
-def _player(entrant: Entrant, spec: Spec, view: Any, state: InfoState, seed: int, draw: int) -> Any:
-    streams = DealStreams(seed, draw).seat(state.seat)
-    look = partial(view.look, state.seat)
-    return make_player(
-        entrant.bot, Seating(state.seat, draw, draw, streams, look, None, spec.rules()), entrant.settings
-    )
+class _Situation:
+    """A hand-written bot in an information state."""
 
+    def __init__(self, entrant: Entrant, spec: Spec, state: InfoState, number: int, seed: int) -> None:
+        self._entrant, self._spec, self._state, self._number, self._seed = entrant, spec, state, number, seed
+        self._workshop = spec.module("workshop")
+        self.view = self._workshop.view_at(state.history)
 
-def _act(entrant: Entrant, spec: Spec, view: Any, state: InfoState, number: int, seed: int, draw: int) -> str:
-    try:
-        output = _player(entrant, spec, view, state, seed, draw).play(view)
-    except Exception as error:  # foreign code: it may raise anything
-        reason = one_line(f"play raised {type(error).__name__}: {error}")
-        raise BotError(entrant.name, state.seat, number, draw, 1, reason) from None
-    if why := view.why_illegal(output):
-        raise BotError(entrant.name, state.seat, number, draw, 1, why)
-    return str(output)
+    def stated(self) -> Row:
+        """What it says of every legal action, by its number or its name."""
+        with self._blame("chances"):
+            said = dict(self._player(self._number).chances(self.view))
+            row = {action: float(said.pop(action, said.pop(name, 0.0))) for action, name in self.view.names.items()}
+        if said or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
+            raise self._error("chances are to be a probability for each legal action, and to sum to 1")
+        return row
+
+    def act(self, draw: int) -> str:
+        """What it does in this draw, by name."""
+        with self._blame("play"):
+            output = self._player(draw).play(self.view)
+        if why := self.view.why_illegal(output):
+            raise self._error(why)
+        return str(output)
+
+    def _player(self, draw: int) -> Any:
+        seat, entrant = self._state.seat, self._entrant
+        streams = DealStreams(self._seed, draw).seat(seat)
+        look = partial(self.view.look, seat)
+        player = make_player(
+            entrant.bot, Seating(seat, draw, draw, streams, look, None, self._spec.rules()), entrant.settings
+        )
+        if player.observes():
+            for event in self._workshop.events_at(self._state.history, seat):
+                player.observe(event)
+        return player
+
+    @contextmanager
+    def _blame(self, method: str) -> Iterator[None]:
+        """What foreign code raises is its bot's error."""
+        try:
+            yield
+        except Exception as error:
+            raise self._error(one_line(f"{method} raised {type(error).__name__}: {error}")) from None
+
+    def _error(self, reason: str) -> BotError:
+        return BotError(self._entrant.name, self._state.seat, self._number, 0, 1, reason)
 
 
 def of_model(

@@ -219,9 +219,59 @@ def test_a_bot_that_fails_is_named(shell: Shell, act: str, said: str) -> None:
     assert said in ended.err
 
 
+STATES = OWN.replace("def act(self, view):\n        return {act}", "def chances(self, view):\n        return {act}")
+
+
+@pytest.mark.parametrize(
+    ("chances", "said"),
+    [
+        ("{view.legal[0]: 0.3}", "to sum to 1"),
+        ("{'pass': 0.5, 'fold': 0.5}", "a probability for each legal action"),
+        ("{0: -0.5, 1: 1.5}", "a probability for each legal action"),
+        ("1 / 0", "chances raised ZeroDivisionError"),
+        ("None", "chances raised TypeError"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(shell: Shell, chances: str, said: str) -> None:
+    folder: Path = shell.folder / "bots" / "manual" / "openspiel"
+    folder.mkdir(parents=True)
+    (folder / "mixed.py").write_text(STATES.replace("{act}", chances))
+    ended = shell("policy", "Mixed", *KUHN)
+    assert ended.code == 3
+    assert said in ended.err
+
+
+def test_probabilities_may_be_by_name(shell: Shell) -> None:
+    folder: Path = shell.folder / "bots" / "manual" / "openspiel"
+    folder.mkdir(parents=True)
+    (folder / "mixed.py").write_text(STATES.replace("{act}", "{'pass': 0.75, 'bet': 0.25}"))
+    said = shell("policy", "Mixed", *KUHN)
+    exact = of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25})
+    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
+
+
+def test_a_bot_that_observes_is_told_what_its_seat_saw(shell: Shell) -> None:
+    own_bot(shell, "'bet' if self.seen else 'pass'")
+    file = shell.folder / "bots" / "manual" / "openspiel" / "mixed.py"
+    file.write_text(
+        file.read_text() + "    seen = ''\n    def observe(self, event):\n"
+        "        self.seen += ''.join(entry.text for entry in getattr(event, 'entries', ()) if entry.by is not None)\n"
+    )
+    said = shell("policy", "Mixed", *KUHN)
+    exact = of_openspiel(lambda s: {"pass": float(len(s) == 1), "bet": float(len(s) > 1)})  # after the first move
+    assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
+
+
+def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
+    said = shell("policy", "house:house-random", "--game", "openspiel:tiny_hanabi", "--quiet")
+    assert said.code == 0, said.err
+    assert "states by the fallback" not in said.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("UniformRandom", "--game", "openspiel:kuhn_poker", "--output", "/dev/null"), "choose another --output"),
         (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
         (("UniformRandom", "--game", "dubito"), "none of OpenSpiel's games"),
         (("UniformRandom", "--game", "openspiel:tic_tac_toe"), "perfect information"),

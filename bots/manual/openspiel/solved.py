@@ -48,7 +48,7 @@ class Solved(OpenSpielBot):
 
 @lru_cache(maxsize=16)
 def _solution(game: str, folder: str, algorithm: str, iterations: int) -> Solution:
-    return solution_in(Path(folder), pyspiel().load_game(game), algorithm, iterations)
+    return solution_in(Path(str(folder)), pyspiel().load_game(game), algorithm, iterations)
 
 
 @lru_cache(maxsize=256)

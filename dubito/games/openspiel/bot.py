@@ -1,7 +1,8 @@
 """What a bot of OpenSpiel's games is: one that chooses among the legal actions."""
 
 from collections.abc import Mapping
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
@@ -32,8 +33,10 @@ class OpenSpielBot(Player):
 
     def play(self, view: View) -> Any:
         """Act, and say it by name."""
-        action = self.act(view)
-        return view.names[action] if type(action) is int and action in view.names else action
+        action: Any = self.act(view)
+        if isinstance(action, SupportsIndex) and not isinstance(action, bool):
+            return view.names.get(index(action), action)
+        return action
 
 
 def missing_nodes(cls: type[Player]) -> list[str]:

@@ -1,15 +1,44 @@
 """OpenSpiel, loaded where one of its games is asked for, and which of its games can be played here."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
+from threading import RLock
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Member
 
+_ALONE: Final = RLock()  # who turns standard error away
+_PATIENCE: Final = 20.0  # seconds for some moves of a game
+_TRIAL: Final = """
+import random, sys
+import pyspiel
+if sys.argv[1].partition("(")[0] not in pyspiel.registered_names():
+    sys.exit()  # a game in Python, which fails without a crash
+game, draw = pyspiel.load_game(sys.argv[1]), random.Random(0)
+game.num_distinct_actions(), game.min_utility(), game.max_utility()
+told = game.get_type().provides_information_state_string
+for _ in range(3):
+    state = game.new_initial_state()
+    for _ in range(40):
+        if state.is_terminal():
+            break
+        if state.is_chance_node():
+            state.apply_action(draw.choice(state.chance_outcomes())[0])
+        elif state.is_simultaneous_node():
+            moves = [state.legal_actions(seat) for seat in range(game.num_players())]
+            state.apply_actions([draw.choice(legal) if legal else 0 for legal in moves])
+        else:
+            seat, legal = state.current_player(), state.legal_actions()
+            (state.information_state_string if told else state.observation_string)(seat)
+            [state.action_to_string(seat, action) for action in legal]
+            state.apply_action(draw.choice(legal))
+"""
 INSTALL: Final = "OpenSpiel is not installed: pip install 'dubito[openspiel]'"
 
 
@@ -28,6 +57,7 @@ def engine_version() -> str:
     return version("open_spiel")
 
 
+@lru_cache(maxsize=256)
 def load(name: str) -> Any:
     """The game of that name, with parameters in brackets if it has any; raises UsageError for what cannot be played."""
     short, bracket, rest = name.partition("(")
@@ -39,6 +69,8 @@ def load(name: str) -> Any:
         _check_names(short, rest, kind)
     if why := why_not(kind):
         raise UsageError(f"openspiel:{short} cannot be played here: {why}")
+    if rest not in ("", ")"):
+        _try(name)
     game = _loaded(name)
     if game.num_players() < 2:
         raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one")
@@ -48,6 +80,18 @@ def load(name: str) -> Any:
     if not -1e9 < least < most < 1e9:
         raise UsageError(f"openspiel:{short} cannot be played here: its returns have no bounds")
     return game
+
+
+def _try(name: str) -> None:
+    """Refuse parameters with which the engine does not come through some moves: it may crash, or never return."""
+    try:
+        command = [sys.executable, "-c", _TRIAL, name]
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)  # noqa: S603, our own code
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel takes too long with these parameters") from None
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it crashed"])[-1].rsplit("/", 1)[-1]
+        raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(last, 160)})")
 
 
 def range_of(game: Any) -> tuple[float, float]:
@@ -75,6 +119,8 @@ def why_not(kind: Any) -> str | None:
         return "it keeps a random generator of its own, so no deal could be played twice"
     if not (kind.provides_information_state_string or kind.provides_observation_string):
         return "it does not say what a seat sees"
+    if kind.short_name == "normal_form_extensive_game":
+        return "it is a frame around another game"
     if kind.short_name == "crossword":
         return "its moves have no numbers, only parts"
     return None
@@ -130,11 +176,16 @@ def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Nothing on the process's standard error meanwhile: the engine writes there what it raises as well."""
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
+    with _ALONE:
+        try:
+            kept = os.dup(2)
+        except OSError:  # it is closed: nothing is written
             yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+            return
+        try:
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+                yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -77,7 +77,7 @@ class _Log:
         for step in steps[self._done :]:
             self._add(step)
         self._done = len(steps)
-        return self.entries
+        return [*self.entries]
 
     def _add(self, step: Step) -> None:
         state, seat = self._state, self.seat
@@ -115,8 +115,11 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
         return words.names
     if engine.num_distinct_actions() > LISTED:
         return None
+    from dubito.games.openspiel.engine import quiet
+
     try:
-        found = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
+        with quiet():
+            found = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
     except RuntimeError:  # SpielError: not each action is each seat's
         return None
     names = tuple(dict.fromkeys(map(_tidy, found)))

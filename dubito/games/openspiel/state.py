@@ -111,6 +111,12 @@ class Game:
                 self._at_once = {}
         return self._announce() if announce else _NOTHING
 
+    def go(self, step: Step) -> Sequence[GameEvent]:
+        """Make a step, chance or not, that was made before; what is observed of it, once chance has no more to draw."""
+        apply_step(self.state, step)
+        self.steps.append(step)
+        return _NOTHING if self.state.is_chance_node() else self._announce()
+
     def copy_of(self, output: str) -> str:
         """The output itself, which nobody can change."""
         return output

@@ -1,11 +1,11 @@
 """What the prompt workshop takes from OpenSpiel's games (`dubito/workshop/parts.py`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Node, Shares, Spec
+from dubito.errors import IllegalOutput
+from dubito.game import GameEvent, Node, Shares, Spec
 from dubito.games.openspiel.positions import NodeName, Position, position_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.spec import engine_of
@@ -51,12 +51,21 @@ class OpenSpielWorkshop:
         """OpenSpiel's own game."""
         return engine_of(self.spec)
 
-    def of_policies(self) -> Spec:
-        """The same game, whose players are asked how probable each of their actions is."""
+    def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Spec:
+        """The same game, whose players are asked how probable each of their actions is after any of these steps."""
         names = all_names(self.engine)
         if names is None:
-            raise UsageError(f"{self.spec.name} has no list of its actions by name, so that nobody can be asked of all")
+            found = (self.view_at(steps).names.values() for steps in situations)
+            names = tuple(dict.fromkeys(name for legal in found for name in legal))
         return replace(self.spec, nodes=(Node("policy", "act", Shares(names)),))
+
+    def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
+        """What a seat has observed after these steps, move by move."""
+        game = Game.at(self.engine, [])
+        events: list[GameEvent] = [game.start]
+        for step in steps:
+            events += [event for event in game.go(step) if event.only in (None, seat)]
+        return events
 
     def view_at(self, steps: Sequence[int]) -> View:
         """What the seat to move sees after these steps, chance among them."""
