@@ -60,15 +60,15 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
 
 
 def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
-    """The same deals for both, in both seats: of 30 intervals at 95 % nearly all hold the exact difference."""
+    """The same deals for both, in both seats: of 20 intervals at 95 % nearly all hold the exact difference."""
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     table, level = solve(engine).table, uniform(tree)
     exact = sum(versus(tree, table, level)) / 2 - sum(versus(tree, level, level)) / 2
     held = 0
-    for seed in range(30):
+    for seed in range(20):
         config = {
-            "games": 400,
+            "games": 240,
             "seed": seed,
             "bots": ["UniformRandom"],
             "contenders": ["Solved", {"bot": "UniformRandom", "name": "level"}],
@@ -79,7 +79,7 @@ def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
         assert rate.value is not None
         sign = 1 if pair.one.name == "Solved" else -1
         held += rate.low <= sign * exact <= rate.high
-    assert held >= 26
+    assert held >= 17
 
 
 def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
