@@ -1,6 +1,7 @@
 """The log of a tournament: a file a pairing, a line a match, each written whole and never changed.
 
     RUN/tournament.json              what is played
+    RUN/secret                       what the draws come from, for its owner's eyes only
     RUN/matches/0-kuhn_poker/A--B.jsonl
 
 Everything that a second run of the same matches may have otherwise stands under `times`.
@@ -23,6 +24,7 @@ from dubito.referee.schedule import Pairing, pairings
 from dubito.store.folder import write_whole
 
 MANIFEST: Final = "tournament.json"
+SECRET: Final = "secret"  # noqa: S105, a name of a file
 _MATCHES: Final = "matches"
 
 
@@ -46,6 +48,16 @@ class TimesLine(BaseModel):
     match: int
 
 
+class SeedsLine(BaseModel):
+    """What the match was drawn from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    chance: tuple[int]
+    replacements: tuple[int, int]
+    bots: tuple[int, int]
+
+
 class Line(BaseModel):
     """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
 
@@ -54,7 +66,7 @@ class Line(BaseModel):
     game: str
     match: int
     seats: tuple[str, str]
-    seeds: dict[str, list[int]]
+    seeds: SeedsLine
     history: list[int | list[int]]
     returns: tuple[float, float]
     strikes: list[StrikeLine]
@@ -177,6 +189,22 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: it does not say what is played")
+
+
+def write_secret(folder: Path, secret: str) -> None:
+    """Keep the tournament's secret, which no other user may read."""
+    with open(os.open(folder / SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(secret + "\n")
+
+
+def read_secret(folder: Path) -> str:
+    """The tournament's secret; raises UsageError if it cannot be read."""
+    path = folder / SECRET
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, ValueError):
+        shown = one_line(str(path))
+        raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
 
 
 def opened(folder: Path) -> Log:

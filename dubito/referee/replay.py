@@ -6,20 +6,26 @@ from typing import Any
 from dubito.errors import UsageError, one_line
 from dubito.referee.games import load
 from dubito.referee.log import Line, Log
-from dubito.referee.match import Draws, drawn
+from dubito.referee.match import drawn
+from dubito.referee.schedule import Seeds, Source
 
 
-def differences(log: Log) -> Iterator[tuple[Line, str | None]]:
-    """Each match, with what is different in it; None if nothing is."""
+def differences(log: Log, source: Source) -> Iterator[tuple[Line, str | None]]:
+    """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
     roots = {name: load(name).new_initial_state() for name in log.games}
-    for _, lines in log.all_lines():
+    for pairing, lines in log.all_lines():
+        one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
-            yield line, difference(roots[line.game], line)
+            scheduled = source.seeds(line.game, (one, other), line.match)
+            if seeds_of(line) != scheduled:
+                yield line, "its seeds are not those of the tournament"
+            else:
+                yield line, difference(roots[line.game], line)
 
 
 def difference(root: Any, line: Line) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
-    state, draws = root.clone(), draws_of(line)
+    state, draws = root.clone(), seeds_of(line).draws()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
@@ -42,10 +48,9 @@ def difference(root: Any, line: Line) -> str | None:
     return None
 
 
-def draws_of(line: Line) -> Draws:
-    """The random streams of a logged match."""
-    one, other = line.seeds["replacements"]
-    return Draws(line.seeds["chance"][0], (one, other))
+def seeds_of(line: Line) -> Seeds:
+    """The seeds of a logged match."""
+    return Seeds(line.seeds.chance[0], line.seeds.replacements, line.seeds.bots)
 
 
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:

@@ -9,9 +9,11 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from dubito import __version__
@@ -20,13 +22,14 @@ from dubito.games.openspiel.engine import engine_version
 from dubito.referee.config import Tournament, TournamentConfig
 from dubito.referee.confine import Confinement, cores_here, end_with, guarded
 from dubito.referee.later import LaterPair
-from dubito.referee.log import MANIFEST, Log, Writer, read_manifest, write_manifest
+from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing, startable
 from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog
 
 _GB: Final = 1 << 30
+_SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
 
@@ -63,6 +66,7 @@ def play(
             "notes": notes(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
         }
+        tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
         with guarded(str(folder)):
@@ -73,7 +77,7 @@ def play(
 def _check(tournament: Tournament, folder: Path) -> None:
     """Refuse a folder that holds anything but this tournament, as long as or shorter than it is now."""
     try:
-        if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK}:
+        if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:
             return
     except OSError as error:
         raise UsageError(f"cannot read {folder}: {error.strerror}; choose another --output") from None
@@ -88,6 +92,17 @@ def _check(tournament: Tournament, folder: Path) -> None:
             raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
     if there.get("matches", 0) > tournament.config.matches:
         raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
+
+
+def _secret(said: str | None, folder: Path) -> str:
+    """The secret of the tournament in a folder, which gets one if it has nothing else yet either."""
+    if not (folder / MANIFEST).exists():
+        (folder / SECRET).unlink(missing_ok=True)  # of one that was stopped before it began
+        write_secret(folder, said or token_hex(_SECRET))
+    kept = read_secret(folder)
+    if said not in (None, kept):
+        raise UsageError(f"{one_line(str(folder))} belongs to another tournament: its secret is not the one here")
+    return kept
 
 
 def _play_missing(

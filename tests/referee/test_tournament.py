@@ -15,7 +15,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.games import load
-from dubito.referee.log import Line, Writer, opened
+from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_secret
 from dubito.referee.replay import difference
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import standings
@@ -194,6 +194,28 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
         assert re.findall(r"^ *(\w+): ", text, re.MULTILINE) == ["lo"]
     assert "DUBITO_TEST_SECRET" not in text
     assert "DUBITO_DATA=" in text
+
+
+def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
+    told = acting(FIRST, last="env >&2; exit 0")
+    for name in ("one", "other"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent)
+    path = tmp_path / "one" / SECRET
+    assert path.stat().st_mode & 0o777 == 0o600
+    secret = read_secret(tmp_path / "one")
+    assert len(secret) == 32
+    assert secret != read_secret(tmp_path / "other")
+    (one, _), (other, _) = (opened(tmp_path / name).lines(Pairing(0, (0, 1))) for name in ("one", "other"))
+    assert one.seeds.bots == other.seeds.bots
+    assert one.seeds.chance != other.seeds.chance
+    assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()
+    play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2, secret=None), tmp_path / "one", silent)
+    assert read_secret(tmp_path / "one") == secret
+    with pytest.raises(UsageError, match="belongs to another tournament: its secret is not the one here"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
+    path.unlink()
+    with pytest.raises(UsageError, match="secret cannot be read: the draws come from it"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent)
 
 
 def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:
