@@ -30,15 +30,17 @@ def difference(root: Any, line: Line) -> str | None:
     for node, entry in enumerate(line.history):
         if state.is_terminal():
             return f"the game is over after {node} actions, and the log has {len(line.history)}"
+        if isinstance(entry, list) != state.is_simultaneous_node():
+            return f"node {node}: {entry} is not the action of {'one seat' if isinstance(entry, list) else 'both'}"
         if state.is_chance_node():
             said = drawn(state.chance_outcomes(), draws.chance)
             if said != entry:
                 return f"node {node}: the seed draws {said}, and the log has {entry}"
         for seat, action in movers(state, entry):
             legal = state.legal_actions(seat)
-            if legal and action not in legal:
+            if action not in (legal or [0]):
                 return f"node {node}: {action} is not legal for seat {seat}"
-            if (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
+            if legal and (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
                 return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
         apply(state, entry)
     if not state.is_terminal():

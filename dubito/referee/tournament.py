@@ -68,7 +68,7 @@ def play(
         }
         tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
-        log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+        log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
         with guarded(str(folder)):
             _play_missing(tournament, log, say, progress, only)
         return log
@@ -90,7 +90,7 @@ def _check(tournament: Tournament, folder: Path) -> None:
         if kept != value:
             said = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
             raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
-    if there.get("matches", 0) > tournament.config.matches:
+    if there["matches"] > tournament.config.matches:
         raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
 
 
@@ -232,7 +232,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
     confinement.cut_network()
-    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
     told: Any = ("facts", confinement.facts())
     try:
         while (item := main.recv()) is not None:

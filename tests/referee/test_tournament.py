@@ -4,6 +4,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,8 @@ from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.games import load
 from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_secret
-from dubito.referee.replay import difference
-from dubito.referee.schedule import Pairing
+from dubito.referee.replay import difference, differences
+from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 from tests.referee import kit
@@ -134,6 +135,59 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
     final = opened(tmp_path / "run")
     assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
     assert '{"half' not in path.read_text()
+
+
+BROKEN = {
+    "seats": (["last", "first"], "is of another game or other bots"),
+    "match": (4, "is match 4, which is not scheduled,"),
+    "returns": ([float("inf"), -1.0], "is damaged"),
+    "strikes": ([{"node": 2, "seat": 2, "kind": "ponder", "said": ""}], "is damaged"),
+    "replaced": ([[2, -1]], "is damaged"),
+    "seeds": ({"chance": [1]}, "is damaged"),
+    "history": ([1, 2, [0]], "is damaged"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    play(tournament(folder, {"first": GOOD, "last": LAST}, matches=2), folder / "run", silent)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("key", BROKEN)
+def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: str) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    log = opened(run)
+    path = log.path(Pairing(0, (0, 1)))
+    first, *rest = path.read_text().splitlines()
+    value, said = BROKEN[key]
+    path.write_text("\n".join([json.dumps({**json.loads(first), key: value}), *rest]) + "\n")
+    assert standings(log, 2, resamples=0).missing == 1
+    (sentence,) = log.damaged
+    assert f"line 1 {said}" in sentence
+    assert "left out" in sentence
+
+
+@pytest.mark.parametrize("entry", [[0, 1], 7])
+def test_actions_that_no_seat_could_play_are_a_difference(finished: Path, entry: int | list[int]) -> None:
+    line = opened(finished).lines(Pairing(0, (0, 1)))[0]
+    wrong = line.model_copy(update={"history": [*line.history[:2], entry]})
+    assert str(difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
+
+
+def test_replay_knows_seeds_that_are_not_the_tournaments(finished: Path) -> None:
+    for secret, said in (("of the tests alone", None), ("another", "its seeds are not those of the tournament")):
+        assert {wrong for _, wrong in differences(opened(finished), Source(0, secret))} == {said}
+
+
+@pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions"])
+def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, key: str) -> None:
+    manifest = json.loads((finished / MANIFEST).read_text())
+    del manifest[key]
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match=r"tournament.json is damaged: it does not say what is played"):
+        opened(tmp_path)
 
 
 def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path) -> None:
