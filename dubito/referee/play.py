@@ -1,7 +1,6 @@
 """The matches of a pairing, one after the other, each with both bots started anew: what goes into the log."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
 from dubito.referee.dialect import DIALECTS
-from dubito.referee.games import load
+from dubito.referee.games import folder_name, load
 from dubito.referee.log import Line, SeedsLine, StrikeLine, TimesLine
 from dubito.referee.match import Match
 from dubito.referee.schedule import Pairing, Seeds, seats
@@ -92,7 +91,7 @@ def ending(channel: Channel) -> int | str:
 
 def data_folder(bot: Bot, game: str, folder: Path) -> Path:
     """A bot's own folder for a game; it is made if it is missing."""
-    path = (bot.data or folder / "data" / bot.name) / re.sub(r"[^\w.-]+", "_", game)[:60]
+    path = (bot.data or folder / "data" / bot.name) / folder_name(game)
     path.mkdir(parents=True, exist_ok=True)
     return path.absolute()
 

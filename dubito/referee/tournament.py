@@ -90,6 +90,9 @@ def _check(tournament: Tournament, folder: Path) -> None:
         if kept != value:
             said = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
             raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
+    if list(there["identity"]["bots"]) != list(ours["bots"]):
+        said = f"its bots are entered in the order {', '.join(there['identity']['bots'])}"
+        raise UsageError(f"{shown} belongs to another tournament: {said}; keep to it, or choose another --output")
     if there["matches"] > tournament.config.matches:
         raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
 
@@ -177,7 +180,7 @@ class _Crew:
         """Take what a process says; whether its work is done."""
         try:
             kind, said = process.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise RunStopped(
                 "a referee's process died: the same command goes on; run.log says how far it was"
             ) from None

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
-from dubito.referee.games import load
+from dubito.referee.games import folder_name, load
 from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_secret
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
@@ -202,6 +203,12 @@ def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path)
         play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
     with pytest.raises(UsageError, match="belongs to another tournament: seed is 0 there and 1 here"):
         play(tournament(tmp_path, two, matches=2, seed=1), tmp_path / "run", silent)
+    with pytest.raises(UsageError, match="its bots are entered in the order first, last; keep to it"):
+        play(tournament(tmp_path, dict(reversed(two.items())), matches=2), tmp_path / "run", silent)
+    moved = tournament(tmp_path, two, matches=2)
+    moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
+    with pytest.raises(UsageError, match="belongs to another tournament: homes is "):
+        play(moved, tmp_path / "run", silent)
     with pytest.raises(UsageError, match="is there and is no tournament: choose another --output"):
         play(tournament(tmp_path, two), tmp_path, silent)
 
@@ -226,6 +233,14 @@ def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
     lines: list[Line] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
     assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
+
+
+def test_games_whose_names_begin_alike_have_folders_of_their_own() -> None:
+    long = "goofspiel(" + ",".join(f"imp_info=True{' ' * n}" for n in range(9))
+    names = ["kuhn_poker", "liars_dice(numdice=1)", "liars_dice[numdice=1]", long, long + " "]
+    folders = [folder_name(name) for name in names]
+    assert len(set(folders)) == len(names)
+    assert folders[0] == "kuhn_poker"
 
 
 def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
