@@ -20,7 +20,7 @@ from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.games.openspiel.engine import engine_version
 from dubito.referee.config import Tournament, TournamentConfig
-from dubito.referee.confine import Confinement, cores_here, end_with, guarded
+from dubito.referee.confine import Confinement, cores_here, cores_of, end_with, guarded
 from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
 from dubito.referee.play import Pair
@@ -200,7 +200,7 @@ class _Crew:
         ours, processes = [], []
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
         for number in range(count):
-            pair = (cores[2 * number % len(cores)], cores[(2 * number + 1) % len(cores)])
+            pair = cores_of(number, count, cores)
             here, there = _CONTEXT.Pipe()
             arguments = (there, self._tournament, self._log.folder, pair, number == 0, os.getpid(), self._stop)
             process = _CONTEXT.Process(target=_work, args=arguments)
@@ -225,7 +225,7 @@ def _work(
     main: Connection,
     tournament: Tournament,
     folder: Path,
-    cores: tuple[int, int],
+    cores: tuple[int, int] | None,
     first: bool,
     parent: int,
     stop: Event,

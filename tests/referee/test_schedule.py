@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 
+from dubito.referee.confine import cores_of
 from dubito.referee.schedule import Pairing, Source, pairings, rounds, seats, startable
 
 
@@ -24,6 +25,11 @@ def test_a_pair_waits_until_both_its_bots_are_free() -> None:
     assert set(chosen.bots) == {0, 3}
     assert startable(waiting, {0, 1, 2}) is None
     assert waiting[0] == Pairing(0, (0, 3))
+
+
+def test_a_bot_has_its_own_core_only_if_all_have() -> None:
+    assert [cores_of(number, 2, [1, 3, 5, 6]) for number in range(2)] == [(1, 3), (5, 6)]
+    assert [cores_of(number, 2, [1, 3, 5]) for number in range(2)] == [None, None]
 
 
 def test_each_sits_in_seat_0_in_every_other_match() -> None:
