@@ -214,12 +214,12 @@ def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path)
 
 
 def test_who_overruns_too_often_is_out_of_every_game(tmp_path: Path) -> None:
-    bots = {"first": GOOD, "last": LAST, "gone": acting("exit 1")}
+    bots = {"first": GOOD, "last": LAST, "gone": acting("echo oh >&2; exit 1")}
     games = ["kuhn_poker", "leduc_poker"]
     play(tournament(tmp_path, bots, matches=1, games=games), tmp_path / "run", silent)
     found = standings(opened(tmp_path / "run"), 1)
     assert found.disqualified == {
-        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %"
+        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it wrote: oh"
     }
     assert sorted(found.places) == [0, 1]
     for game in found.games:
