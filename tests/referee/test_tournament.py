@@ -68,10 +68,10 @@ from pathlib import Path
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import tournament
-from tests.referee.test_tournament import STUBBORN
+from tests.referee.test_tournament import STUBBORN, silent
 if __name__ == "__main__":
     home = Path(sys.argv[1])
-    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", print, lambda n: print(n, flush=True))
+    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", silent, lambda n: print(n, flush=True))
 """
 STUBBORN = {
     "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
