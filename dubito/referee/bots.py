@@ -45,6 +45,8 @@ def bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> Bot:
     """The bot of this command; raises UsageError if it cannot be started. `where` says who named it."""
+    if "--" in name:  # which stands between two names in a log's
+        raise UsageError(f"{where}: a bot cannot be called {one_line(repr(name), 60)}: use no two dashes together")
     if not NAME.fullmatch(name):
         shown = one_line(repr(name), 60)
         raise UsageError(f"{where}: a bot cannot be called {shown}: use up to 40 letters, digits, dots, dashes")
@@ -52,6 +54,8 @@ def bot(
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:
         raise UsageError(f"{where}: {one_line(str(command), 80)} is no command: {error}") from None
+    if any("\0" in word for word in words):
+        raise UsageError(f"{where}: {one_line(repr(words), 80)} is no command: it has a character of number 0")
     if not words or not words[0]:
         raise UsageError(f"{where}: what starts the bot? Give a command, such as `python3 my_bot.py`")
     first = _program(words[0], home, where)

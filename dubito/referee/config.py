@@ -13,6 +13,7 @@ from dubito.referee.bots import Bot, bot
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
+from dubito.referee.schedule import Source
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -43,9 +44,10 @@ class TournamentConfig(BaseModel):
     ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
+    secret: str | None = Field(default=None, min_length=16, max_length=200)  # None: drawn when the tournament begins
     twins: bool = False  # a match and its seat-swapped twin have the same chance draws
-    memory_gb: float = Field(default=16.0, gt=0)
-    data_gb: float = Field(default=128.0, ge=0)
+    memory_gb: float = Field(default=16.0, gt=0, le=10**6)
+    data_gb: float = Field(default=128.0, ge=0, le=10**9)
     pairs: int | None = Field(default=None, ge=1, le=1024)  # that play at once; None: one for two cores
     output: str | None = Field(default=None, min_length=1)  # None: tournaments/NAME of the config
 
@@ -68,11 +70,20 @@ class Tournament:
 
     config: TournamentConfig
     bots: tuple[Bot, ...]
+    secret: str = ""  # of this tournament: the config's, or one that was drawn
+
+    @property
+    def source(self) -> Source:
+        """What its seeds come from."""
+        return Source(self.config.seed, self.secret, self.config.twins)
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change a match; a tournament of more matches begins alike."""
-        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output"})
-        return said | {"bots": {bot.name: list(bot.command) for bot in self.bots}}
+        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret"})
+        entered = {bot.name: list(bot.command) for bot in self.bots}
+        homes = {bot.name: str(bot.home) for bot in self.bots}
+        network = [bot.name for bot in self.bots if bot.network]
+        return said | {"bots": entered, "homes": homes, "network": network}
 
 
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:

@@ -29,6 +29,11 @@ def _libc(name: str, *arguments: int) -> bool:
     return False
 
 
+def cores_of(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, int] | None:
+    """The cores for the two bots of one of so many pairs at once; None if there are not two for each pair."""
+    return (cores[2 * number], cores[2 * number + 1]) if 2 * pairs <= len(cores) else None
+
+
 def cores_here() -> list[int]:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -103,10 +108,10 @@ class Confinement:
     def facts(self) -> dict[str, bool]:
         """What is enforced here, and what is not."""
         return {
-            "own core": self._linux and self._cores is not None and self._cores[0] != self._cores[1],
+            "own core, unless a bot leaves it": self._linux and self._cores is not None,
             "memory": self._linux,
             "no network": self._cut is not None,
-            "nothing left behind": self.orphans,
+            "nothing left behind that keeps its mark": self.orphans,
         }
 
 

@@ -1,5 +1,7 @@
 """The games of a tournament: any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time."""
 
+import re
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -36,6 +38,12 @@ def observation(game: Any, kind: Any = None) -> Any:
 def is_zero_sum(game: Any) -> bool:
     """Whether what one seat wins the other loses, as ballots take for granted."""
     return bool(game.get_type().utility == pyspiel().GameType.Utility.ZERO_SUM)
+
+
+def folder_name(name: str) -> str:
+    """What the folder of a game's files is called; of long or odd names, a digest keeps them apart."""
+    safe = re.sub(r"[^\w.-]+", "_", name)[:60]
+    return safe if safe == name else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _register_ours(name: str) -> None:

@@ -14,7 +14,7 @@ from dubito.referee.channel import Channel
 from dubito.referee.log import Line
 from dubito.referee.match import Match, Turn
 from dubito.referee.play import Pair
-from dubito.referee.schedule import Seeds, seats, seeds
+from dubito.referee.schedule import Seeds, seats
 from dubito.referee.table import Referee, Table
 
 
@@ -80,7 +80,7 @@ class LaterPair(Pair):
 
     def _match(self, number: int) -> Line:
         one, other = self._bots
-        drawn = seeds(self._config.seed, self._name, (one.name, other.name), number, self._config.twins)
+        drawn = self._source.seeds(self._name, (one.name, other.name), number)
         bots = [self._bots[place] for place in seats(number)]
         channels = self._seated(bots, drawn)
         table = Table(channels)

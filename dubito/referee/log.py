@@ -1,6 +1,7 @@
 """The log of a tournament: a file a pairing, a line a match, each written whole and never changed.
 
     RUN/tournament.json              what is played
+    RUN/secret                       what the draws come from, for its owner's eyes only
     RUN/matches/0-kuhn_poker/A--B.jsonl
 
 Everything that a second run of the same matches may have otherwise stands under `times`.
@@ -13,16 +14,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.referee.limits import LAST, Kind
-from dubito.referee.schedule import Pairing, pairings
+from dubito.referee.schedule import Pairing, pairings, seats
 from dubito.store.folder import write_whole
 
 MANIFEST: Final = "tournament.json"
+SECRET: Final = "secret"  # noqa: S105, a name of a file
 _MATCHES: Final = "matches"
 
 
@@ -32,7 +34,7 @@ class StrikeLine(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     node: int
-    seat: int
+    seat: Literal[0, 1]
     kind: Kind
     said: str
 
@@ -46,6 +48,16 @@ class TimesLine(BaseModel):
     match: int
 
 
+class SeedsLine(BaseModel):
+    """What the match was drawn from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    chance: tuple[int]
+    replacements: tuple[int, int]
+    bots: tuple[int, int]
+
+
 class Line(BaseModel):
     """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
 
@@ -54,11 +66,13 @@ class Line(BaseModel):
     game: str
     match: int
     seats: tuple[str, str]
-    seeds: dict[str, list[int]]
-    history: list[int | list[int]]
-    returns: tuple[float, float]
+    seeds: SeedsLine
+    history: list[int | Annotated[list[int], Field(min_length=2, max_length=2)]]
+    returns: tuple[FiniteFloat, FiniteFloat]
     strikes: list[StrikeLine]
-    replaced: list[tuple[int, int]]  # node and seat of each action that the referee drew for a bot
+    replaced: list[
+        tuple[int, Annotated[int, Field(ge=0, le=1)]]
+    ]  # node and seat of each action that the referee drew for a bot
     exit: tuple[int | str, int | str]
     stderr: tuple[str, str]
     data: tuple[int, int]  # bytes in its data folder afterwards
@@ -74,6 +88,26 @@ class Line(BaseModel):
         return self.failed(seat) or max(kinds.values(), default=0) >= most
 
 
+class _Identity(BaseModel):
+    """What is known of every tournament's identity; the rest is kept as it is."""
+
+    model_config = ConfigDict(extra="allow")
+
+    games: list[str] = Field(min_length=1)
+    bots: dict[str, list[str]] = Field(min_length=2)
+    seed: int
+    twins: bool
+
+
+class Manifest(BaseModel):
+    """What is played in a folder."""
+
+    identity: _Identity
+    matches: int = Field(ge=1)
+    notes: list[str]
+    versions: dict[str, str]
+
+
 @dataclass(slots=True)
 class Log:
     """A run's folder as it is on disk."""
@@ -81,6 +115,7 @@ class Log:
     folder: Path
     games: Sequence[str]
     bots: Sequence[str]
+    matches: int  # of each pair, from each position
     damaged: list[str] = field(default_factory=list)  # a sentence a line that could not be used
 
     def path(self, pairing: Pairing) -> Path:
@@ -104,13 +139,19 @@ class Log:
                 what = one_line(str(error.errors()[0]["msg"]), 100)
                 self.damaged.append(f"{where} is damaged and was left out ({what})")
                 continue
-            if line.game != self.games[pairing.game] or set(line.seats) != {self.bots[i] for i in pairing.bots}:
+            if not 0 <= line.match < 2 * self.matches:
+                self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was left out")
+            elif line.game != self.games[pairing.game] or line.seats != self._seated(pairing, line.match):
                 self.damaged.append(f"{where} is of another game or other bots and was left out")
             elif line.match in found:
                 self.damaged.append(f"{where} is match {line.match} again and was left out")
             else:
                 found[line.match] = line
         return [found[match] for match in sorted(found)]
+
+    def _seated(self, pairing: Pairing, match: int) -> tuple[str, str]:
+        one, other = (self.bots[pairing.bots[place]] for place in seats(match))
+        return one, other
 
     def all_lines(self) -> Iterator[tuple[Pairing, list[Line]]]:
         """The finished matches of every pairing."""
@@ -170,16 +211,32 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     shown = one_line(str(folder))
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if isinstance(content["identity"]["games"], list) and isinstance(content["identity"]["bots"], dict):
-            return dict(content)
+        return Manifest.model_validate(content).model_dump()
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: it does not say what is played")
+    except (OSError, ValueError):  # of which a ValidationError is one
+        path = one_line(str(folder / MANIFEST))
+        raise UsageError(f"{path} is damaged: it does not say what is played") from None
+
+
+def write_secret(folder: Path, secret: str) -> None:
+    """Keep the tournament's secret, which no other user may read."""
+    with open(os.open(folder / SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(secret + "\n")
+
+
+def read_secret(folder: Path) -> str:
+    """The tournament's secret; raises UsageError if it cannot be read."""
+    path = folder / SECRET
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, ValueError):
+        shown = one_line(str(path))
+        raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
 
 
 def opened(folder: Path) -> Log:
     """The log in a folder; raises UsageError if there is none."""
-    identity = read_manifest(folder)["identity"]
-    return Log(folder, identity["games"], list(identity["bots"]))
+    manifest = read_manifest(folder)
+    identity = manifest["identity"]
+    return Log(folder, identity["games"], list(identity["bots"]), manifest["matches"])

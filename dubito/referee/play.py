@@ -1,7 +1,6 @@
 """The matches of a pairing, one after the other, each with both bots started anew: what goes into the log."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +10,10 @@ from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
 from dubito.referee.dialect import DIALECTS
-from dubito.referee.games import load
-from dubito.referee.log import Line, StrikeLine, TimesLine
+from dubito.referee.games import folder_name, load
+from dubito.referee.log import Line, SeedsLine, StrikeLine, TimesLine
 from dubito.referee.match import Match
-from dubito.referee.schedule import Pairing, Seeds, seats, seeds
+from dubito.referee.schedule import Pairing, Seeds, seats
 from dubito.referee.table import Referee, Table
 
 
@@ -23,7 +22,7 @@ class Pair:
 
     def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
         """`folder` is the run's: its path marks every process of a bot, and bots' data lies there."""
-        self._config, self._confinement = tournament.config, confinement
+        self._config, self._source, self._confinement = tournament.config, tournament.source, confinement
         self._name = tournament.config.games[pairing.game]
         self._game = load(self._name)
         self._root = self._game.new_initial_state()  # copied for each match: gin rummy takes 3 ms to make a new one
@@ -39,7 +38,7 @@ class Pair:
 
     def _match(self, number: int) -> Line:
         one, other = self._bots
-        drawn = seeds(self._config.seed, self._name, (one.name, other.name), number, self._config.twins)
+        drawn = self._source.seeds(self._name, (one.name, other.name), number)
         bots = [self._bots[place] for place in seats(number)]
         match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         table = Table((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
@@ -73,7 +72,7 @@ class Pair:
             game=self._name,
             match=number,
             seats=(bots[0].name, bots[1].name),
-            seeds={"chance": [drawn.chance], "replacements": list(drawn.replacements), "bots": list(drawn.bots)},
+            seeds=SeedsLine(chance=(drawn.chance,), replacements=drawn.replacements, bots=drawn.bots),
             history=match.history,
             returns=(scores[0], scores[1]),
             strikes=[StrikeLine(**strike._asdict()) for strike in match.strikes],
@@ -92,7 +91,7 @@ def ending(channel: Channel) -> int | str:
 
 def data_folder(bot: Bot, game: str, folder: Path) -> Path:
     """A bot's own folder for a game; it is made if it is missing."""
-    path = (bot.data or folder / "data" / bot.name) / re.sub(r"[^\w.-]+", "_", game)[:60]
+    path = (bot.data or folder / "data" / bot.name) / folder_name(game)
     path.mkdir(parents=True, exist_ok=True)
     return path.absolute()
 

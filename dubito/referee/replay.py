@@ -6,33 +6,41 @@ from typing import Any
 from dubito.errors import UsageError, one_line
 from dubito.referee.games import load
 from dubito.referee.log import Line, Log
-from dubito.referee.match import Draws, drawn
+from dubito.referee.match import drawn
+from dubito.referee.schedule import Seeds, Source
 
 
-def differences(log: Log) -> Iterator[tuple[Line, str | None]]:
-    """Each match, with what is different in it; None if nothing is."""
+def differences(log: Log, source: Source) -> Iterator[tuple[Line, str | None]]:
+    """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
     roots = {name: load(name).new_initial_state() for name in log.games}
-    for _, lines in log.all_lines():
+    for pairing, lines in log.all_lines():
+        one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
-            yield line, difference(roots[line.game], line)
+            scheduled = source.seeds(line.game, (one, other), line.match)
+            if seeds_of(line) != scheduled:
+                yield line, "its seeds are not those of the tournament"
+            else:
+                yield line, difference(roots[line.game], line)
 
 
 def difference(root: Any, line: Line) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
-    state, draws = root.clone(), draws_of(line)
+    state, draws = root.clone(), seeds_of(line).draws()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
             return f"the game is over after {node} actions, and the log has {len(line.history)}"
+        if isinstance(entry, list) != state.is_simultaneous_node():
+            return f"node {node}: {entry} is not the action of {'one seat' if isinstance(entry, list) else 'both'}"
         if state.is_chance_node():
             said = drawn(state.chance_outcomes(), draws.chance)
             if said != entry:
                 return f"node {node}: the seed draws {said}, and the log has {entry}"
         for seat, action in movers(state, entry):
             legal = state.legal_actions(seat)
-            if legal and action not in legal:
+            if action not in (legal or [0]):
                 return f"node {node}: {action} is not legal for seat {seat}"
-            if (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
+            if legal and (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
                 return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
         apply(state, entry)
     if not state.is_terminal():
@@ -42,10 +50,9 @@ def difference(root: Any, line: Line) -> str | None:
     return None
 
 
-def draws_of(line: Line) -> Draws:
-    """The random streams of a logged match."""
-    one, other = line.seeds["replacements"]
-    return Draws(line.seeds["chance"][0], (one, other))
+def seeds_of(line: Line) -> Seeds:
+    """The seeds of a logged match."""
+    return Seeds(line.seeds.chance[0], line.seeds.replacements, line.seeds.bots)
 
 
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:

@@ -51,13 +51,23 @@ class Seeds(NamedTuple):
         return Draws(self.chance, self.replacements)
 
 
-def seeds(seed: int, game: str, pair: tuple[str, str], match: int, twins: bool = False) -> Seeds:
-    """The seeds of one match; of twins, a match and the next one with seats swapped, chance draws alike."""
-    chance = _numbers(f"chance, seed {seed}, game {game}, pair {pair!r}, match {match // 2 * 2 if twins else match}", 1)
-    rest = _numbers(f"bots, seed {seed}, game {game}, pair {pair!r}, match {match}", 4)
-    return Seeds(chance[0], (rest[0], rest[1]), (rest[2], rest[3]))
+class Source(NamedTuple):
+    """What all seeds of a tournament come from."""
+
+    seed: int  # public: bots' seeds need nothing else
+    secret: str  # without which nobody can tell the other draws from what bots are told
+    twins: bool = False  # a match and the next one, with seats swapped, have chance draws alike
+
+    def seeds(self, game: str, pair: tuple[str, str], match: int) -> Seeds:
+        """The seeds of one match."""
+        where = f"seed {self.seed}, game {game}, pair {pair!r}, match"
+        twin = match // 2 * 2 if self.twins else match
+        (chance,) = _numbers(f"chance, secret {self.secret!r}, {where} {twin}", 1)
+        one, other = _numbers(f"replacements, secret {self.secret!r}, {where} {match}", 2)
+        told, told_other = _numbers(f"bots, {where} {match}", 2)
+        return Seeds(chance, (one, other), (told, told_other))
 
 
 def _numbers(text: str, count: int) -> list[int]:
-    drawn = shake_256(f"dubito referee 1: {text}".encode()).digest(8 * count)
+    drawn = shake_256(f"dubito referee 2: {text}".encode()).digest(8 * count)
     return [int.from_bytes(drawn[8 * i : 8 * i + 8], "little") for i in range(count)]

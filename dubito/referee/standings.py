@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.statistics import Rate, student
 from dubito.referee.log import Line, Log
 from dubito.referee.ranking import GameRanking, Matrix, final, is_disqualified, rank_game
@@ -61,11 +61,14 @@ class Conduct:
     slowest: int = 0
     data: int = 0  # bytes, the most after any match
     endings: Counter[str] = field(default_factory=Counter)
+    last_words: str = ""  # the last line on standard error of a match that failed
 
     def add(self, line: Line, seat: int) -> None:
         """Count a match."""
         self.matches += 1
         self.failed += line.failed(seat)
+        if line.failed(seat) and (text := line.stderr[seat].strip()):
+            self.last_words = text.splitlines()[-1]
         self.strikes.update(strike.kind for strike in line.strikes if strike.seat == seat)
         self.replaced += sum(drawn == seat for _, drawn in line.replaced)
         self.answers += len(line.times.think[seat])
@@ -165,7 +168,8 @@ def _disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int
         for bot, conduct in enumerate(game.conduct):
             if is_disqualified(conduct.failed, conduct.matches):
                 said = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} overrun or crashed"
-                found.setdefault(bot, f"{names[bot]} is disqualified: {said}, more than 1 %")
+                words = f"; it wrote: {one_line(conduct.last_words, 120)}" if conduct.last_words else ""
+                found.setdefault(bot, f"{names[bot]} is disqualified: {said}, more than 1 %{words}")
     return found
 
 

@@ -131,6 +131,8 @@ class Referee:
         while match.waiting:
             first = inf
             for seat in tuple(match.waiting):
+                if seat not in match.waiting:  # it was heard when the other's time was called
+                    continue
                 channel, due = table.channels[seat], self._due(seat, offered)
                 if channel.closed:
                     match.left(seat)

@@ -114,7 +114,10 @@ def outcome(names: Sequence[str], place: Place, number: int) -> str:
     (winner,) = votes.winners
     if len(votes.votes) == 1:
         return f"{names[winner]} is the only one left: place {place.place}"
-    return f"{names[winner]} takes place {place.place} with {votes.votes[winner]} of {live}"
+    ours = votes.votes[winner]
+    if 2 * ours == live:
+        return f"{names[winner]} takes place {place.place} by the direct result ({ours} of {live} each)"
+    return f"{names[winner]} takes place {place.place} with {ours} of {live}"
 
 
 def _said(names: Sequence[str], bots: Sequence[int]) -> str:

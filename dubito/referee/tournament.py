@@ -9,24 +9,27 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.games.openspiel.engine import engine_version
 from dubito.referee.config import Tournament, TournamentConfig
-from dubito.referee.confine import Confinement, cores_here, end_with, guarded
+from dubito.referee.confine import Confinement, cores_here, cores_of, end_with, guarded
 from dubito.referee.later import LaterPair
-from dubito.referee.log import MANIFEST, Log, Writer, read_manifest, write_manifest
+from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing, startable
 from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog
 
 _GB: Final = 1 << 30
+_SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
 
@@ -63,8 +66,9 @@ def play(
             "notes": notes(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
         }
+        tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
-        log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+        log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
         with guarded(str(folder)):
             _play_missing(tournament, log, say, progress, only)
         return log
@@ -73,7 +77,7 @@ def play(
 def _check(tournament: Tournament, folder: Path) -> None:
     """Refuse a folder that holds anything but this tournament, as long as or shorter than it is now."""
     try:
-        if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK}:
+        if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:
             return
     except OSError as error:
         raise UsageError(f"cannot read {folder}: {error.strerror}; choose another --output") from None
@@ -86,8 +90,22 @@ def _check(tournament: Tournament, folder: Path) -> None:
         if kept != value:
             said = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
             raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
-    if there.get("matches", 0) > tournament.config.matches:
+    if list(there["identity"]["bots"]) != list(ours["bots"]):
+        said = f"its bots are entered in the order {', '.join(there['identity']['bots'])}"
+        raise UsageError(f"{shown} belongs to another tournament: {said}; keep to it, or choose another --output")
+    if there["matches"] > tournament.config.matches:
         raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
+
+
+def _secret(said: str | None, folder: Path) -> str:
+    """The secret of the tournament in a folder, which gets one if it has nothing else yet either."""
+    if not (folder / MANIFEST).exists():
+        (folder / SECRET).unlink(missing_ok=True)  # of one that was stopped before it began
+        write_secret(folder, said or token_hex(_SECRET))
+    kept = read_secret(folder)
+    if said not in (None, kept):
+        raise UsageError(f"{one_line(str(folder))} belongs to another tournament: its secret is not the one here")
+    return kept
 
 
 def _play_missing(
@@ -162,7 +180,7 @@ class _Crew:
         """Take what a process says; whether its work is done."""
         try:
             kind, said = process.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise RunStopped(
                 "a referee's process died: the same command goes on; run.log says how far it was"
             ) from None
@@ -182,7 +200,7 @@ class _Crew:
         ours, processes = [], []
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
         for number in range(count):
-            pair = (cores[2 * number % len(cores)], cores[(2 * number + 1) % len(cores)])
+            pair = cores_of(number, count, cores)
             here, there = _CONTEXT.Pipe()
             arguments = (there, self._tournament, self._log.folder, pair, number == 0, os.getpid(), self._stop)
             process = _CONTEXT.Process(target=_work, args=arguments)
@@ -207,7 +225,7 @@ def _work(
     main: Connection,
     tournament: Tournament,
     folder: Path,
-    cores: tuple[int, int],
+    cores: tuple[int, int] | None,
     first: bool,
     parent: int,
     stop: Event,
@@ -217,7 +235,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
     confinement.cut_network()
-    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots])
+    log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
     told: Any = ("facts", confinement.facts())
     try:
         while (item := main.recv()) is not None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ class Finding:
 
     what: str
     wrong: Sequence[str]  # where it does not hold; empty if it does
+    seen: bool = True  # whether the bot came so far as to show it
 
 
 def partner(kind: str) -> Bot:
@@ -79,12 +81,14 @@ def findings(log: Log, seconds: float) -> list[Finding]:
         text = line.stderr[seat].strip().splitlines()
         return text[-1] if text and line.failed(seat) else None
 
+    answered = any(line.times.think[line.seats.index(name)] for line in lines)
+    stayed = any(not line.shut_down(line.seats.index(name), most) for line in lines)
     return [
-        Finding("it starts, and is there when it is asked", where(struck("crash")) + where(wrote)),
-        Finding(f"it answers within {seconds:g} s", where(struck("overrun"))),
-        Finding("its answers are actions that were listed", where(struck("illegal"))),
-        Finding("it says nothing when it is not asked", where(struck("ponder"))),
-        Finding("it ends by itself after the last line, with exit code 0", where(ended)),
+        Finding("it starts, and is there when it is asked", where(wrote) + where(struck("crash"))),
+        Finding(f"it answers within {seconds:g} s", where(struck("overrun")), answered),
+        Finding("its answers are actions that were listed", where(struck("illegal")), answered),
+        Finding("it says nothing when it is not asked", where(struck("ponder")), answered),
+        Finding("it ends by itself after the last line, with exit code 0", where(ended), stayed),
     ]
 
 
@@ -105,7 +109,8 @@ class Qualification:
 
 def said(mean: Rate) -> str:
     """A mean score with its interval."""
-    return f"{mean.value:+.3f} [{mean.low:+.3f}, {mean.high:+.3f}]"
+    known = isfinite(mean.low)
+    return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")
 
 
 def qualifications(log: Log, matches: int) -> list[Qualification]:

@@ -40,9 +40,9 @@ def write(folder: Path, name: str, script: str) -> Path:
 def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tournament:
     """A tournament of scripts, with short deadlines."""
     commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
-    content = {"games": ["kuhn_poker"], **QUICK, **config, "bots": commands}
+    content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
     said = checked(content, "the test", {})
-    return Tournament(said, bots_of(said, folder, "the test"))
+    return Tournament(said, bots_of(said, folder, "the test"), said.secret or "")
 
 
 def pair(folder: Path, one: str, other: str, **config: object) -> Pair:

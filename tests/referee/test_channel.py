@@ -5,7 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dubito.referee.channel import CAP, Channel
-from dubito.referee.table import Table
+from dubito.referee.dialect import V1
+from dubito.referee.games import load
+from dubito.referee.limits import Limits
+from dubito.referee.match import Draws, Match
+from dubito.referee.table import Referee, Table
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
@@ -58,3 +62,34 @@ def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
     assert channel.ended()
     assert channel.status == "not started"
     assert channel.errors == f"cannot start {tmp_path / 'missing'}: No such file or directory"
+
+
+class SlowTable(Table):
+    """A table whose looks last until seat 1, if it was asked, has said all and is gone."""
+
+    asked = False
+
+    def send(self, channel: Channel, lines: bytes) -> None:
+        super().send(channel, lines)
+        self.asked = True
+
+    def look(self, seconds: float) -> None:
+        super().look(0)
+        while self.asked and not self.channels[1].closed:
+            super().look(10)
+
+
+def test_an_answer_heard_when_the_others_time_is_up_counts(tmp_path: Path) -> None:
+    game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
+    match = Match(game.new_initial_state(), V1(game), Draws(1, (2, 3)))
+    silent, quick = (Channel(("sh", "-c", script), tmp_path, PATH) for script in ("sleep 60", "read node; echo 2"))
+    table = SlowTable((silent, quick))
+    try:
+        Referee(match, table, Limits(move=0.0, chance=0.0), (0.0, 0.0)).play()
+    finally:
+        for channel in table.channels:
+            channel.shut()
+    entry = match.history[0]
+    assert isinstance(entry, list)
+    assert entry[1] == 2
+    assert [(strike.node, strike.seat, strike.kind) for strike in match.strikes] == [(0, 0, "overrun"), (1, 1, "crash")]

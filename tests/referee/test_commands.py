@@ -103,7 +103,7 @@ def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
     said = shell("tournament", "check", "./good.sh", *CHECKS["check"])
     assert said.code == 0, said.out
-    assert said.out.splitlines()[0].startswith("12 matches against a partner that answers at random, takes 0.5 s")
+    assert said.out.splitlines()[0].startswith("12 matches against 6 partners: one answers at random, one takes 0.5 s")
     assert [line[:2] for line in said.out.splitlines()[1:6]] == ["ok"] * 5
 
 
@@ -111,10 +111,24 @@ def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> Non
     kit.write(tmp_path, "bad.sh", acting("echo +1; echo too much", last="exit 3"))
     said = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
     assert said.code == 1
-    assert "FAILED  its answers are actions that were listed" in said.out
+    assert "FAILED    its answers are actions that were listed" in said.out
     assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", said.out)
-    assert "FAILED  it says nothing when it is not asked" in said.out
+    assert "FAILED    it says nothing when it is not asked" in said.out
     assert "ended with 3" in said.out
+
+
+def test_check_says_what_a_bot_that_does_not_start_said(shell: Shell, tmp_path: Path) -> None:
+    said = shell("tournament", "check", f"{sys.executable} missing.py", *CHECKS["check"]).out.splitlines()
+    assert said[1] == "FAILED    it starts, and is there when it is asked"
+    assert "can't open file" in said[2]
+    assert [line[:8] for line in said if line[:1] not in (" ", "1")] == ["FAILED  ", *["not seen"] * 4]
+
+
+def test_qualify_takes_spaces_and_knows_no_interval_of_one(shell: Shell, tmp_path: Path) -> None:
+    kit.write(tmp_path, "good.sh", GOOD)
+    few = ("--matches", "1", "--chance-seconds", "0", "--quiet")
+    said = shell("tournament", "qualify", "./good.sh", "--games", "kuhn_poker, leduc_poker", *few)
+    assert re.search(r"leduc_poker +2 +[+-]\d\.\d{3}, no interval of so few +", said.out), said.err
 
 
 def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
@@ -163,6 +177,10 @@ BAD = {
     KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: two bots of one name",
     KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament takes two bots at least",
     KUHN + "bots: {one: ./one.sh, ../two: ./two.sh}": "a bot cannot be called '../two'",
+    KUHN + "bots: {one: ./one.sh, b--c: ./two.sh}": "a bot cannot be called 'b--c': use no two dashes together",
+    KUHN + 'bots: {one: ./one.sh, two: "./two.sh \\0"}': "is no command: it has a character of number 0",
+    f"memory_gb: .inf\n{KUHN}{TWO}": "t.yaml: memory_gb: must be at most 1000000, not inf",
+    f"memory_gb: 1.0e+12\n{KUHN}{TWO}": "t.yaml: memory_gb: must be at most 1000000, not 1000000000000.0",
     f"games: ['kuhn_poker(players=3)']\n{TWO}": "is a game for 3: a tournament is held in games for two",
     f"games: [battleship]\n{TWO}": "battleship has no observation tensor",
     f"games: [kuhn]\n{TWO}": "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'?",

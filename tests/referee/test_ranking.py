@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from dubito.referee.ranking import GameRanking, Number, final, is_disqualified, rank_game
+from dubito.referee.tables import outcome
 
 A, B, C = range(3)
 G1 = [[0, 2, 3], [-2, 0, -1], [-3, 1, 0]]
@@ -65,6 +66,11 @@ def test_two_bots_are_ranked_by_the_direct_result_or_share() -> None:
     assert order(even) == [(0, 1)]
     assert even.of == {0: 1, 1: 1}
     assert even.ties == ["as many votes for A and B: they share the place"]
+
+
+def test_a_direct_result_is_told_as_one() -> None:
+    place = ranked([[0, 1], [-1, 0]]).places[0]
+    assert outcome("AB", place, 0) == "A takes place 1 by the direct result (1 of 2 each)"
 
 
 def test_equal_scores_on_a_ballot_go_by_total_then_entry() -> None:

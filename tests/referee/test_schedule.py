@@ -4,7 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from dubito.referee.schedule import Pairing, pairings, rounds, seats, seeds, startable
+from dubito.referee.confine import cores_of
+from dubito.referee.schedule import Pairing, Source, pairings, rounds, seats, startable
 
 
 @pytest.mark.parametrize("bots", range(2, 10))
@@ -26,24 +27,38 @@ def test_a_pair_waits_until_both_its_bots_are_free() -> None:
     assert waiting[0] == Pairing(0, (0, 3))
 
 
+def test_a_bot_has_its_own_core_only_if_all_have() -> None:
+    assert [cores_of(number, 2, [1, 3, 5, 6]) for number in range(2)] == [(1, 3), (5, 6)]
+    assert [cores_of(number, 2, [1, 3, 5]) for number in range(2)] == [None, None]
+
+
 def test_each_sits_in_seat_0_in_every_other_match() -> None:
     assert [seats(match) for match in range(4)] == [(0, 1), (1, 0), (0, 1), (1, 0)]
 
 
 def test_seeds_of_a_match_are_its_own_and_always_the_same() -> None:
-    first = seeds(0, "kuhn_poker", ("a", "b"), 0)
-    assert first.chance == 5097864269123121937
+    source = Source(0, "secret")
+    first = source.seeds("kuhn_poker", ("a", "b"), 0)
+    assert first.chance == 5987910173880698725
     others = [
-        seeds(1, "kuhn_poker", ("a", "b"), 0),
-        seeds(0, "leduc_poker", ("a", "b"), 0),
-        seeds(0, "kuhn_poker", ("a", "c"), 0),
-        seeds(0, "kuhn_poker", ("a", "b"), 1),
+        Source(1, "secret").seeds("kuhn_poker", ("a", "b"), 0),
+        source.seeds("leduc_poker", ("a", "b"), 0),
+        source.seeds("kuhn_poker", ("a", "c"), 0),
+        source.seeds("kuhn_poker", ("a", "b"), 1),
     ]
     assert len({first.chance, *first.replacements, *first.bots}) == 5
     assert len({one.chance for one in [first, *others]}) == 5
 
 
+def test_all_draws_but_the_bots_own_come_from_the_secret() -> None:
+    one, other = (Source(0, secret).seeds("kuhn_poker", ("a", "b"), 0) for secret in ("one", "other"))
+    assert one.bots == other.bots
+    assert one.chance != other.chance
+    assert set(one.replacements).isdisjoint(other.replacements)
+
+
 def test_twins_share_their_chance_draws_and_nothing_else() -> None:
-    one, other, next_one = (seeds(0, "kuhn_poker", ("a", "b"), match, twins=True) for match in range(3))
+    source = Source(0, "secret", twins=True)
+    one, other, next_one = (source.seeds("kuhn_poker", ("a", "b"), match) for match in range(3))
     assert one.chance == other.chance != next_one.chance
     assert set(one.replacements).isdisjoint(other.replacements)

@@ -4,20 +4,22 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
-from dubito.referee.games import load
-from dubito.referee.log import Line, Writer, opened
-from dubito.referee.replay import difference
-from dubito.referee.schedule import Pairing
+from dubito.referee.games import folder_name, load
+from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_secret
+from dubito.referee.replay import difference, differences
+from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 from tests.referee import kit
@@ -66,10 +68,10 @@ from pathlib import Path
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import tournament
-from tests.referee.test_tournament import STUBBORN
+from tests.referee.test_tournament import STUBBORN, silent
 if __name__ == "__main__":
     home = Path(sys.argv[1])
-    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", print, lambda n: print(n, flush=True))
+    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", silent, lambda n: print(n, flush=True))
 """
 STUBBORN = {
     "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
@@ -136,6 +138,59 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
     assert '{"half' not in path.read_text()
 
 
+BROKEN = {
+    "seats": (["last", "first"], "is of another game or other bots"),
+    "match": (4, "is match 4, which is not scheduled,"),
+    "returns": ([float("inf"), -1.0], "is damaged"),
+    "strikes": ([{"node": 2, "seat": 2, "kind": "ponder", "said": ""}], "is damaged"),
+    "replaced": ([[2, -1]], "is damaged"),
+    "seeds": ({"chance": [1]}, "is damaged"),
+    "history": ([1, 2, [0]], "is damaged"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    play(tournament(folder, {"first": GOOD, "last": LAST}, matches=2), folder / "run", silent)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("key", BROKEN)
+def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: str) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    log = opened(run)
+    path = log.path(Pairing(0, (0, 1)))
+    first, *rest = path.read_text().splitlines()
+    value, said = BROKEN[key]
+    path.write_text("\n".join([json.dumps({**json.loads(first), key: value}), *rest]) + "\n")
+    assert standings(log, 2, resamples=0).missing == 1
+    (sentence,) = log.damaged
+    assert f"line 1 {said}" in sentence
+    assert "left out" in sentence
+
+
+@pytest.mark.parametrize("entry", [[0, 1], 7])
+def test_actions_that_no_seat_could_play_are_a_difference(finished: Path, entry: int | list[int]) -> None:
+    line = opened(finished).lines(Pairing(0, (0, 1)))[0]
+    wrong = line.model_copy(update={"history": [*line.history[:2], entry]})
+    assert str(difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
+
+
+def test_replay_knows_seeds_that_are_not_the_tournaments(finished: Path) -> None:
+    for secret, said in (("of the tests alone", None), ("another", "its seeds are not those of the tournament")):
+        assert {wrong for _, wrong in differences(opened(finished), Source(0, secret))} == {said}
+
+
+@pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions"])
+def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, key: str) -> None:
+    manifest = json.loads((finished / MANIFEST).read_text())
+    del manifest[key]
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match=r"tournament.json is damaged: it does not say what is played"):
+        opened(tmp_path)
+
+
 def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path) -> None:
     two = {"first": GOOD, "last": LAST}
     play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
@@ -148,17 +203,23 @@ def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path)
         play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
     with pytest.raises(UsageError, match="belongs to another tournament: seed is 0 there and 1 here"):
         play(tournament(tmp_path, two, matches=2, seed=1), tmp_path / "run", silent)
+    with pytest.raises(UsageError, match="its bots are entered in the order first, last; keep to it"):
+        play(tournament(tmp_path, dict(reversed(two.items())), matches=2), tmp_path / "run", silent)
+    moved = tournament(tmp_path, two, matches=2)
+    moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
+    with pytest.raises(UsageError, match="belongs to another tournament: homes is "):
+        play(moved, tmp_path / "run", silent)
     with pytest.raises(UsageError, match="is there and is no tournament: choose another --output"):
         play(tournament(tmp_path, two), tmp_path, silent)
 
 
 def test_who_overruns_too_often_is_out_of_every_game(tmp_path: Path) -> None:
-    bots = {"first": GOOD, "last": LAST, "gone": acting("exit 1")}
+    bots = {"first": GOOD, "last": LAST, "gone": acting("echo oh >&2; exit 1")}
     games = ["kuhn_poker", "leduc_poker"]
     play(tournament(tmp_path, bots, matches=1, games=games), tmp_path / "run", silent)
     found = standings(opened(tmp_path / "run"), 1)
     assert found.disqualified == {
-        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %"
+        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it wrote: oh"
     }
     assert sorted(found.places) == [0, 1]
     for game in found.games:
@@ -172,6 +233,14 @@ def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
     lines: list[Line] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
     assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
+
+
+def test_games_whose_names_begin_alike_have_folders_of_their_own() -> None:
+    long = "goofspiel(" + ",".join(f"imp_info=True{' ' * n}" for n in range(9))
+    names = ["kuhn_poker", "liars_dice(numdice=1)", "liars_dice[numdice=1]", long, long + " "]
+    folders = [folder_name(name) for name in names]
+    assert len(set(folders)) == len(names)
+    assert folders[0] == "kuhn_poker"
 
 
 def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
@@ -194,6 +263,28 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
         assert re.findall(r"^ *(\w+): ", text, re.MULTILINE) == ["lo"]
     assert "DUBITO_TEST_SECRET" not in text
     assert "DUBITO_DATA=" in text
+
+
+def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
+    told = acting(FIRST, last="env >&2; exit 0")
+    for name in ("one", "other"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / name, silent)
+    path = tmp_path / "one" / SECRET
+    assert path.stat().st_mode & 0o777 == 0o600
+    secret = read_secret(tmp_path / "one")
+    assert len(secret) == 32
+    assert secret != read_secret(tmp_path / "other")
+    (one, _), (other, _) = (opened(tmp_path / name).lines(Pairing(0, (0, 1))) for name in ("one", "other"))
+    assert one.seeds.bots == other.seeds.bots
+    assert one.seeds.chance != other.seeds.chance
+    assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()
+    play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2, secret=None), tmp_path / "one", silent)
+    assert read_secret(tmp_path / "one") == secret
+    with pytest.raises(UsageError, match="belongs to another tournament: its secret is not the one here"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
+    path.unlink()
+    with pytest.raises(UsageError, match="secret cannot be read: the draws come from it"):
+        play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=3, secret=None), tmp_path / "one", silent)
 
 
 def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:

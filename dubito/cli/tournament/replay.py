@@ -16,10 +16,11 @@ def replay(run: Path, match: int | None) -> int:
     from dubito.referee import log
     from dubito.referee.games import load
     from dubito.referee.replay import difference, differences, numbered, told
+    from dubito.referee.schedule import Source
 
-    kept = log.opened(run)
+    kept, manifest = log.opened(run), log.read_manifest(run)
     if match is not None:
-        line = numbered(kept, match, log.read_manifest(run)["matches"])
+        line = numbered(kept, match, manifest["matches"])
         root = load(line.game).new_initial_state()
         if different := difference(root, line):
             say(f"differs: {different}")
@@ -27,8 +28,9 @@ def replay(run: Path, match: int | None) -> int:
         for sentence in told(root, line):
             say(sentence)
         return 0
-    matches = 0
-    for line, wrong in differences(kept):
+    matches, identity = 0, manifest["identity"]
+    source = Source(identity["seed"], log.read_secret(run), identity["twins"])
+    for line, wrong in differences(kept, source):
         matches += 1
         if wrong is not None:
             say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")

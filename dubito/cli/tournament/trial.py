@@ -22,6 +22,10 @@ def _bot(command: str) -> Any:
     return bot("your-bot", command, Path.cwd(), "your bot")
 
 
+def _named(games: str) -> list[str]:
+    return [name.strip() for name in games.split(",")]
+
+
 @contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="dubito-trial-"))
@@ -29,6 +33,10 @@ def _folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _verdict(finding: Any) -> str:
+    return "FAILED  " if finding.wrong else "ok      " if finding.seen else "not seen"
 
 
 @click.command()
@@ -42,7 +50,7 @@ def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> 
     from dubito.referee import trial
 
     content = {
-        "games": games.split(","),
+        "games": _named(games),
         "matches": 1,
         "move_seconds": move_seconds,
         "prepare_seconds": prepare_seconds,
@@ -52,9 +60,10 @@ def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> 
         found = trial.findings(log, move_seconds)
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
-    say(f"{len(lines)} matches against a partner that " + ", ".join(trial.PARTNERS.values()))
+    partners = ", ".join(f"one {what}" for what in trial.PARTNERS.values())
+    say(f"{len(lines)} matches against {len(trial.PARTNERS)} partners: {partners}")
     for finding in found:
-        say(f"{'ok    ' if not finding.wrong else 'FAILED'}  {finding.what}")
+        say(f"{_verdict(finding)}  {finding.what}")
         for place in finding.wrong[:_SHOWN]:
             say(f"          {one_line(place, 200)}")
         if len(finding.wrong) > _SHOWN:
@@ -79,7 +88,7 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     The random bot itself passes about every second time: look at the interval."""
     from dubito.referee import trial
 
-    named = games.split(",")
+    named = _named(games)
     with (
         _folder() as folder,
         GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
