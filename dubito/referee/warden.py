@@ -9,11 +9,12 @@ the standard library is imported, so that it starts at once.
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 MARK = "DUBITO_TOURNAMENT"  # environment variable: the folder of the run
-_LOOKS = 20  # for processes that were just being made
+_LOOKS, _CLEAN, _PAUSE = 100, 5, 0.05  # at most; in a row without a find; seconds between, for what is just being made
 
 
 def sweep(mark: str) -> int:
@@ -36,14 +37,18 @@ def _is_marked(entry: Path, wanted: bytes) -> bool:
 
 
 def main(mark: str) -> None:
-    """Wait for the referee's end, then sweep until nothing is found."""
+    """Wait for the referee's end, then sweep until nothing was found for a while: a process that is just being made has
+    no mark yet."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         while os.read(0, 1):
             pass
+    clean = 0
     for _ in range(_LOOKS):
-        if not sweep(mark):
+        clean = 0 if sweep(mark) else clean + 1
+        if clean == _CLEAN:
             break
+        time.sleep(_PAUSE)
 
 
 if __name__ == "__main__":
