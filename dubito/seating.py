@@ -37,6 +37,7 @@ class Player(Generic[Cards]):
 
     _seating: Seating
     _rng: Loose[Random | None] = None  # of its own choice, in place of its seat's
+    _rules: Any = None  # of its game, where the game's own base says them
     cards: Cards
     id: Loose[int]
 

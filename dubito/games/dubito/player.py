@@ -16,15 +16,14 @@ class PlayerAI(Player[Loose[HandView]]):
 
     uncertainty_value: ClassVar[float] = 0.05  # R22
 
-    _rules: Loose[Rules | None] = None
-
     @property
     def rules(self) -> Loose[Rules]:
         """The rules of this game: `jokers`, `win_rule`, `max_turns`; they cannot be changed."""
         if self._rules is None:
             rules = self._seating.rules
             self._rules = rules if isinstance(rules, Rules) else Rules()
-        return self._rules
+        own: Loose[Rules] = self._rules
+        return own
 
     @rules.setter
     def rules(self, rules: Loose[Rules]) -> None:
