@@ -14,6 +14,5 @@ from dubito.store.export import pack
 @click.argument("file", type=click.Path(path_type=Path))
 def export(run: Path, file: Path) -> None:
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
-    run_folder.read_manifest(run)
-    pack(run, file)
+    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
     say(f"written: {file}")

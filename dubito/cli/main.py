@@ -20,6 +20,7 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "language model but a stand-in; then the same again offline, from the cache.",
     "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
     "compare": "Compare the contenders of the run folders RUN..., paired over the deals that all of them keep.",
+    "merge": "Make the run that one machine would have made of the shard folders RUN..., all shards of one run.",
     "report": "Write the run in folder RUN as pages to be opened in a browser, with no network.",
     "status": "Say how far the run in folder RUN is, and what its models were asked and did cost.",
     "replay": "Play a run folder, an exported run or a saved game again, with no network and no model.",

@@ -39,8 +39,11 @@ def status(run: Path) -> None:
 
 def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
     log, games = ModelLog(db), manifest.get("games")
-    so_far = standing(log, len(manifest["identity"].get("contenders") or ()) or 1) if log.players() else None
+    first = run_folder.first_game(manifest)
+    so_far = standing(log, len(manifest["identity"].get("contenders") or ()) or 1, first) if log.players() else None
     kept = db.games() if so_far is None else so_far.kept
+    if shard := manifest["identity"].get("shard"):
+        say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
     say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
     say(f"state: {'finished' if db.games() == games else 'being played' if playing else 'stopped'}")
     if so_far is not None:
