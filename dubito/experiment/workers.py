@@ -78,10 +78,11 @@ def _in_order(crew: Crew, text: str, numbers: range, stop: Event) -> Generator[t
     try:
         while True:
             most = max(1, crew.at_once()) * _AHEAD
-            while len(pending) < most and (number := next(left, None)) is not None:
+            while len(pending) < most and not stop.is_set() and (number := next(left, None)) is not None:
                 with deaf_to_ctrl_c():
                     pending.append((number, crew.executor.submit(job.play_chunk, text, number)))
             if not pending:
+                yield from ((number, None) for number in left)
                 return
             number, future = pending[0]
             while not crew.hears_stop and not wait([future], _LOOK).done and not stop.is_set():
