@@ -1,6 +1,5 @@
 """`dubito merge`: the shards of a run made one run."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -10,7 +9,6 @@ from dubito.cli.run import say_report
 from dubito.cli.summary import print_summary
 from dubito.experiment import merge as merging
 from dubito.experiment.runner import finished
-from dubito.experiment.stored import opened
 from dubito.registry import find_bots
 
 
@@ -28,14 +26,13 @@ def merge(runs: tuple[Path, ...], out: Path | None, report: bool) -> int:
 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
     """
-    with ExitStack() as stack:
-        shards = merging.in_order([stack.enter_context(opened(folder)) for folder in runs])
-        registry = find_bots(Path.cwd(), shards[0].identity.game)
-        whole = shards[0].experiment().whole
-        for player in whole.players:
-            registry.find(player.bot)
-        folder = out or merging.default_folder(shards)
-        merging.merge(shards, folder)
+    shards = merging.shards_in(runs)
+    registry = find_bots(Path.cwd(), shards[0].identity.game)
+    whole = shards[0].experiment().whole
+    for player in whole.players:
+        registry.find(player.bot)
+    folder = out or merging.default_folder(shards)
+    merging.merge(shards, folder)
     run = finished(whole, registry, folder)
     assert run is not None  # all of its games are there
     print_summary(run, sizes=False)

@@ -13,6 +13,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.workers import Crew, deaf_to_ctrl_c
 
 _DEATHS: Final = 20  # of workers here while they had the same chunk, before it is taken for the cause of it
+_HERE: Final = "127.0.0.1"
 _PATIENCE: Final = 10  # seconds for a scheduler to answer
 
 
@@ -50,8 +51,8 @@ def _cluster(workers: int) -> Any:
     return LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address=None,
-        worker_dashboard_address=None,
+        host=_HERE,
+        dashboard_address=f"{_HERE}:0",
+        worker_dashboard_address=f"{_HERE}:0",
         silence_logs=logging.ERROR,
     )

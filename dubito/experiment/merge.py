@@ -2,7 +2,8 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -10,43 +11,54 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.results import all_games
 from dubito.experiment.shards import FOLDER
-from dubito.experiment.stored import StoredRun, StoredShard
+from dubito.experiment.stored import StoredRun, StoredShard, opened
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK
 from dubito.store.merging import merge_into
+from dubito.store.run_db import RunDb
+from dubito.store.run_log import RunLog
 
 _NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
 _SAID: Final = 20  # missing shards that are named
 
 
-def in_order(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """All shards of one run, each once, whole and sound, in their order; raises UsageError naming what is not so."""
-    for run in runs:
-        if run.identity.shard is None:
-            raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
-    by_number: dict[int, StoredRun] = {}
-    for run in runs:
-        if said := _difference(runs[0], run):
-            raise UsageError(f"{runs[0]} and {run} are not of one run: {said}")
-        number = shard_of(run).number
-        if (twin := by_number.setdefault(number, run)) is not run:
+def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
+    """All shards of one run, each once, whole and sound, in their order; their stores are closed again.
+
+    Raises UsageError naming what is not so.
+    """
+    runs: dict[int, StoredRun] = {}
+    for folder in folders:
+        run = _sound(folder)
+        first, number = next(iter(runs.values()), run), shard_of(run).number
+        if said := _difference(first, run):
+            raise UsageError(f"{first} and {run} are not of one run: {said}")
+        if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
         if run.kept != run.games:
             kept = f"{run.kept:,} of {run.games:,} games are kept"
             raise UsageError(f"{run} is unfinished: {kept}; the command that began it goes on")
-    _check_gaps(by_number, shard_of(runs[0]).of)
-    shards = [by_number[number] for number in sorted(by_number)]
-    next_game = 0
+    shards, next_game = [run for _, run in sorted(runs.items())], 0
+    _check_gaps(runs, shard_of(shards[0]).of)
     for run in shards:
         if run.first_game != next_game:
             raise UsageError(f"{run} is damaged: its first game is {run.first_game}, and should be {next_game}")
-        run.db.check(next_game)
         next_game += run.games
     return shards
 
 
-def _check_gaps(there: Mapping[int, object], of: int) -> None:
+def _sound(folder: Path) -> StoredRun:
+    """The shard in this folder, its sums read; a thousand of them could not all stay open."""
+    with opened(folder) as run:
+        if run.identity.shard is None:
+            raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
+        run.db.check(run.first_game)
+        assert run.kept == run.tally.games  # `kept_tally` has seen to it; both are read now
+    return run
+
+
+def _check_gaps(there: Collection[int], of: int) -> None:
     missing = [f"{number}" for number in range(1, of + 1) if number not in there]
     if len(missing) == 1:
         raise UsageError(f"shard {missing[0]} of {of} is missing: play it, or name its folder too")
@@ -63,7 +75,7 @@ def default_folder(shards: Sequence[StoredRun]) -> Path:
 
 
 def merge(shards: Sequence[StoredRun], folder: Path) -> None:
-    """Write the whole run of shards that are `in_order`, in one piece; raises UsageError or RunStopped."""
+    """Write the whole run of shards that `shards_in` gave, in one piece; raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
         raise UsageError(f"{shown} is there already: choose another --out")
@@ -86,19 +98,23 @@ def merge(shards: Sequence[StoredRun], folder: Path) -> None:
 
 def _fill(folder: Path, shards: Sequence[StoredRun]) -> None:
     """Write database, counts and manifest of the whole run into a folder that is new."""
-    first, sums = shards[0], dict[str, str]()
+    first, complete = shards[0], Tally()
     everything = sum((run.tally for run in shards), Tally())
     for run in shards:
-        for _ in run.db.outcomes():  # which compares them with their digests
-            pass
-    if complete := [run for run in shards if run.db.sums("complete") != "{}"]:
-        whole = sum((kept_tally(run.db, run.game.results, "complete") for run in complete), Tally())
-        sums["complete"] = whole.to_json()
-    sums["all"] = everything.to_json()
+        with RunDb.open(run.db.path) as db:
+            complete += kept_tally(db, first.game.results, "complete")
+            try:
+                deque(db.outcomes(), maxlen=0)  # reading them compares them with their digests
+            except RunStopped as error:
+                raise UsageError(str(error)) from None
+    sums = {"all": everything.to_json()}
+    if complete.games:
+        sums["complete"] = complete.to_json()
     merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
     counts = all_games(everything, first.names, first.game)
     run_folder.write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
     run_folder.write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(_manifest(shards)))
+    RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 
 def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
@@ -112,7 +128,7 @@ def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
 
 def shard_of(run: StoredRun) -> StoredShard:
     """Which shard a run is."""
-    assert run.identity.shard is not None  # `in_order` has seen to it
+    assert run.identity.shard is not None  # `shards_in` has seen to it
     return run.identity.shard
 
 

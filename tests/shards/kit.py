@@ -1,15 +1,14 @@
 """What the tests of shards share: short chunks, the shards of an experiment played, merged and looked into."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any
 
 from dubito.experiment.config import Experiment
-from dubito.experiment.merge import in_order, merge
+from dubito.experiment.merge import merge, shards_in
 from dubito.experiment.shards import cut
-from dubito.experiment.stored import opened
 from tests.experiment.kit import registry
 from tests.llm.kit import ran
 
@@ -25,8 +24,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
 
 def merged(folders: Sequence[Path], folder: Path) -> Path:
     """The shards in these folders as one run."""
-    with ExitStack() as stack:
-        merge(in_order([stack.enter_context(opened(one)) for one in folders]), folder)
+    merge(shards_in(folders), folder)
     return folder
 
 

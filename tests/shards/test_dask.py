@@ -19,6 +19,7 @@ from tests.experiment.kit import experiment, means
 from tests.shards.kit import everything_in
 
 BOTS = ["RandomBoi", "StefaBot"]
+HERE = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,7 @@ def distributed() -> Any:
 @pytest.fixture
 def cluster(distributed: Any) -> Iterator[Any]:
     """A scheduler and a worker in this process."""
-    inside = {"processes": False, "dashboard_address": None, "worker_dashboard_address": None, "host": "127.0.0.1"}
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, **inside) as cluster:
+    with distributed.LocalCluster(1, threads_per_worker=2, processes=False, protocol="tcp", **HERE) as cluster:
         yield cluster
 
 
@@ -48,7 +48,7 @@ def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, sh
 @pytest.mark.at_length
 def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=6 * chunk.DEALS, table_sizes=[3], rules={"max_turns": 40})
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+    with distributed.LocalCluster(2, threads_per_worker=1, **HERE) as cluster:
 
         def disturb(games: int) -> None:
             if games == chunk.DEALS:

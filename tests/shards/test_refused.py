@@ -97,7 +97,16 @@ def test_shards_of_another_run_or_version_are_named(
 
 def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Said]) -> None:
     said = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
-    assert said.err == "dubito: altered is damaged: its first game is 4, and should be 2\n"
+    assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not belong together)")
+
+
+def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, size in ((1, 1), (2, 2)):
+        monkeypatch.setattr(chunk, "DEALS", size)
+        words = ("--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", f"{number}")
+        assert shell("run", *words, "--shard", f"{number}/2").code == 0
+    said = shell("merge", "1", "2", "--no-report")
+    assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2, and should be 3\n")
 
 
 def test_a_half_finished_shard_is_named(shards: Callable[..., Said]) -> None:
