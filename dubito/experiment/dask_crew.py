@@ -47,12 +47,13 @@ def _cluster(workers: int) -> Any:
     import dask
     from distributed import LocalCluster
 
-    dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
-    return LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        host=_HERE,
-        dashboard_address=f"{_HERE}:0",
-        worker_dashboard_address=f"{_HERE}:0",
-        silence_logs=logging.ERROR,
-    )
+    kept = {"distributed.scheduler.allowed-failures": _DEATHS, "distributed.worker.profile.enabled": False}
+    with dask.config.set(kept):
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host=_HERE,
+            dashboard_address=f"{_HERE}:0",
+            worker_dashboard_address=f"{_HERE}:0",
+            silence_logs=logging.ERROR,
+        )
