@@ -72,9 +72,11 @@ def test_an_indexed_job_of_kubernetes_plays_each_shard_once(work: Path, shell: S
 
 
 def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) -> None:
-    with ThreadPoolExecutor(2) as threads:
+    started: list[bool] = []
+    with ThreadPoolExecutor(2, initializer=started.append, initargs=(True,)) as threads:
         mpi = module_of(CLUSTERS / "mpi.py")
         mpi.run(Path("experiment.yaml"), Path("threads"), threads, lambda: 2)
+    assert started, "its workers were asked"
     ran(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert everything_in(Path("threads")) == everything_in(work / "whole")
 
