@@ -12,7 +12,7 @@ from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Player
 from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
-from dubito.llm.prompts import Prompt, Rendered
+from dubito.llm.prompts import Prompt, Rendered, SeatTexts
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
@@ -70,10 +70,10 @@ class Decider:
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
-    def render(self, facts: Mapping[str, Any]) -> Rendered:
+    def render(self, facts: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
-            return self.prompt.fill(facts)
+            return self.prompt.fill(facts, before)
         except UsageError as error:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
@@ -149,3 +149,4 @@ class GameServices:
 
     decider: Decider
     journal: Journal
+    texts: SeatTexts = field(default_factory=SeatTexts)

@@ -19,10 +19,10 @@ from dubito.games.dubito.game_data import (
     GameStartEvent,
     TurnOutput,
 )
+from dubito.games.dubito.memory import Memory
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, is_honest
-from dubito.games.dubito.witness import Witness
 from tests.engine.helpers import cards, position
 from tests.prompts.kit import RULES, SIZES, by_temper, turns
 
@@ -115,7 +115,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
     for game, positions in turns(rules, size, 9):
         one = positions[-1] if positions else None
         if one is not None:
-            witness = Witness(one.seat, one.events, [play.cards for play in one.own_plays])
+            witness = Memory.of(one.seat, one.events, one.own_plays).witness
             for seat in witness.active():
                 assert witness.players[seat] == game.player_data(seat)
 
