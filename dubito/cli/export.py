@@ -7,6 +7,7 @@ import click
 from dubito.cli.output import say
 from dubito.store import folder as run_folder
 from dubito.store.export import pack
+from dubito.store.shelf import RUNS, missing
 
 
 @click.command()
@@ -14,6 +15,8 @@ from dubito.store.export import pack
 @click.argument("file", type=click.Path(path_type=Path))
 def export(run: Path, file: Path) -> None:
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
+    if not run.exists():
+        raise missing(run, Path(RUNS))
     run_folder.read_manifest(run)
     pack(run, file)
     say(f"written: {file}")
