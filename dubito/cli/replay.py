@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.run import cores
 from dubito.cli.telling import tell
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.stored import game_of
+from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs

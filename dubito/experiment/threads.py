@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dubito.errors import DubitoError
 from dubito.experiment.calibration import add_stated
-from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
+from dubito.experiment.chunk import ChunkPlayer, GamePlayed, Played, deals_of
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.schedule import Lineup, lineups
@@ -78,7 +78,7 @@ class ThreadedChunks:
         experiment = self.player.experiment
         return [
             [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
+            for deal in deals_of(experiment, number)
         ]
 
     def _gathered(
