@@ -27,9 +27,7 @@ from dubito.telling import labels
 @click.argument("what", metavar="[RUN|FILE]", required=False, type=click.Path(path_type=Path))
 @click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
-@click.option(
-    "--workers", type=click.IntRange(1), help="Processes for runs of hand-written bots. [default: one per core]"
-)
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit
