@@ -24,9 +24,9 @@ from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, is_honest
 from dubito.games.dubito.witness import Witness
 from tests.engine.helpers import cards, position
-from tests.prompts.kit import RULES, SIZES, by_temper, turns
+from tests.prompts.kit import TABLES, by_temper, turns
 
-GAMES = pytest.mark.parametrize(("rules", "size"), [(rules, size) for rules in RULES for size in SIZES], ids=str)
+GAMES = pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 
 
 def words(values: list[int]) -> Counter[str]:
