@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -73,6 +73,13 @@ def few(values: Iterable[Any], keep: Container[Any] | int) -> list[Any]:
         else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.at_length)
         for number, value in enumerate(values)
     ]
+
+
+def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
+    """All pairs of the two; in the gate each of the second once, with one of the first in turn."""
+    second = list(many)
+    kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
+    return few([(first, value) for value in second for first in few_of], kept)
 
 
 def pytest_configure(config: pytest.Config) -> None:
