@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, Final, Protocol, cast
 
 from dubito.errors import one_line
@@ -87,7 +88,7 @@ def labels(players: Sequence[str], me: int | None) -> Label:
         alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
         return name if alone else f"{name} {seat}"
 
-    return label
+    return cache(label)  # a story names its seats hundreds of times
 
 
 def names_to(players: Sequence[str], me: int | None) -> list[str]:

@@ -18,7 +18,7 @@ from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
 from dubito.store.records import Decision
 
 if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads no templates and no retries
-    from dubito.llm.prompts import Prompt, Rendered
+    from dubito.llm.prompts import Prompt, Rendered, SeatTexts
     from dubito.llm.retry import MakeAttempt
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
@@ -54,6 +54,12 @@ class Decisions(Protocol):
         """A decision was taken."""
 
 
+def _no_texts() -> "SeatTexts":
+    from dubito.llm.prompts import SeatTexts
+
+    return SeatTexts()
+
+
 def _always(answer: Any) -> None:
     """Every answer of the node's kind is legal."""
 
@@ -72,10 +78,10 @@ class Decider:
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
-    def render(self, facts: Mapping[str, Any]) -> "Rendered":
+    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "Rendered":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
-            return self.prompt.fill(facts)
+            return self.prompt.fill(facts, before)
         except UsageError as error:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
@@ -151,3 +157,4 @@ class GameServices:
 
     decider: Decider
     journal: Journal
+    texts: "SeatTexts" = field(default_factory=_no_texts)

@@ -11,7 +11,7 @@ from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import Page, Section, Words, game_page
+from dubito.report.parts import GamePage, Page, Section, Words
 from dubito.report.played import Games, NotShown
 from dubito.report.questions import Questions
 from dubito.report.result_table import Column, ResultTable, Value
@@ -40,7 +40,7 @@ class ShownGames:
     refused: dict[int, str] = field(default_factory=dict)
     written: int = 0  # characters of the pages so far
 
-    def pages(self) -> Iterator[Page]:
+    def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _BYTES:
@@ -59,7 +59,7 @@ class ShownGames:
             self.opened.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
-            yield game_page(f"games/{game}.html", f"Game {game}", about, data)
+            yield GamePage(f"games/{game}.html", f"Game {game}", about, data)
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))

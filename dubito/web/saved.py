@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import as_sentence
 from dubito.record import game_named, records_of
-from dubito.report.parts import game_page
+from dubito.report.parts import GamePage
 from dubito.report.questions import Questions
-from dubito.report.render import Renderer, Site
+from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import of_record
 from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
@@ -26,7 +26,7 @@ VIEWER: Final = "/viewer"  # where the report's static files are served
 _MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
-_RENDER: Final = Renderer(Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg", served=True))
+_SITE: Final = Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,13 @@ def page(folder: Path, name: str) -> str:
             why = one_line(str(error).replace(str(folder / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     proof = f"dubito replay {folder.name}/{path.name} proves that the game was played so."
-    return _RENDER(
-        game_page(f"/games/{name}", f"Game {name}", _about(spec, record), told | dict(asked), proof, warnings)
-    )
+    told |= asked
+    return _viewer()(GamePage(f"/games/{name}", f"Game {name}", _about(spec, record), told, proof, warnings))
+
+
+@cache
+def _viewer() -> Viewer:
+    return Viewer(Renderer(_SITE), "/games")
 
 
 def _files(folder: Path) -> dict[str, Path]:

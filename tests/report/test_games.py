@@ -30,10 +30,6 @@ def game_of(report: Path, number: int) -> Any:
     return game
 
 
-def story(report: Path, number: int) -> str:
-    return Seen(report / "games" / f"{number}.html").words
-
-
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
 def test_every_game_of_a_small_run_is_there(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)
@@ -119,13 +115,14 @@ def reported_unscanned(run: Path) -> Path:
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_written(tmp_path / "run", games=100)
-    monkeypatch.setattr("dubito.report.choice.FIRST", 10)
+    for name in ("PLAYED", "FEW"):
+        monkeypatch.setattr(f"dubito.report.choice.{name}", 10)
     report = reported(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]
     lengths = sorted((len_of(unpack(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
-    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:20]
-    assert "30 of 100 games: the first 10, and the 20 longest others" in Seen(report / "games.html").words
+    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:10]
+    assert "20 of 100 games: the first 10, and the 10 longest others" in Seen(report / "games.html").words
 
 
 def test_games_that_are_named_are_shown(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The viewer at games other than Dubito: in words where a game has them, as plain data where it has none."""
 
 import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
 __all__ = ["shell"]
-LINE = re.compile(r'<li><a href="#turn=\d+">(.*?)</a></li>')
 BS = ("run", "--game", "bs", "--bots", "Player1,Player2,Player3,Player4", "--games", "12", "--output", "r", "--quiet")
 
 
 def game_of(number: int) -> Any:
     page = Path("r/report/games") / f"{number}.html"
     (game,) = Seen(page).json
-    return game | {"story": [unescape(line) for line in LINE.findall(page.read_text())]}
+    return game
 
 
 def states(game: Any) -> list[list[Any]]:

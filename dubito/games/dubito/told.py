@@ -150,4 +150,4 @@ def _played(output: TurnOutput, number: int) -> dict[str, Any]:
 
 
 def _letters(cards: Iterable[int]) -> str:
-    return "".join(_LETTERS[card] for card in in_order(cards))
+    return "".join(map(_LETTERS.__getitem__, in_order(cards)))

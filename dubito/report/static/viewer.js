@@ -7,8 +7,8 @@
   const last = game.turns.length;
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
-  const story = [...document.querySelectorAll(".story li")];
   const states = game.panels ? panelStates() : cardStates();
+  const story = tell();
   let at = 0;
   let open = true;
 
@@ -34,6 +34,22 @@
     if (className) element.className = className;
     element.append(...children);
     return element;
+  }
+
+  function tell() {
+    $("about").textContent = `${game.about} ${game.ending}`;
+    $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
+    $("proof").textContent = game.proof;
+    $("slider").max = last;
+    $("story").open = last < 60;
+    $("story").lastElementChild.textContent = game.ending;
+    const lines = game.story.map((words, place) => {
+      const link = make("a", "", words);
+      link.href = `#turn=${place + 1}`;
+      return make("li", "", link);
+    });
+    $("story").querySelector("ol").append(...lines);
+    return lines;
   }
 
   function read(runs, pieces) {
@@ -164,7 +180,7 @@
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
     $("turn").textContent = at ? `turn ${at} of ${last}${turn.free ? ", a free turn" : ""}` : `the deal, before ${last} turns`;
-    const said = turn ? story[at - 1].textContent : game.start || "The cards are dealt.";
+    const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
     $("said").replaceChildren(make("p", "", said), ...(at === last ? [make("p", "", game.ending)] : []));
     $("slider").value = at;
     $("open").setAttribute("aria-pressed", String(open));
