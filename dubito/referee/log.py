@@ -97,6 +97,7 @@ class _Identity(BaseModel):
     bots: dict[str, list[str]] = Field(min_length=2)
     seed: int
     twins: bool
+    dialect: str
 
 
 class Manifest(BaseModel):

@@ -114,10 +114,10 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
     links = []
     for place, pairing in enumerate(log.pairings()):
         one, other = pairing.bots
-        meeting = result.games[pairing.game].meetings[one, other]
-        interval = meeting.interval
-        mean: Value = interval if interval.low > float("-inf") else interval.value
-        rows.append([f"{log.bots[one]} and {log.bots[other]}", log.games[pairing.game], meeting.matches, mean])
+        game = result.games[pairing.game]
+        matches = game.meetings[one, other].matches if (one, other) in game.meetings else 0
+        mean = tables.mean_score(game, one, other)
+        rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
         links.append(f"matches/{place}.html")
     return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
 

@@ -23,7 +23,8 @@ def result_table(result: Standings) -> ResultTable:
     for bot, place in sorted(result.places.items(), key=lambda item: item[1]):
         ranks = result.ranks(bot)
         worst = " ".join(map(str, sorted(ranks, reverse=True)))
-        rows.append([f"{place}", result.bots[bot], worst, *ranks, result.same.get((None, bot))])
+        places = [None if game.ranking is None else game.ranking.of[bot] for game in result.games]
+        rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
     rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
     notes = [
         "The last column: how often a bot has the same final place when every pair's matches are drawn anew from "
@@ -47,15 +48,17 @@ def cross_table(result: Standings, number: int) -> ResultTable:
     ]
     rows: list[list[Value]] = []
     for bot in order:
-        against: list[Value] = [None if other == bot else _finite(game, bot, other) for other in order]
-        place = f"{places[bot]}" if bot in places else "out"
+        against: list[Value] = [None if other == bot else mean_score(game, bot, other) for other in order]
+        place = f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None
         same = result.same.get((number, bot))
         rows.append([place, result.bots[bot], *against, game.conduct[bot].matches, same])
     return ResultTable(f"scores-{number}", f"{game.name}: mean score a match of row against column", columns, rows)
 
 
-def _finite(game: GameResult, bot: int, other: int) -> Value:
-    """The mean, with its interval if the matches say anything of its width."""
+def mean_score(game: GameResult, bot: int, other: int) -> Value:
+    """The mean, with its interval if the matches say anything of its width; None if they have not met."""
+    if (bot, other) not in game.meetings:
+        return None
     interval = game.meetings[bot, other].interval
     return interval if float("-inf") < interval.low < interval.high else interval.value
 

@@ -118,9 +118,10 @@ def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> Non
 
 
 def test_check_says_what_a_bot_that_does_not_start_said(shell: Shell, tmp_path: Path) -> None:
-    said = shell("tournament", "check", f"{sys.executable} missing.py", *CHECKS["check"]).out.splitlines()
+    (tmp_path / "broken.py").write_text("import no_such_module")
+    said = shell("tournament", "check", f"{sys.executable} broken.py", *CHECKS["check"]).out.splitlines()
     assert said[1] == "FAILED    it starts, and is there when it is asked"
-    assert "can't open file" in said[2]
+    assert "No module named 'no_such_module'" in said[2]
     assert [line[:8] for line in said if line[:1] not in (" ", "1")] == ["FAILED  ", *["not seen"] * 4]
 
 
@@ -157,6 +158,8 @@ def config(folder: Path, text: str) -> str:
     (folder / "plain.sh").write_text(GOOD)
     kit.write(folder, "gone.sh", "#!/no/such/interpreter\n")
     kit.write(folder, "env.sh", "#!/usr/bin/env no-such-python\n")
+    kit.write(folder, "bare.sh", "echo 0\n")
+    kit.write(folder, "windows.sh", GOOD.replace("\n", "\r\n"))
     (folder / "t.yaml").write_text(text)
     return "t.yaml"
 
@@ -173,6 +176,10 @@ BAD = {
     KUHN + "bots: {one: ./one.sh, two: ./gone.sh}": "./gone.sh wants /no/such/interpreter (its first line)",
     KUHN + "bots: {one: ./one.sh, two: ./env.sh}": "./env.sh wants no-such-python (its first line)",
     KUHN + "bots: {one: ./one.sh, two: ./missing.sh}": "there is no file ",
+    KUHN + "bots: {one: ./one.sh, two: python3 -u two.py}": "two.py, which python3 is to run",
+    KUHN + "bots: {one: ./one.sh, two: sh}": "t.yaml: bots: two: sh has nothing to run: name the bot's file behind it",
+    KUHN + "bots: {one: ./one.sh, two: ./bare.sh}": "bare.sh is no program for this machine, and no script that says",
+    KUHN + "bots: {one: ./one.sh, two: ./windows.sh}": "the first line of ./windows.sh ends as in Windows",
     KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' stands twice",
     KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: two bots of one name",
     KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament takes two bots at least",
