@@ -21,6 +21,7 @@ from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.match import Draws, Match
 from dubito.referee.play import Pair
+from dubito.referee.process import alone
 from dubito.referee.schedule import Pairing
 from dubito.referee.table import Referee, Table
 
@@ -92,7 +93,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = (PYTHON, "-S", "-E", "-c", STAYS)
-        one, other = Channel(command, folder, {}), Channel(command, folder, {})
+        one, other = (Channel(alone(command, folder, {})) for _ in range(2))
         table = Table((one, other))
         try:
             node("kuhn_poker", table, 100)

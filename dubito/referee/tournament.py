@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
@@ -253,19 +253,20 @@ def _work(
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
-    confinement.cut_network()
     log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
-    told: Any = ("facts", confinement.facts())
+    told = False
     try:
         while (item := main.recv()) is not None:
-            if told:
-                main.send(told)
-                told = None
             pair = _PAIRS[tournament.config.dialect](tournament, item[0], folder, confinement)
+            if not told:
+                main.send(("facts", pair.facts()))
+                told = True
             _play(item, pair, log, main, stop)
             main.send(("done", None))
     except (EOFError, BrokenPipeError):
         pass
+    except RunStopped as stopped:
+        main.send(("failed", str(stopped)))
     except OSError as error:
         main.send(("failed", f"cannot write {folder}: {error.strerror}; the same command goes on"))
 
