@@ -107,6 +107,7 @@ class Manifest(BaseModel):
     matches: int = Field(ge=1)
     notes: list[str]
     versions: dict[str, str]
+    enforced: dict[str, bool] = {}  # what was, in every sitting
 
 
 @dataclass(slots=True)

@@ -68,6 +68,7 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     identity = manifest["identity"]
     facts = [(key, f"{value}") for key, value in identity.items() if key not in ("games", "bots", "homes")]
     facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
+    facts += [(name, "yes" if holds else "no") for name, holds in manifest["enforced"].items()]
     bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
     notes = [Words(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
     return [

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
@@ -78,12 +78,14 @@ def play(
     for bot in tournament.bots:
         probe(bot)
     with claimed(folder):
-        manifest = {
+        manifest: dict[str, Any] = {
             "identity": tournament.identity(),
             "matches": tournament.config.matches,
             "notes": notes(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
         }
+        if (folder / MANIFEST).exists():
+            manifest["enforced"] = read_manifest(folder)["enforced"]
         tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
@@ -209,6 +211,9 @@ class _Crew:
         elif kind == "facts" and said != self._facts:
             self._facts = said
             self._note("enforced", **said)
+            manifest = read_manifest(self._log.folder)
+            kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in said.items()}
+            write_manifest(self._log.folder, manifest | {"enforced": kept})
             for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:
                 self._say(sentence)
         elif kind == "failed":
