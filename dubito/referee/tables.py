@@ -72,7 +72,7 @@ def ballot_table(result: Standings, number: int) -> ResultTable:
     columns = [Column("voter", "ballot of", "text")]
     columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, most + 1)]
     rows: list[list[Value]] = [
-        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot)]
+        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (most - len(ballot))]
         for voter, ballot in ballots.items()
     ]
     title = f"{game.name}: ballots, the hardest opponent first, with the voter's mean score"

@@ -22,6 +22,7 @@ from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
+from dubito.referee.tables import ballot_table
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
@@ -240,6 +241,11 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_manifest(run))
     assert len(found.damaged) == 1
     assert write_pages(run, opened(run), found, read_manifest(run)).exists()
+    honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
+    honest.write_text(re.sub(r'"strikes":\[\{[^]]*', '"strikes":[', honest.read_text()))
+    partial = standings(opened(run), 1, resamples=5)
+    assert sorted(partial.places) == [0, 1, 2]
+    assert [len([cell for _, cell in row if cell]) for row in ballot_table(partial, 0).shown()] == [3, 2, 2]
     shutil.rmtree(run / "matches/0-kuhn_poker")
     with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` goes on"):
         standings(opened(run), 1)
