@@ -181,3 +181,26 @@ def test_a_grandchild_that_holds_the_pipes_holds_nobody(meet: Meet, child: str, 
     for line in meet(acting(FIRST, first=child), apart=apart, grace_seconds=100.0):
         assert line.strikes == []
         assert line.exit == (0, 0)
+
+
+def test_a_line_that_races_the_question_counts_once(meet: Meet) -> None:
+    """It comes before the question, and is out of turn, or after it, and is the answer: nothing else is shifted."""
+    racing = acting(FIRST, pondering="{ sleep 0.01; echo 99; } &")
+    for line in meet(racing, acting(f"sleep 0.0$((1 + $$ % 2)); {FIRST}"), games=["phantom_ttt"], move_seconds=60.0):
+        mine = [strike for strike in line.strikes if line.seats[strike.seat] == "one"]
+        assert {strike.kind for strike in mine} <= {"ponder", "illegal"}
+        assert 1 <= len(mine) <= 5
+        assert {strike.said for strike in mine if strike.kind == "illegal"} <= {"99"}
+        assert strikes(line, "other") == []
+
+
+GIGABYTE = "head -c 1073741824 /dev/zero"
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("to", ["", ">&2"])
+def test_a_gigabyte_stops_nobody(meet: Meet, to: str) -> None:
+    for line in meet(acting(f"{GIGABYTE} {to}; echo; {FIRST}"), move_seconds=100.0):
+        assert {"illegal"} <= set(strikes(line, "one")) <= {"illegal", "ponder"}
+        assert strikes(line, "other") == []
+        assert line.exit[line.seats.index("other")] == 0
