@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from dubito.referee.games import short_names
 from dubito.referee.ranking import Place
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.result_table import Column, ResultTable, Value
@@ -12,11 +13,12 @@ _STRIKES = ("illegal", "ponder", "overrun", "crash")
 
 def result_table(result: Standings) -> ResultTable:
     """The final order: the worst place over all games counts first."""
+    names = short_names([game.name for game in result.games])
     columns = [
         Column("place", "place", "text"),
         Column("bot", "bot", "text"),
         Column("ranks", "places, worst first", "text"),
-        *(Column(f"game_{number}", game.name) for number, game in enumerate(result.games)),
+        *(Column(f"game_{number}", name) for number, name in enumerate(names)),
         Column("same", "same place in resamples %", "rate"),
     ]
     rows: list[list[Value]] = []

@@ -53,12 +53,20 @@ def notes(config: TournamentConfig) -> list[str]:
     """In what a config departs from the announcement's rules."""
     is_v2 = config.dialect == "v2"
     plain = TournamentConfig(games=config.games, bots=config.bots)
-    said = {key: (getattr(config, key), getattr(plain, key)) for key in _RULES if key != "ponder_seconds" or is_v2}
+    said = {
+        key: (_plainly(getattr(config, key)), _plainly(getattr(plain, key)))
+        for key in _RULES
+        if key != "ponder_seconds" or is_v2
+    }
     found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in said.items() if ours != theirs]
     networked = [name for name, said in config.bots.items() if isinstance(said, BotConfig) and said.network]
     if networked:
         found.append(f"{', '.join(networked)} may use the network")
     return found + (["chance draws of seat-swapped twins are alike"] if config.twins else [])
+
+
+def _plainly(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def play(

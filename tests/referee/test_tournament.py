@@ -16,7 +16,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
-from dubito.referee.games import folder_name, load
+from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
@@ -280,6 +280,11 @@ def test_games_whose_names_begin_alike_have_folders_of_their_own() -> None:
     assert folders[0] == "kuhn_poker"
 
 
+def test_games_have_short_names_where_these_are_their_own() -> None:
+    names = ["kuhn_poker", "goofspiel(imp_info=True)", "liars_dice(numdice=1)", "liars_dice[numdice=1]"]
+    assert short_names(names) == ["kuhn_poker", "goofspiel", *names[2:]]
+
+
 def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
     told = "cat /proc/self/limits | grep 'Max address' >&2; cat /proc/net/dev >&2; env >&2"
     os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
@@ -293,6 +298,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
         del os.environ["DUBITO_TEST_SECRET"]
     events = [json.loads(text) for text in (tmp_path / "run" / "run.log").read_text().splitlines()]
     (facts,) = [event for event in events if event["event"] == "enforced"]
+    assert read_manifest(tmp_path / "run")["enforced"].items() <= facts.items()
     text = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
     if facts["memory"]:
         assert "17179869184" in text
