@@ -74,6 +74,11 @@ class Pair:
         return self._confinement.facts()
 
     def _keeper(self, bot: Bot) -> Keeper | None:
+        """The bot's keeper, a new one in place of one that is gone; None if there can be none."""
+        there = self._keepers.get(bot.name)
+        if there is not None and there.gone:
+            there.close()
+            del self._keepers[bot.name]
         if bot.name not in self._keepers:
             environment = bot.environment(self._mark, self._data[bot.name], 0)
             run = Path(self._mark)

@@ -99,6 +99,7 @@ class Keeper:
     ) -> None:
         """`run` is the tournament's folder, of which the bot sees `data` only; `memory` in bytes."""
         self._command = command[0]
+        self.gone = False  # a bot can do its keeper harm, and with it only itself
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_PATIENCE)
         words = [str(theirs.fileno()), str(run), str(data), str(memory), str(int(network)), *command]
@@ -130,13 +131,14 @@ class Keeper:
         try:
             socket.send_fds(self._socket, [message], pipes)
             said, files, _, _ = socket.recv_fds(self._socket, 200, 1)
-        except OSError as error:
-            raise RunStopped(f"the keeper of {self._command} does not answer: {error}; {_GO_ON}") from None
+        except OSError:
+            said, files = b"", []
         if files:
             os.set_inheritable(files[0], False)
             return Kept(self, files[0])
         if not said:
-            raise RunStopped(f"the keeper of {self._command} is gone; {_GO_ON}")
+            self.gone = True
+            raise OSError(errno.EPIPE, "its keeper is gone", self._command)
         number = int(said.split()[1])
         raise OSError(number, os.strerror(number), self._command)
 
@@ -150,7 +152,8 @@ class Keeper:
         with suppress(OSError):
             self._socket.send(b"end")
         said = self._answer()
-        return _said(int(said)) if said else "SIGKILL"  # a keeper that does not answer ends, and all with it
+        self.gone = not said
+        return _said(int(said)) if said else "SIGKILL"  # a keeper that is gone took all with it
 
     def close(self) -> None:
         """End the world."""

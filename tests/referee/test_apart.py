@@ -57,6 +57,14 @@ def test_a_bot_is_bounded_and_has_no_powers(tmp_path: Path) -> None:
     assert "CapBnd: 0000000000000000" in text
 
 
+def test_who_harms_its_keeper_harms_only_itself(tmp_path: Path) -> None:
+    harm = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))"
+    first, second = met(tmp_path, acting(FIRST, first=f"{sys.executable} -I -S -c '{harm}'"), move_seconds=60.0)
+    assert first.strikes == []
+    assert [(second.seats[strike.seat], strike.kind) for strike in second.strikes] == [("one", "crash")]
+    assert "its keeper is gone" in second.stderr[second.seats.index("one")]
+
+
 @pytest.mark.at_length
 def test_a_fork_bomb_stays_in_its_world(tmp_path: Path) -> None:
     bomb = acting(FIRST, first="while :; do sleep 60 & done")
