@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from dubito.cli.documents import CachedModel, CacheStats, json_option, print_document
 from dubito.cli.listing import Listing
 from dubito.cli.output import note, say, table
 from dubito.errors import UsageError, one_line
@@ -34,10 +35,14 @@ def cache() -> None:
 
 @cache.command()
 @_WHERE
-def stats(folder: Path) -> None:
+@json_option
+def stats(folder: Path, as_json: bool) -> None:
     """Say how many replies there are, of which servers and models, and what they take on disk."""
     with closing(_opened(folder)) as opened:
         entries = Counter((entry.server, _model(entry)) for entry in _entries(opened))
+        if as_json:
+            print_document(_stats(opened, entries))
+            return
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
         table(one_line(title, 4096), ["server", "model", "replies"], rows)
@@ -45,6 +50,14 @@ def stats(folder: Path) -> None:
             say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
     if others := _others(folder):
         note(f"not read: {_flags(others)}")
+
+
+def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheStats:
+    models = [
+        CachedModel(server=server, model=model, replies=count) for (server, model), count in sorted(entries.items())
+    ]
+    older = len(opened) - entries.total()
+    return CacheStats(folder=str(opened.folder), replies=len(opened), bytes=opened.bytes, older=older, models=models)
 
 
 @cache.command()

@@ -19,11 +19,14 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is no "
     "language model but a stand-in; then the same again offline, from the cache.",
     "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
-    "compare": "Compare the contenders of the run folders RUN..., paired over the deals that all of them keep.",
+    "compare": "Compare the contenders of RUN..., paired over the deals that all of them keep.",
     "merge": "Make the run that one machine would have made of the shard folders RUN..., all shards of one run.",
-    "report": "Write the run in folder RUN as pages to be opened in a browser, with no network.",
-    "status": "Say how far the run in folder RUN is, and what its models were asked and did cost.",
-    "replay": "Play a run folder, an exported run or a saved game again, with no network and no model.",
+    "report": "Write RUN, by default the latest, as pages to be opened in a browser, with no network.",
+    "runs": "List the runs in FOLDER, by default `runs`, the last written first.",
+    "view": "Open the report of RUN, by default the latest, in the browser.",
+    "status": "Say how far RUN is, by default the latest, and what its models were asked and did cost.",
+    "replay": "Play a run (by default the latest), an exported run or a saved game again, with no network and no "
+    "model.",
     "export": "Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere.",
     "estimate": "Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.",
     "play": "Play a game yourself against these bots, by default some good ones.",

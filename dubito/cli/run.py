@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import click
 
+from dubito.cli import measured
+from dubito.cli.documents import Run, json_option, print_document
 from dubito.cli.executors import check_executor, crew_of
 from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say
@@ -80,12 +82,14 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@json_option
 def run(
     config: Path | None,
     shard: str | None,
     by_table_size: bool,
     report: bool,
     quiet: bool,
+    as_json: bool,
     **flags: str | bool | None,
 ) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
@@ -109,26 +113,62 @@ def run(
             result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
-    print_summary(result, by_table_size)
-    if report and result.tally.games:
-        say_report(folder, registry, new)
+    if not as_json:
+        print_summary(result, by_table_size)
+    index = written_report(folder, registry, new) if report and result.tally.games else None
+    if as_json:
+        print_document(document_of(result, index))
+    elif index is not None:
+        say(f"report: {index}")
     if code := verdict(result):
         return code
-    say(f"run folder: {result.folder}")
+    if not as_json:
+        say(f"run folder: {result.folder}")
     return 0
+
+
+def document_of(result: runner.Run, report: Path | None) -> Run:
+    """What the run has to show, as `--json` has it."""
+    experiment, results, kept = result.experiment, result.game.results, result.tally.games
+    stopped = "Ctrl-C" if result.interrupted else None
+    if result.failure is not None:
+        stopped = one_line(str(result.failure), 600)
+    return Run(
+        folder=str(result.folder),
+        game=result.game.name,
+        seed=experiment.seed,
+        games=experiment.games,
+        kept=kept,
+        state="stopped" if stopped else "finished",
+        stopped=stopped,
+        results_digest=result.results_digest,
+        ranking=measured.players(result.tally, result.names, results) if kept else [],
+        contenders=measured.contenders(result.tally, result.compared, results, [str(result.folder)]) if kept else [],
+        pairs=measured.pairs(result.tally, result.compared, results) if kept else [],
+        models=measured.models(result.models),
+        report=None if report is None else str(report),
+    )
 
 
 def say_report(folder: Path, registry: Registry, new: bool) -> None:
     """Write the run's report if there is something new to show, and say where it is."""
+    index = written_report(folder, registry, new)
+    if index is not None:
+        say(f"report: {index}")
+
+
+def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
+    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
     from dubito.report.site import FOLDER, write_report  # late: not every run has pages
 
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
             write_report(folder, registry, registry.working_directory)
-        say(f"report: {index}")
+        return index
     except (RunStopped, UsageError) as error:  # the run stands as it is
         note(f"no report: {one_line(str(error), 400)}")
+        return None
 
 
 def call_options(config: Config, here: Path) -> CallOptions:

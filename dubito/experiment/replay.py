@@ -11,6 +11,7 @@ from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
 from dubito.experiment.schedule import lineups
 from dubito.experiment.stored import read_run
@@ -105,7 +106,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
     models = kept.models(tape)
     try:
         progress(0)
-        for played in _chunks(kept, models, workers, progress):
+        for played in _chunks(kept, models, tape, workers, progress):
             if played.error is not None:
                 raise played.error
             _compare(db, experiment, played, kept.registry.game.results)
@@ -136,12 +137,16 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
 
 
 def _chunks(
-    kept: RunToReplay, models: Models | None, workers: int, progress: Callable[[int], None]
+    kept: RunToReplay, models: Models | None, tape: Tape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[Played]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
         yield from play_chunks(experiment, kept.registry, workers, new_stop(), numbers)
+        return
+    workers = worth(experiment.games, workers)
+    if workers > 1:
+        yield from shared_chunks(kept, workers, tape, progress)
         return
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(

@@ -56,7 +56,7 @@ def play_chunks(
         player = ChunkPlayer(experiment, registry)
         yield from until_cut(player.play(number, stop.is_set) for number in numbers)
     elif numbers:
-        with nullcontext(crew) if crew else _processes(workers, stop) as hands:
+        with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job.job_of(experiment, registry), registry.game.results
             with closing(_in_order(hands, text, numbers, stop)) as packed:
                 played = (Played(number, stopped=True) if one is None else job.played_from(one, results)
@@ -101,7 +101,7 @@ def _in_order(crew: Crew, text: str, numbers: range, stop: Event) -> Generator[t
 
 
 @contextmanager
-def _processes(workers: int, stop: Event) -> Iterator[Crew]:
+def processes(workers: int, stop: Event) -> Iterator[Crew]:
     """Processes of our own."""
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=(stop,)

@@ -8,8 +8,10 @@ from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.stored import StoredRun
 
 FIRST: Final = 500  # games that are shown unless others are asked for
-_LONGEST: Final = 20  # besides them, the longest
-_AMONG: Final = 10_000  # of the first so many
+PLAYED: Final = 60  # so many where no model was asked, since each has to be played again: a second for 400
+FEW: Final = 100  # games of which all are shown
+_LONGEST: Final = 10  # besides them, the longest
+_AMONG: Final = 2_000  # of the first so many
 MOST: Final = 10_000  # games that one report shows
 
 
@@ -35,17 +37,18 @@ def chosen(source: StoredRun, asked: str | None) -> GameChoice:
     if asked is not None:
         games = _numbers(asked, source, every)
         return GameChoice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
-    if kept <= FIRST:
+    first = FIRST if source.models else PLAYED
+    if kept <= max(first, FEW):
         return GameChoice([*every], f"All {kept:,} games.", bounded=True)
-    among, others = min(kept, _AMONG), every[FIRST:_AMONG]
+    among, others = min(kept, _AMONG), every[first:_AMONG]
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (others.start, others.stop))
     by_length = sorted((-_length(unpack(row, source.game.results)), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST])
     why = (
-        f"{FIRST + len(longest):,} of {kept:,} games: the first {FIRST:,}, and the {len(longest)} longest others of "
+        f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
     )
-    return GameChoice([*every[:FIRST], *longest], why, bounded=True)
+    return GameChoice([*every[:first], *longest], why, bounded=True)
 
 
 def _numbers(asked: str, source: StoredRun, every: range) -> list[int]:

@@ -35,8 +35,16 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     experiment = kept.experiment
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
-    games = _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept))
-    return _collected(experiment.game_numbers, games.play, nodes, count)
+    return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
+
+
+def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
+    """Plays a game of the run again, by its number, and gives all its positions, in their order.
+
+    Raises UsageError if a bot now plays another game; Differs if a model would be asked something else now.
+    """
+    experiment = kept.experiment
+    return _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept)).play
 
 
 def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:

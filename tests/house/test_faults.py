@@ -10,7 +10,7 @@ from dubito.house.faults import MIXES, PARAMETERS, Faults
 from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 
-MANY = 10_000
+MANY = 6_000
 
 
 def asked(draw: int, attempt: int = 1) -> HeardRequest:

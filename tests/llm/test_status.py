@@ -106,9 +106,12 @@ def test_a_player_whose_name_steers_the_terminal(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: None, "r is no run folder: it has no manifest.yaml"),
+        (lambda folder: None, "there is no r: there is no run in runs either"),
         (lambda folder: folder.mkdir(), "r is no run folder: it has no manifest.yaml"),
-        (lambda folder: folder.write_text("a file"), "r is no run folder: it has no manifest.yaml"),
+        (
+            lambda folder: folder.write_text("a file"),
+            "r is no run: give a run folder, or a file that `dubito export` made",
+        ),
     ],
 )
 def test_no_run_folder(shell: Shell, make: Any, words: str) -> None:
