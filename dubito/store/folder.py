@@ -146,6 +146,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     """Refuse a run that differs in anything that can change a result, and say in what."""
+    parts = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (there, ours)]
+    if parts[0] != parts[1]:
+        raise UsageError(f"{folder} holds {parts[0]}, and this is {parts[1]}: choose another --output")
     for key, value in ours["identity"].items():
         kept = there["identity"].get(key)
         if kept != value:
