@@ -79,7 +79,7 @@ def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
     """All pairs of the two; in the gate each of the second once, with one of the first in turn."""
     second = list(many)
     kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
-    return few([(first, value) for value in second for first in few_of], kept)
+    return few([(first, value) for first in few_of for value in second], kept)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,7 +13,6 @@ from openai.types.responses import ResponseError
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault
 from dubito.llm.wire import Protocol
-from tests.conftest import in_turn
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Decided
 from tests.hostile.test_scripted import Scene, first
@@ -61,7 +60,8 @@ def check(scene: Scene, protocol: Protocol, wrong: Wrong) -> Decided | None:
     return made
 
 
-@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, STATUSES))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", STATUSES)
 def test_an_error_with_a_status(scene: Scene, protocol: Protocol, name: str) -> None:
     made = check(scene, protocol, STATUSES[name])
     assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
