@@ -33,8 +33,7 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
         assert parquet is not None
         _dataset(run, parquet, quiet)
         return
-    run_folder.read_manifest(run)
-    pack(run, file)
+    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
     say(f"written: {file}")
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.run import cores
 from dubito.cli.telling import tell
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.stored import game_of
+from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
@@ -27,9 +27,7 @@ from dubito.telling import labels
 @click.argument("what", metavar="[RUN|FILE]", required=False, type=click.Path(path_type=Path))
 @click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
-@click.option(
-    "--workers", type=click.IntRange(1), help="Processes for runs of hand-written bots. [default: one per core]"
-)
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit

@@ -1,6 +1,5 @@
 """`dubito run`: play an experiment, or print a finished one again."""
 
-import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ import click
 
 from dubito.cli import measured
 from dubito.cli.documents import Run, json_option, print_document
+from dubito.cli.executors import check_executor, crew_of
 from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
@@ -30,8 +30,9 @@ from dubito.experiment.model_checks import (
     settings_of,
 )
 from dubito.experiment.resolve import resolve
+from dubito.experiment.shards import FOLDER, cut, shard_named
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import new_stop
+from dubito.experiment.workers import Crew, cores, new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
 from dubito.llm.rate_headers import duration
@@ -62,6 +63,11 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--bot-deadline", metavar="SECONDS", help="Longest a bot may take at once. [default: none]")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
+@click.option("--executor", metavar="NAME", help="Who plays: processes, or dask. [default: processes]")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler. [default: a cluster of this machine]")
+@click.option(
+    "--shard", metavar="K/N", help="Play the Kth of N shards only, for `dubito merge`. [default: the whole run]"
+)
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
 @server_options
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
@@ -78,7 +84,13 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
 def run(
-    config: Path | None, by_table_size: bool, report: bool, quiet: bool, as_json: bool, **flags: str | bool | None
+    config: Path | None,
+    shard: str | None,
+    by_table_size: bool,
+    report: bool,
+    quiet: bool,
+    as_json: bool,
+    **flags: str | bool | None,
 ) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
@@ -87,18 +99,18 @@ def run(
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
     experiment = checked_models(resolve(checked, registry), registry, calls)
+    if shard is not None:
+        experiment = cut(experiment, *shard_named(shard), registry)
+    check_executor(checked, experiment, registry)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
-    _warn_of_unrepeatable(experiment, registry)
-    if calls.caps.usd is not None:
-        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
-            note(sentence)
-    note_unused_addresses(experiment, registry)
+    _warn(experiment, registry, calls)
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
+        with crew_of(checked) as crew:
+            result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
     if not as_json:
@@ -236,7 +248,20 @@ def _amount(text: str) -> int | float | str:
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
-    return Path("runs") / f"{'run' if config is None else config.stem}-{experiment.digest()}"
+    name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
+    shard = experiment.shard
+    return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
+
+
+def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+    """Say what a user should know before the start."""
+    _warn_of_unrepeatable(experiment, registry)
+    if calls.caps.usd is not None:
+        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
+            note(sentence)
+    note_unused_addresses(experiment, registry)
+    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words(experiment.shard.of)):
+        note(f"note: a budget is each shard's own: the {experiment.shard.of} shards together may use up {caps}")
 
 
 def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
@@ -256,20 +281,22 @@ def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
 
 
 def play(
-    experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions, *, workers: int | None, quiet: bool
+    experiment: Experiment,
+    registry: Registry,
+    folder: Path,
+    calls: CallOptions,
+    *,
+    workers: int | None,
+    quiet: bool,
+    crew: Crew | None = None,
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
     stop, watch = new_stop(), Watch()
     asks = bool(model_specs(experiment, registry))
     more = watch.figures if asks else tuple
     with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch)
+        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch, crew)
         return runner.play(experiment, folder, means)
-
-
-def cores() -> int:
-    """The cores this process may use, where the system tells; else all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

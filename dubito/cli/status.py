@@ -50,7 +50,8 @@ def _status(run: Path, name: str, as_json: bool) -> None:
 
 
 def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
-    return standing(log, len(manifest["identity"].get("contenders") or ()) or 1) if log.players() else None
+    games_per_deal = len(manifest["identity"].get("contenders") or ()) or 1
+    return standing(log, games_per_deal, run_folder.first_game(manifest)) if log.players() else None
 
 
 def _state(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> State:
@@ -76,8 +77,11 @@ def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) 
 
 def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
     log, games = ModelLog(db), manifest.get("games")
+    first = run_folder.first_game(manifest)
     so_far = _standing(log, manifest)
     kept = db.games() if so_far is None else so_far.kept
+    if shard := manifest["identity"].get("shard"):
+        say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
     say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
     say(f"state: {'being played' if (state := _state(db, manifest, playing)) == 'playing' else state}")
     if so_far is not None:

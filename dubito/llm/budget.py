@@ -32,6 +32,12 @@ class Caps:
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
+    def in_words(self, times: int) -> str:
+        """What so many runs may use up that each have these caps; empty where there is none."""
+        money = None if self.usd is None else dollars(times * self.usd)
+        counts = [f"{times * cap:,} {name}" for name, cap in (("calls", self.calls), ("tokens", self.tokens)) if cap]
+        return ", ".join([money, *counts] if money else counts)
+
 
 class Budget:
     """One per run, shared by all players."""

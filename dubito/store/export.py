@@ -16,13 +16,14 @@ _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
 _DATE: Final = (2000, 1, 1, 0, 0, 0)  # the same run, the same bytes
 
 
-def pack(folder: Path, file: Path) -> None:
-    """Write the run in this folder into a file; raises UsageError if there is none, or the file cannot be made.
+def pack(folder: Path, file: Path, first_game: int = 0) -> None:
+    """Write the run in this folder, which begins with this game, into a file.
 
+    Raises UsageError if there is none, or the file cannot be made.
     Raises RunStopped where it cannot be written to its end; then no part of it is left.
     """
     with RunDb.open(folder / DATABASE) as db:
-        db.check()
+        db.check(first_game)
     try:
         archive = zipfile.ZipFile(file, "x")
     except FileExistsError:

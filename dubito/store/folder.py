@@ -76,7 +76,7 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
             raise UsageError(f"{folder} has lost its {DATABASE}: delete the folder or choose another --output")
         return 0  # it was cut off before its first write
     with RunDb.open(folder / DATABASE) as db:
-        db.check()
+        db.check(first_game(manifest))
         kept = db.games()
     if kept > manifest["games"]:
         raise UsageError(
@@ -115,6 +115,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return content
 
 
+def first_game(manifest: Mapping[str, Any]) -> int:
+    """The number of a run's first game: 0 but for a shard; raises UsageError."""
+    shard = manifest["identity"].get("shard") or {"first_game": 0}
+    if not isinstance(shard, Mapping) or type(game := shard.get("first_game")) is not int:
+        raise UsageError(f"{MANIFEST} is damaged: it does not say where the shard begins")
+    return game
+
+
 def is_trial(manifest: Mapping[str, Any]) -> bool:
     """Whether it is the manifest of a trial of prompts (`dubito/workshop/trial.py`), not that of a run."""
     return "positions" in manifest["identity"]
@@ -141,24 +149,24 @@ def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) ->
     for key, value in ours["identity"].items():
         kept = there["identity"].get(key)
         if kept != value:
-            said = _difference(key, kept, value)
+            said = difference(key, kept, value)
             raise UsageError(f"{folder} belongs to another run: {said}; choose another --output")
 
 
-def _difference(where: str, there: Any, ours: Any) -> str:
-    """The first part in which two values differ: all of them would be too long to see it."""
+def difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
+    """The first part in which two values of these places differ: all of them would be too long to see it."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _UNSAID), ours.get(key, _UNSAID)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
-        return _difference(f"{where}.{key}", *pairs[key])
+        return difference(f"{where}.{key}", *pairs[key], places)
     if _mappings(there) and _mappings(ours):
         if len(there) != len(ours):
-            return f"the number of {where} is {len(there)} there and {len(ours)} here"
+            return f"the number of {where} is {len(there)} {places[0]} and {len(ours)} {places[1]}"
         number = next(number for number, pair in enumerate(zip(there, ours, strict=True)) if pair[0] != pair[1])
         names = there[number].get("name"), ours[number].get("name")
         label = number if names[0] != names[1] else one_line(str(names[0]), 60)
-        return _difference(f"{where}.{label}", there[number], ours[number])
-    return f"{where} is {one_line(str(there), 120)} there and {one_line(str(ours), 120)} here"
+        return difference(f"{where}.{label}", there[number], ours[number], places)
+    return f"{where} is {one_line(str(there), 120)} {places[0]} and {one_line(str(ours), 120)} {places[1]}"
 
 
 def _mappings(value: Any) -> bool:

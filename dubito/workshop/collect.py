@@ -35,7 +35,7 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     experiment = kept.experiment
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
-    return _collected(experiment.games, watched_games(kept), nodes, count)
+    return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
 
 
 def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
@@ -53,7 +53,7 @@ def from_config(experiment: Experiment, registry: Registry, nodes: Collection[st
         raise UsageError(
             "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count)
+    return _collected(experiment.game_numbers, _Games(experiment, registry).play, nodes, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,11 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
         raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
 
 
-def _collected(games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int) -> list[Recorded]:
+def _collected(
+    games: range, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int
+) -> list[Recorded]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
-    chosen = spaced(games, min(games, count))
+    chosen = [games[place] for place in spaced(len(games), min(len(games), count))]
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[Recorded] = []
     for game in chosen:

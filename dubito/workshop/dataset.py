@@ -97,10 +97,11 @@ def _decisions_schema() -> Any:
 def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
     experiment, results = kept.experiment, kept.registry.game.results
     names = [player.name for player in experiment.players]
-    for first in range(0, experiment.games, _AT_ONCE):
+    every = experiment.game_numbers
+    for first in range(every.start, every.stop, _AT_ONCE):
         rows = []
         query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
-        for game, packed in kept.db.read(query, (first, first + _AT_ONCE)):
+        for game, packed in kept.db.read(query, (first, min(first + _AT_ONCE, every.stop))):
             outcome = unpack(packed, results)
             measured = [
                 {
@@ -130,11 +131,11 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
     models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
     log, play = ModelLog(kept.db), watched_games(kept)
     rows: list[_Row] = []
-    for game in range(kept.experiment.games if models else 0):
+    for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
         found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
         rows += [_decision_row(kept, row, found, models) for row in _decisions(kept, log, game)]
-        progress(game + 1)
-        if (game + 1) % _AT_ONCE == 0:
+        progress(played)
+        if played % _AT_ONCE == 0:
             yield rows
             rows = []
     yield rows

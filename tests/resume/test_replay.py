@@ -9,12 +9,21 @@ import sys
 import zipfile
 import zlib
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from dubito.experiment.chunk import ChunkPlayer
+from dubito.experiment.replay import opened
+from dubito.experiment.replay_shares import shared_chunks, worth
+from dubito.experiment.threads import ThreadedChunks
+from dubito.experiment.watch import Watch
 from dubito.games.dubito.rules import is_honest
+from dubito.llm.replayed import Tape
+from dubito.registry import find_bots
+from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import config_file, contender, rows
 
@@ -54,6 +63,31 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
     assert said.out.splitlines()[0] == f"identical: 8 games, {decisions} decisions"
     assert said.out.splitlines()[1] in run("status", "r").out
     assert [line.split(",")[0] for line in said.err.splitlines()] == [f"{games} of 8 games" for games in range(1, 9)]
+
+
+def test_two_processes_play_the_same_as_one(run: Shell) -> None:
+    """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
+    kept = opened(Path("r"), find_bots(run.folder), run.folder)
+    alone, shared, told = Tape(ModelLog(kept.db)), Tape(ModelLog(kept.db)), list[int]()
+    models = kept.models(alone)
+    assert models is not None
+    player = ChunkPlayer(kept.experiment, kept.registry)
+    one = ThreadedChunks(player, models, 1, Watch(), lambda games: None).play(0, lambda: False)
+    (together,) = shared_chunks(kept, 2, shared, told.append)
+    assert replace(together, tally=one.tally) == one
+    assert together.tally.to_json() == one.tally.to_json()
+    assert (alone.decisions, told) == (shared.decisions, [2, 4, 6, 8])
+    change("UPDATE decisions SET answer = 1 - answer WHERE (game, seat, decision) = "
+           "(SELECT game, seat, decision FROM decisions WHERE game > 4 ORDER BY 1, 2, 3 LIMIT 1)")  # fmt: skip
+    (damaged,) = shared_chunks(kept, 2, shared, told.append)
+    assert str(damaged.error).endswith("another decision is taken")
+    assert damaged.deals < one.deals
+    kept.db.__exit__()
+
+
+@pytest.mark.parametrize(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
+def test_a_process_is_started_where_it_is_worth_it(games: int, workers: int, most: int) -> None:
+    assert worth(games, workers) == most
 
 
 def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path: Path) -> None:
