@@ -98,10 +98,7 @@ def run(
     checked = check(content, str(config or "the config"), _values(flags))
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
-    experiment = checked_models(resolve(checked, registry), registry, calls)
-    if shard is not None:
-        experiment = cut(experiment, *shard_named(shard), registry)
-    check_executor(checked, experiment, registry)
+    experiment = _experiment(checked, shard, registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn(experiment, registry, calls)
     result = runner.finished(experiment, registry, folder)
@@ -125,6 +122,15 @@ def run(
     if not as_json:
         say(f"run folder: {result.folder}")
     return 0
+
+
+def _experiment(config: Config, shard: str | None, registry: Registry, calls: CallOptions) -> Experiment:
+    """What is to be played, the whole of it or a shard; raises UsageError."""
+    experiment = checked_models(resolve(config, registry), registry, calls)
+    if shard is not None:
+        experiment = cut(experiment, *shard_named(shard), registry)
+    check_executor(config, experiment, registry)
+    return experiment
 
 
 def document_of(result: runner.Run, report: Path | None) -> Run:

@@ -12,7 +12,13 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.workers import Crew, deaf_to_ctrl_c
 
-_DEATHS: Final = 20  # of workers here while they had the same chunk, before it is taken for the cause of it
+_OF_THIS_MACHINE: Final = {
+    "distributed.scheduler.allowed-failures": 20,  # workers that die with a chunk, before it is taken for the cause
+    "distributed.worker.profile.enabled": False,  # nobody looks at how it does: to look took a tenth of a core
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+}
 _HERE: Final = "127.0.0.1"
 _PATIENCE: Final = 10  # seconds for a scheduler to answer
 
@@ -47,8 +53,7 @@ def _cluster(workers: int) -> Any:
     import dask
     from distributed import LocalCluster
 
-    kept = {"distributed.scheduler.allowed-failures": _DEATHS, "distributed.worker.profile.enabled": False}
-    with dask.config.set(kept):
+    with dask.config.set(_OF_THIS_MACHINE):
         return LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

@@ -6,18 +6,20 @@ Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Player
 from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
-from dubito.llm.prompts import Prompt, Rendered, SeatTexts
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
 from dubito.store.records import Decision
+
+if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads no templates and no retries
+    from dubito.llm.prompts import Prompt, Rendered, SeatTexts
+    from dubito.llm.retry import MakeAttempt
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
@@ -52,6 +54,12 @@ class Decisions(Protocol):
         """A decision was taken."""
 
 
+def _no_texts() -> "SeatTexts":
+    from dubito.llm.prompts import SeatTexts
+
+    return SeatTexts()
+
+
 def _always(answer: Any) -> None:
     """Every answer of the node's kind is legal."""
 
@@ -62,15 +70,15 @@ class Decider:
 
     name: str
     settings: ModelSettings
-    prompt: Prompt
+    prompt: "Prompt"
     fallback: type[Player]
-    ask: MakeAttempt
+    ask: "MakeAttempt"
     log: Decisions
     seed: int
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
-    def render(self, facts: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
+    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "Rendered":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
             return self.prompt.fill(facts, before)
@@ -79,7 +87,7 @@ class Decider:
 
     def decide(
         self,
-        rendered: Rendered,
+        rendered: "Rendered",
         place: Place,
         turn: int,
         journal: Journal,
@@ -104,7 +112,7 @@ class Decider:
 
     def _model(
         self,
-        rendered: Rendered,
+        rendered: "Rendered",
         form: Form,
         place: Place,
         digests: list[list[str | None]],
@@ -149,4 +157,4 @@ class GameServices:
 
     decider: Decider
     journal: Journal
-    texts: SeatTexts = field(default_factory=SeatTexts)
+    texts: "SeatTexts" = field(default_factory=_no_texts)

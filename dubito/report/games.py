@@ -15,6 +15,7 @@ from dubito.report.parts import GamePage, Page, Section, Words
 from dubito.report.played import Games, NotShown
 from dubito.report.questions import Questions
 from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.story import title_of
 from dubito.report.texts import Texts
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
@@ -52,14 +53,16 @@ class ShownGames:
                 self.refused[game] = str(error)
                 continue
             texts = Texts()
-            decisions = self.asked.decisions(game, told["turns"], texts) if self.source.models else []
+            decisions = self.asked.decisions(game, told, texts) if self.source.models else []
+            del told["truths"]
             names = self._names(game)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.opened.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
-            yield GamePage(f"games/{game}.html", f"Game {game}", about, data)
+            title = title_of(f"Game {game}", told["names"], told["winners"])
+            yield GamePage(f"games/{game}.html", title, about, data)
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
@@ -82,7 +85,7 @@ class ShownGames:
         ]
         kept = self.examples.setdefault(name, [])
         if sum(other == rank for other, _, _ in kept) < 5:
-            kept.append((rank, cells, f"games/{game}.html#turn={decision['turn']}"))
+            kept.append((rank, cells, f"games/{game}.html#{decision['link']}"))
 
     def example_tables(self) -> dict[str, ResultTable]:
         """The example decisions of each model player."""

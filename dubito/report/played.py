@@ -12,7 +12,7 @@ from dubito.experiment.stored import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
 from dubito.registry import Registry
-from dubito.report.story import Turns, told
+from dubito.report.story import Turns, told, winners
 from dubito.streams import DealStreams
 from dubito.telling import labels
 
@@ -46,7 +46,8 @@ class Games:
         fallbacks = [counts[-1] for counts in outcome.counts]
         if not table.over or outcome_of(table, outcome.seats, outcome.contender_seat, fallbacks).pack() != row:
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
-        return whole
+        won = winners(self.source.game.results, outcome.buckets(self.source.game.results), outcome.counts)
+        return whole | {"winners": won}
 
     def _row(self, game: int) -> tuple[bytes, str | None]:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))

@@ -152,7 +152,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in ("a", "b"):
         words = ("--games", "40", "--table-sizes", "3,4", "--output", str(home / folder), "--quiet")
         with pytest.raises(SystemExit):
-            main(("run", "--bots", FIELD, "--contenders", "ClaudeBot,MrDoubt", *words))
+            main(("run", "--bots", FIELD, "--contenders", "ClaudeBot,MrDoubt", "--no-report", *words))
     return home
 
 

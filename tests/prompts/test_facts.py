@@ -26,9 +26,9 @@ from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, is_honest
 from dubito.llm.prompts import SeatTexts
 from tests.engine.helpers import cards, position
-from tests.prompts.kit import PLAIN, PROMPTS, RULES, SIZES, by_temper, turns
+from tests.prompts.kit import PLAIN, PROMPTS, RULES, TABLES, by_temper, turns
 
-GAMES = pytest.mark.parametrize(("rules", "size"), [(rules, size) for rules in RULES for size in SIZES], ids=str)
+GAMES = pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 
 
 def words(values: list[int]) -> Counter[str]:

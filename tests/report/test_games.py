@@ -30,6 +30,39 @@ def game_of(report: Path, number: int) -> Any:
     return game
 
 
+def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
+    """Bluffs, doubts, and what a seat got wrong of the play before."""
+    for number in range(10):
+        turns = game_of(bots_run / "report", number)["turns"]
+        for before, turn in zip([None, *turns], turns, strict=False):
+            assert turn["marks"] == (["doubt"] if "cards" not in turn else [] if turn["honest"] else ["bluff"])
+            lay = before if before and turn["pile"] < turns.index(turn) else None
+            wrong = [*turn["mistakes"].values()]
+            if "cards" not in turn:
+                assert wrong == (["doubted an honest play"] if before["honest"] else [])
+            else:
+                assert wrong == (["believed a bluff"] if lay and not lay["honest"] else [])
+
+
+def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
+    stated = 0
+    for page in (stating_run / "report" / "games").glob("*.html"):
+        (game,) = Seen(page).json
+        for decision in game["decisions"]:
+            if decision["p_bluff"] is not None:
+                assert decision["truth"] == (not game["turns"][decision["turn"] - 2]["honest"])
+                stated += 1
+    assert stated > 10
+
+
+def test_the_winner_stands_in_the_title(bots_run: Path) -> None:
+    for number in range(5):
+        page = Seen(bots_run / "report" / "games" / f"{number}.html")
+        (game,) = page.json
+        (winner,) = [name for name, place in zip(game["names"], game["places"], strict=True) if place == 1]
+        assert f"Game {number}: {winner} wins" in page.words
+
+
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
 def test_every_game_of_a_small_run_is_there(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)

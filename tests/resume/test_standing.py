@@ -9,13 +9,14 @@ import pytest
 from dubito.cli.run import verdict
 from dubito.games.dubito.spec import SPEC
 from tests.cli.kit import Shell, started
+from tests.conftest import few
 from tests.llm.kit import Unhurried, rows
 from tests.resume.kit import go, models
 
 FIGURES = r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept"
 
 
-@pytest.mark.parametrize("stops", [[30], [20, 15, 25]])
+@pytest.mark.parametrize("stops", few([[20, 15, 25], [30]], 1))
 def test_progress_end_and_status_say_the_same(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:

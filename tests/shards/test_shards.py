@@ -11,6 +11,7 @@ from dubito.experiment.runner import finished, play
 from dubito.experiment.shards import cut
 from dubito.experiment.stored import opened
 from dubito.report.site import write_report
+from dubito.workshop.collect import from_run
 from tests.cli.kit import REPO
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import contender, ran, rows, small
@@ -55,6 +56,9 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
+    kept = replay.opened(tmp_path / "cut", registry(), REPO)
+    with kept.db:
+        assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
     pages = write_report(tmp_path / "cut", registry(), REPO).parent
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 

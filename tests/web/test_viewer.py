@@ -76,11 +76,11 @@ def test_a_saved_game_is_stepped_through(saved: Served, chrome: Chrome) -> None:
         lines = [line.replace(f"seat {seat}", label(seat)) for line in lines]
     chrome.open(address(saved, "bots"))
     assert chrome.run(STORY) == lines
-    assert chrome.text("h1") == "Game bots"
+    assert chrome.text("h1") == "Game bots: AdaptyBoi wins"
     assert "Two jokers, the last card winning at once; deal 23 of seed 20." in chrome.text("#about")
     for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(lines))):
         chrome.key(key)
-        assert chrome.run("location.hash") == f"#turn={turn}"
+        assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.text("#said p") == lines[turn - 1]
     chrome.open(address(saved, "bots"), "#turn=12")
     assert chrome.text("#turn").startswith(f"turn 12 of {len(lines)}")
@@ -107,7 +107,7 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
         turn = decision["turn"]
         chrome.open(address(saved, "models"), f"#turn={turn}")
         words = chrome.text("#decisions")
-        assert f"Node C: {'yes' if decision['answer'] else 'no'} {decision['outcome']}" in words
+        assert f"Doubt? {'yes' if decision['answer'] else 'no'} node C {decision['outcome']}" in words
         assert f"You are seat {decision['seat']}." in words
         assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
         assert '{"answer": true}' in words

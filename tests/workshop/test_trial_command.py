@@ -8,7 +8,7 @@ import yaml
 
 from dubito.games.dubito.spec import SPEC
 from dubito.workshop.recorded import shipped
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, made
 from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt
 
@@ -175,9 +175,17 @@ def test_the_status_of_a_trial(trial: Shell) -> None:
     assert trial("run", "models.yaml", "--output", "r").err.startswith("dubito: r belongs to another run: ")
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trial in the folder `r`."""
+    home = tmp_path_factory.mktemp("home")
+    config_file(contender("a"), name=str(home / "models.yaml"))
+    made(home, "prompts", "test", "plain", *HOUSE, "--output", "r")
+    return home
+
+
 @pytest.fixture
-def trial(shell: Shell) -> Shell:
-    """A shell beside a trial in the folder `r`."""
-    config_file(contender("a"), name="models.yaml")
-    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").code == 0
+def trial(home: Path, shell: Shell) -> Shell:
+    """A shell in a copy of it."""
+    shutil.copytree(home, shell.folder, dirs_exist_ok=True)
     return shell
