@@ -20,7 +20,7 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "a language model but a stand-in; then the same again offline, from the cache.",
     "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
     "compare": "Compare the contenders of RUN..., paired over the deals that all of them keep.",
-    "merge": "Make the run that one machine would have made of the shard folders RUN..., all shards of one run.",
+    "merge": "Join the folders RUN..., all shards of one run, into the run that one machine would have made.",
     "report": "Write RUN, by default the latest, as pages to be opened in a browser, with no network.",
     "runs": "List the runs in FOLDER, by default `runs`, the last written first.",
     "view": "Open the report of RUN, by default the latest, in the browser.",
