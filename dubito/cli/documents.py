@@ -44,14 +44,14 @@ class Contender(_Part):
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
-    fallback_share: float = Field(description="of its decisions: those that a fallback bot took")
+    fallback_share: float = Field(description="of its decisions, the share that a fallback bot took")
 
 
 class Difference(_Part):
-    """What the first has more of a measure than the other, on the same deals."""
+    """How much more of a measure the first has than the other, on the same deals."""
 
     difference: Interval
-    more_games: int | None = Field(description="that would tell them apart; 0: they are apart; null: not known")
+    more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
 
 
 class Pair(_Part):
@@ -175,7 +175,7 @@ class ListedRun(_Part):
     games: int | None
     kept: int | None
     models: list[str]
-    usd: float | None = Field(description="what its models did cost; null: nothing that has a price was asked")
+    usd: float | None = Field(description="what its models cost; null: nothing that has a price was asked")
     date: str = Field(description="when it was last written to, in UTC")
     fault: str | None = Field(description="why it cannot be read")
 
@@ -188,7 +188,7 @@ class Runs(_Part):
 
 
 class PlayerEstimate(_Part):
-    """What a model player will take; each pair a range that should hold 95 times of 100."""
+    """What a model player will take; each pair a range that should hold 95 times in 100."""
 
     name: str
     calls: tuple[float, float]

@@ -54,7 +54,7 @@ def estimate(
         print_document(_document(experiment.games, found, checked.in_flight))
     else:
         _print(experiment.games, found, checked.in_flight)
-    note("thoughts, prices and the provider's cache are assumed at both their ends; nothing was asked, nothing spent")
+    note("thoughts, prices and the provider's cache are assumed at both extremes; nothing was asked, nothing spent")
 
 
 def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
@@ -63,7 +63,7 @@ def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
     for one in found:
         cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
         rows.append([one.player, _range(one.calls), _range(one.tokens_in), _range(one.tokens_out), cost, one.source])
-    table(f"{games:,} games; each figure a range that should hold 95 times of 100", headers, rows)
+    table(f"{games:,} games; each figure a range that should hold 95 times in 100", headers, rows)
     if in_all := _in_all(found):
         say(f"in all: {_range(in_all, money=True)}")
     low, high = duration(found, in_flight)

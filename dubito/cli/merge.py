@@ -18,11 +18,11 @@ from dubito.registry import find_bots
     "--out",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="The run folder. [default: where the run would lie that was not cut]",
+    help="The run folder. [default: where the whole run would be]",
 )
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 def merge(runs: tuple[Path, ...], out: Path | None, report: bool) -> int:
-    """Make the run that one machine would have made of the shard folders RUN..., all shards of one run.
+    """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
     """

@@ -87,7 +87,7 @@ def _record(file: Path) -> int:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"cannot read {file}: {reason}") from None
     records = records_of(find_game(game_named(text, DUBITO), Path.cwd()))
     record = records.load(text)

@@ -307,8 +307,8 @@ def play(
 
 @contextmanager
 def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
-    """The first Ctrl-C leaves off in order, after the games under way, with models the calls; the second at once."""
-    after = "calls under way; the games they belong to go on from their answers" if models else "games under way"
+    """The first Ctrl-C stops cleanly, after the games under way (with models, the calls); the second stops at once."""
+    after = "calls under way; their games resume from the answers" if models else "games under way"
 
     def leave_off(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -323,8 +323,8 @@ def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
 
 
 def verdict(run: runner.Run, command: str = "the same command") -> int:
-    """Say why the run stopped, if it did, what was kept, and which command goes on."""
-    end = f"{_kept(run)}, and {command} goes on from there"
+    """Say why the run stopped, if it did, what was kept, and which command resumes it."""
+    end = f"{_kept(run)}, and {command} resumes from there"
     if isinstance(run.failure, BotError):
         note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_MENDED}")
         return 3

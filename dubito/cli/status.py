@@ -23,9 +23,9 @@ from dubito.store.run_db import RunDb
 @run_argument
 @json_option
 def status(run: Path | None, as_json: bool) -> None:
-    """Say how far RUN is, by default the latest, and what its models were asked and did cost.
+    """Say how far RUN is, by default the latest, what its models were asked, and what they cost.
 
-    Of a trial of prompts: what was asked, and what it did cost.
+    Of a trial of prompts: what was asked, and what it cost.
     """
     with folder_of(run) as folder:
         _status(folder, str(run or folder), as_json)

@@ -22,7 +22,7 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 def folder_of(run: Path | None) -> Iterator[Path]:
     """The folder of the run that was meant, for as long as it is read; that of an exported file is a copy.
 
-    Raises UsageError that names the nearest runs, or says that the file is no exported run.
+    Raises UsageError that names the nearest runs, or says that the file is not an exported run.
     """
     if run is None:
         run = latest(Path(RUNS))
@@ -33,6 +33,6 @@ def folder_of(run: Path | None) -> Iterator[Path]:
         yield run
         return
     if not is_export(run):
-        raise UsageError(f"{one_line(str(run))} is no run: give a run folder, or a file that `dubito export` made")
+        raise UsageError(f"{one_line(str(run))} is not a run: give a run folder, or a file that `dubito export` made")
     with unpacked(run) as folder:
         yield folder

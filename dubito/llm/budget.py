@@ -1,6 +1,6 @@
 """The budget: the calls, tokens and dollars that a run may use up, exact across threads.
 
-A try reserves its worst case before it is sent, and is settled with what it did cost. Where that is not known (no
+A try reserves its worst case before it is sent, and is settled with its true cost. Where that is not known (no
 usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
 happens, what is spent never passes a cap.
 

@@ -26,7 +26,7 @@ _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a model said, at a node that `states` it, of how probable a bluff is; it decides nothing."""
+    """The probability of a bluff that a model stated, at a node that `states` one; it decides nothing."""
 
     seat: int
     decision: int
@@ -48,7 +48,7 @@ class Journal:
 
 
 class Decisions(Protocol):
-    """Where decisions are told to: a run's log, or a replay that compares."""
+    """Receives every decision: a run's log, or a replay that compares."""
 
     def decision(self, decision: Decision) -> None:
         """A decision was taken."""
@@ -136,7 +136,7 @@ class Decider:
                 asked = re_ask(error, form)
                 if asked is None:
                     break
-                if error.cause == "refused":  # who declined once goes on declining: begin anew
+                if error.cause == "refused":  # a model that declined once keeps declining: start anew
                     user, again = f"{rendered.user}\n\n{asked}", []
                 else:
                     again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))

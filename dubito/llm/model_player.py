@@ -71,6 +71,6 @@ class _Move:
 
 
 def model_player(face: type[Any]) -> type[ModelPlayer]:
-    """The model player of other games that one of Dubito stands for: with its words, and the settings that it knows."""
+    """The model player of other games that matches this one of Dubito: its docstring, origin and default settings."""
     own = {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
     return type(face.__name__, (ModelPlayer,), own)

@@ -65,10 +65,10 @@ class SeatTexts:
 
     system: str | None = None
     chapters: list[tuple[Sequence[str], str]] = field(default_factory=list)  # lines of the history, and their text
-    _steady: Mapping[str, Any] = field(default_factory=dict)  # the facts that both of them tell
+    _steady: Mapping[str, Any] = field(default_factory=dict)  # the facts that these texts were made from
 
     def begin(self, steady: Mapping[str, Any]) -> None:
-        """Forget all of it if these facts are others."""
+        """Forget all of it if these facts differ from those before."""
         if steady != self._steady:
             self.system, self.chapters, self._steady = None, [], steady
 
@@ -128,8 +128,8 @@ class Prompt:
         """Refuse a field that no node of the game states."""
         if answers.STATED in self.fields and all(node.states != answers.STATED for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: take "
-                "it away"
+                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: "
+                "remove it"
             )
 
     @property
@@ -159,7 +159,7 @@ class Prompt:
 
     @property
     def longest_form(self) -> answers.Form:
-        """That of the node of which most is asked: who takes it takes all."""
+        """The form of the node that asks for most: a server that accepts it accepts all."""
         forms = (self.form(node.name) for node in self.game.nodes)
         return max(forms, key=lambda form: len(str(form.schema)))
 
@@ -170,7 +170,7 @@ class Prompt:
     def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
         """The texts for these facts, which have the keys of `facts()`.
 
-        `before` is what the same seat was sent in the same game; it is told of these texts.
+        `before` is what the same seat was sent in the same game; these texts are added to it.
         """
         values = {**values, _ANSWER_FORMAT: self._answer_format}
         steady = {name: value for name, value in values.items() if name in self._steady}
@@ -197,7 +197,7 @@ class Prompt:
 
 
 def _chapters(history: Sequence[str], own_moves: Sequence[int]) -> Iterator[Sequence[str]]:
-    """The history, cut where the seat had to move: no request of its ended elsewhere."""
+    """The history, cut where the seat had to move, which is where its earlier requests ended."""
     for start, end in pairwise([0, *own_moves, len(history)]):
         yield history[start:end]
 
@@ -238,7 +238,7 @@ def _is_prompt(folder: Path) -> bool:
 
 
 def _unknown(name: str, working_directory: Path, game: Spec) -> str:
-    """That a game has no such prompt, and which one has."""
+    """The error for a prompt that the game does not have; it names the games that have one."""
     others = set()
     for root in _roots(working_directory, None):
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}

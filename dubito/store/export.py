@@ -76,7 +76,7 @@ def _unpack(file: Path, folder: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if not set(names) <= set(_PARTS) or len(names) > len(set(names)) or MANIFEST not in names:
-                raise UsageError(f"{file} is no exported run: it should hold {', '.join(_PARTS)}")
+                raise UsageError(f"{file} is not an exported run: it should hold {', '.join(_PARTS)}")
             for name in names:
                 (folder / name).write_bytes(archive.read(name))
     except (zipfile.BadZipFile, OSError, RuntimeError) as error:

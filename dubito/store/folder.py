@@ -54,7 +54,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
-    """How many games of this very run the folder keeps; None if it is free. Reads, and changes nothing.
+    """How many games of this run the folder keeps; None if it is free. Reads, and changes nothing.
 
     Raises UsageError if it holds anything else: another run, a longer one, a damaged one.
     """
@@ -65,7 +65,7 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     except OSError as error:
         raise UsageError(f"cannot read {folder}: {one_line(str(error))}; choose another --output") from None
     if not known:
-        raise UsageError(f"{folder} is there and is no run folder: choose another --output")
+        raise UsageError(f"{folder} exists and is not a run folder: choose another --output")
     try:
         there = manifest_of(folder)
     except UsageError as error:
@@ -86,9 +86,9 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
 
 
 def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """The run of this folder, new or gone on with, to play into; `check` has found nothing against it.
+    """Open the run in this folder, new or resumed, to play into, once `check` has passed.
 
-    Raises UsageError if it cannot be written; of a new run no part is left then.
+    Raises UsageError if it cannot be written; then nothing of a new run is left.
     """
     new = not (folder / MANIFEST).exists()
     try:
@@ -110,7 +110,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if is_trial(content):
         raise UsageError(
             f"{one_line(str(folder))} holds a trial of prompts, in which no game was played: `dubito status` reads it, "
-            "and the command that wrote it goes on with it or prints it again"
+            "and the command that wrote it resumes it or prints it again"
         )
     return content
 
@@ -134,7 +134,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{one_line(str(folder))} is no run folder: it has no {MANIFEST}") from None
+        raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError, RecursionError):

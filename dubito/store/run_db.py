@@ -100,7 +100,7 @@ class RunDb:
 
     @staticmethod
     def open(path: Path) -> "RunDb":
-        """An existing file, to read; raises UsageError if it is none of this format."""
+        """An existing file, to read; raises UsageError if it is not of this format."""
         try:
             connection = reading(path)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -109,7 +109,7 @@ class RunDb:
             if _cannot_have_a_journal(path) and _journal(path).exists():
                 hint = "copy its folder to where it can be written"
                 raise UsageError(f"{path} has a journal that cannot be read where it lies: {hint}") from None
-            raise UsageError(f"{path} is damaged or no run store: {error}") from None
+            raise UsageError(f"{path} is damaged or not a run store: {error}") from None
         if version != _FORMAT:
             connection.close()
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")

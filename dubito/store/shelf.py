@@ -19,7 +19,7 @@ def run_folders(root: Path) -> list[Path]:
 def written(folder: Path) -> float:
     """When anything was last written of it, in seconds since the epoch."""
     files = [file for name in (DATABASE, f"{DATABASE}-wal", MANIFEST) if (file := folder / name).exists()]
-    return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)  # who reads leaves no byte
+    return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)  # reading makes empty ones
 
 
 def latest(root: Path) -> Path:

@@ -29,7 +29,7 @@ from dubito.workshop.recorder import Origin, watched
 def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Recorded]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
-    Raises UsageError if the run keeps no game, or a bot now plays another one; Differs if a model would be asked
+    Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
     something else now.
     """
     experiment = kept.experiment
@@ -41,7 +41,7 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
 def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
-    Raises UsageError if a bot now plays another game; Differs if a model would be asked something else now.
+    Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
     experiment = kept.experiment
     return _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept)).play
@@ -51,7 +51,7 @@ def from_config(experiment: Experiment, registry: Registry, nodes: Collection[st
     """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
     if model_specs(experiment, registry):
         raise UsageError(
-            "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
+            "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
         )
     return _collected(experiment.game_numbers, _Games(experiment, registry).play, nodes, count)
 
@@ -100,7 +100,7 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
     ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
     if ended != outcome:
         changed = "; ".join(kept.mismatches) or "something was changed since"
-        raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
+        raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
 
 
 def _collected(

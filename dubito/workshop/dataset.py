@@ -29,8 +29,8 @@ _Row = dict[str, Any]
 def write_dataset(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:
     """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is told of each game.
 
-    The games are played again, so that each decision stands beside the facts it was taken by. Raises UsageError
-    without pyarrow, where the folder is there already or cannot be written, or where a game is played otherwise now.
+    The games are played again, so that each decision stands beside the facts it was based on. Raises UsageError
+    without pyarrow, where the folder is there already or cannot be written, or where a game is played differently now.
     """
     if find_spec("pyarrow") is None:
         raise UsageError("Parquet files need pyarrow: pip install 'dubito[parquet]'")

@@ -1,4 +1,4 @@
-"""The card of a dataset: a README in the form that Hugging Face reads, with every column said."""
+"""The card of a dataset: a README in the form that Hugging Face reads, with every column explained."""
 
 import json
 from typing import Final

@@ -191,11 +191,11 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (lambda: Path("b/manifest.yaml").unlink(), "b is no run folder: it has no manifest.yaml"),
+        (lambda: Path("b/manifest.yaml").unlink(), "b is not a run folder: it has no manifest.yaml"),
         (lambda: rmtree("b"), "there is no b: there is no run in runs either"),
-        (lambda: swap("b", Path("b").touch), "b is no run: give a run folder, or a file that `dubito export` made"),
+        (lambda: swap("b", Path("b").touch), "b is not a run: give a run folder, or a file that `dubito export` made"),
         (lambda: Path("b/run.db").unlink(), "b has no run.db"),
-        (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or no run store"),
+        (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
         (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),
         (lambda: Path("b/manifest.yaml").write_text("[" * 1000), "b/manifest.yaml is damaged: it is not readable"),

@@ -144,7 +144,7 @@ def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Sh
     shell.bot("faulty.py", FAULTY)
     said = shell(*command)
     shell(*command, "--output", "out")
-    assert "goes on" not in said.err
+    assert "resumes" not in said.err
     assert "the same command then begins a run of its own, from the first game (where --output was given" in said.err
     shell.bot("faulty.py", FAULTY.replace("1 if", "True if"))
     assert "Faulty.source is " in shell(*command, "--output", "out").err

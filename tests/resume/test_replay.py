@@ -215,7 +215,7 @@ def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
 
 def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
     (run.folder / "empty").mkdir()
-    assert run("replay", "empty").err == "dubito: empty is no run folder: it has no manifest.yaml\n"
+    assert run("replay", "empty").err == "dubito: empty is not a run folder: it has no manifest.yaml\n"
     assert run("replay", "nowhere").code == 2
     (run.folder / "r" / "run.db").write_bytes(b"no database")
     said = run("replay", "r")
@@ -233,7 +233,7 @@ def test_an_export_overwrites_nothing_and_holds_no_code(run: Shell) -> None:
         archive.writestr("manifest.yaml", "x")
         archive.writestr("../../outside", "x")
     said = run("replay", "evil.zip")
-    assert (said.code, "is no exported run" in said.err) == (2, True)
+    assert (said.code, "is not an exported run" in said.err) == (2, True)
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:

@@ -64,7 +64,7 @@ def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Sa
         ("1-of-3 3-of-3", "shard 2 of 3 is missing"),
         ("3-of-3", "2 of the 3 shards are missing (1, 2)"),
         ("1-of-3 2-of-3 3-of-3 2-of-3", "2-of-3 and 2-of-3 are both shard 2"),
-        ("1-of-3 nowhere", "nowhere is no run folder"),
+        ("1-of-3 nowhere", "nowhere is not a run folder"),
     ],
 )
 def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Said], folders: str, why: str) -> None:

@@ -180,7 +180,7 @@ def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         assert default_folder([other], found) != default_folder([entry()], FOUND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
-    with pytest.raises(UsageError, match="mine is there and is no run folder"):
+    with pytest.raises(UsageError, match="mine exists and is not a run folder"):
         tried(tmp_path, entry(), name="mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 

@@ -83,7 +83,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     assert said.code == 3
     assert said.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
-        "what was answered is kept in r, and the same command goes on\n"
+        "what was answered is kept in r, and the same command resumes\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").out.splitlines()[-2].startswith("calls: 38")
 
@@ -113,8 +113,8 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--budget", "euro=1"), "--budget: unknown key 'euro': choose from calls, tokens, usd"),
         (("plain", *HOUSE, "--in-flight", "0"), "--in-flight: must be at least 1, not 0"),
         (("plain", *HOUSE, "--prices", "none.yaml"), "cannot read "),
-        (("plain", *HOUSE, "--output", "here"), "here is there and is no run folder: choose another --output"),
-        (("plain", *HOUSE, "--cache", "here"), "here is there and is no cache of replies: choose another --cache"),
+        (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),
+        (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
             "--budget usd needs a price of 'm', and there is none: see --prices",
@@ -159,7 +159,7 @@ def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> 
     assert (said.code, said.out) == (2, "")
     assert said.err == (
         "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the "
-        "command that wrote it goes on with it or prints it again\n"
+        "command that wrote it resumes it or prints it again\n"
     )
 
 

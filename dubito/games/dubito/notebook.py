@@ -59,5 +59,5 @@ class Notebook(Listener):
         return self._last
 
     def facts(self, position: Position) -> dict[str, Any]:
-        """The facts of a position, sooner of the one it gave last."""
+        """The facts of a position; fastest for the one it gave last."""
         return facts(position, self._memory if position is self._last else None)

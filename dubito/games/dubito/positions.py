@@ -100,7 +100,7 @@ def _fault(position: Position) -> str | None:
 
 
 def _asked(position: Position) -> bool:
-    """Whether the walk through the nodes comes by here (R24)."""
+    """Whether the walk through the nodes asks this one (R24)."""
     node, turn = position.node, position.turn
     if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
         return False
@@ -112,7 +112,7 @@ def _asked(position: Position) -> bool:
 
 
 def _contradiction(position: Position, before: int, after: int) -> str | None:
-    """What the events say otherwise than the turn data."""
+    """Where the events contradict the turn data."""
     turn, seat = position.turn, position.seat
     try:
         witness = Memory.of(seat, position.events, position.own_plays).witness
