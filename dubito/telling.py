@@ -1,8 +1,9 @@
 """A game in words: by the `told` of its package, or, where it has none, by its events and outputs as plain data."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, Final, Protocol, cast
 
 from dubito.errors import one_line
@@ -28,6 +29,14 @@ class Panel:
     public: str
     truth: str = ""
     seat: int | None = None  # whose it is; None: the board's
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a move was to those who see everything, for who looks for such moves: bluffs, or mistakes."""
+
+    kinds: tuple[str, ...] = ()  # nouns that a button can name: bluff, doubt
+    mistake: str = ""  # of who moved, in words: believed a bluff
 
 
 class Teller(Protocol):
@@ -66,6 +75,18 @@ class Told(Protocol):
         """The sentence with `ME` spoken to."""
 
 
+def marks_of(teller: Teller) -> Marks:
+    """What the last move was, where a game's teller has `marks()` for it."""
+    marks: Callable[[], Marks] | None = getattr(teller, "marks", None)
+    return marks() if marks else Marks()
+
+
+def question_in_words(spec: Spec, node: str) -> str:
+    """What a node asks, short: from the `QUESTIONS` of the game's words, or by the name of the bots' method."""
+    questions: Mapping[str, str] = getattr(told_of(spec), "QUESTIONS", {})
+    return questions.get(node) or f"{spec.node(node).method.replace('_', ' ').capitalize()}?"
+
+
 def told_of(spec: Spec) -> Told:
     """The words of a game."""
     module = spec.module("told")
@@ -87,7 +108,7 @@ def labels(players: Sequence[str], me: int | None) -> Label:
         alone = players.count(players[seat]) == 1 and (me is None or name.casefold() != "you")
         return name if alone else f"{name} {seat}"
 
-    return label
+    return cache(label)  # a story names its seats hundreds of times
 
 
 def names_to(players: Sequence[str], me: int | None) -> list[str]:

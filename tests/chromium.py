@@ -27,7 +27,17 @@ _FLAGS: Final = (
     "--remote-debugging-pipe",
     "--hide-scrollbars",
 )
-_KEYS: Final = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35, "Tab": 9, "h": 72, " ": 32, "Enter": 13}
+_KEYS: Final = {
+    "ArrowRight": 39,
+    "ArrowLeft": 37,
+    "Home": 36,
+    "End": 35,
+    "Tab": 9,
+    "h": 72,
+    "b": 66,
+    " ": 32,
+    "Enter": 13,
+}
 _TYPED: Final = {" ": " ", "Enter": "\r"}
 _ON_3_AND_4: Final = (  # where Chromium looks for the pipe's ends
     "import os, sys, fcntl; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "

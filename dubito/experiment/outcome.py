@@ -72,5 +72,5 @@ def unpack(row: bytes, results: Results) -> Outcome:
         contender_seat=values[2] - 1 if values[2] else None,
         seats=list(values[head : head + n]),
         marks=list(values[head + n : head + 2 * n]),
-        counts=[tuple(rest[seat * width : (seat + 1) * width]) for seat in range(n)],
+        counts=[*zip(*[iter(rest)] * width, strict=True)],
     )

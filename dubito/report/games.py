@@ -11,10 +11,11 @@ from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import Page, Section, Words, game_page
+from dubito.report.parts import GamePage, Page, Section, Words
 from dubito.report.played import Games, NotShown
 from dubito.report.questions import Questions
 from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.story import title_of
 from dubito.report.texts import Texts
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
@@ -40,7 +41,7 @@ class ShownGames:
     refused: dict[int, str] = field(default_factory=dict)
     written: int = 0  # characters of the pages so far
 
-    def pages(self) -> Iterator[Page]:
+    def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _BYTES:
@@ -52,14 +53,16 @@ class ShownGames:
                 self.refused[game] = str(error)
                 continue
             texts = Texts()
-            decisions = self.asked.decisions(game, told["turns"], texts) if self.source.models else []
+            decisions = self.asked.decisions(game, told, texts) if self.source.models else []
+            del told["truths"]
             names = self._names(game)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.opened.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
-            yield game_page(f"games/{game}.html", f"Game {game}", about, data)
+            title = title_of(f"Game {game}", told["names"], told["winners"])
+            yield GamePage(f"games/{game}.html", title, about, data)
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
@@ -82,7 +85,7 @@ class ShownGames:
         ]
         kept = self.examples.setdefault(name, [])
         if sum(other == rank for other, _, _ in kept) < 5:
-            kept.append((rank, cells, f"games/{game}.html#turn={decision['turn']}"))
+            kept.append((rank, cells, f"games/{game}.html#{decision['link']}"))
 
     def example_tables(self) -> dict[str, ResultTable]:
         """The example decisions of each model player."""

@@ -111,16 +111,21 @@ class Page:
     template: str = "page.html"
 
 
-def game_page(
-    path: str, title: str, about: str, data: Mapping[str, Any], proof: str = "", warnings: Sequence[str] = ()
-) -> Page:
-    """The page on which a game that was told is stepped through; its story stands there as text as well.
+@dataclass(frozen=True, slots=True)
+class GamePage:
+    """A page on which a game is stepped through by the viewer: what it is told of, and around it a title and words."""
 
-    `proof` says how it can be proved that it was played so.
-    """
-    told = {key: value for key, value in data.items() if key != "story"}
-    more = {"about": about, "proof": proof, "warnings": warnings, "story": data["story"], "data": told}
-    return Page(path, title, [], more, "game.html")
+    path: str
+    title: str
+    about: str
+    told: Mapping[str, Any]
+    proof: str = ""  # how it can be proved that it was played so
+    warnings: Sequence[str] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All that the viewer reads."""
+        return {**self.told, "about": self.about, "proof": self.proof, "warnings": list(self.warnings)}
 
 
 def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -> dict[str, Any]:

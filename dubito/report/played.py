@@ -12,7 +12,7 @@ from dubito.experiment.stored import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
 from dubito.registry import Registry
-from dubito.report.story import Turns, told
+from dubito.report.story import Turns, told, winners
 from dubito.streams import DealStreams
 from dubito.telling import labels
 
@@ -46,14 +46,15 @@ class Games:
         fallbacks = [counts[-1] for counts in outcome.counts]
         if not table.over or outcome_of(table, outcome.seats, outcome.contender_seat, fallbacks).pack() != row:
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
-        return whole
+        won = winners(self.source.game.results, outcome.buckets(self.source.game.results), outcome.counts)
+        return whole | {"winners": won}
 
     def _row(self, game: int) -> tuple[bytes, str | None]:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
-            raise UsageError(
-                f"{self.source.folder} keeps the games 0 to {self.source.tally.games - 1}: there is no game {game}"
-            )
+            first = self.source.first_game
+            last = first + self.source.tally.games - 1
+            raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         return rows[0][0], rows[0][1]
 
     def _turns(self, game: int, names: list[str], outcome: Outcome, record: str | None) -> tuple[Any, Turns]:

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dubito.game import Spec
 from dubito.llm.prices import PICO
@@ -13,6 +13,9 @@ from dubito.llm.wire import Protocol, Received
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog, answer_from
 from dubito.store.run_db import RunDb
+from dubito.telling import question_in_words
+
+_REASONS: Final = 2000  # characters beside a seat; the whole reply stands below
 
 
 @dataclass
@@ -26,28 +29,34 @@ class Questions:
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)
 
-    def decisions(self, game: int, turns: Sequence[Mapping[str, Any]], texts: Texts) -> list[dict[str, Any]]:
+    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts) -> list[dict[str, Any]]:
         """The decisions of a game that was told so, in its order, each with its turn and its attempts."""
         rows = self.db.read(
             "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2",
             (game,),
         )
-        attempts, turn_of = self._attempts(game, texts), _own_turns(turns)
-        decisions = [
-            {
-                "seat": seat,
-                "number": f"{game}.{seat}.{decision}",  # as `dubito cache explain` takes it
-                "turn": turn_of.get((seat, turn), 0),
-                "node": node,
-                "question": self.game.node(node).method,
-                "answer": answer_from(answer),
-                "outcome": outcome,
-                "p_bluff": p_bluff,
-                "attempts": attempts.get((seat, decision), []),
-            }
-            for seat, decision, turn, node, answer, outcome, p_bluff in rows
-        ]
-        return sorted(decisions, key=lambda decision: decision["turn"])
+        attempts, moves = self._attempts(game, texts), _own_moves(told["turns"])
+        decisions = []
+        for seat, decision, own, node, answer, outcome, p_bluff in rows:
+            turn, move = moves.get((seat, own), (0, None))
+            truth = None if p_bluff is None or move is None else told["truths"][move]
+            decisions.append(
+                {
+                    "seat": seat,
+                    "number": f"{game}.{seat}.{decision}",  # as `dubito cache explain` takes it
+                    "turn": turn,
+                    "node": node,
+                    "question": question_in_words(self.game, node),
+                    "method": self.game.node(node).method,
+                    "answer": answer_from(answer),
+                    "outcome": outcome,
+                    "p_bluff": p_bluff,
+                    "truth": truth,  # of what was stated
+                    "attempts": attempts.get((seat, decision), []),
+                }
+            )
+        _name(decisions)
+        return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
     def _attempts(self, game: int, texts: Texts) -> dict[tuple[int, int], list[dict[str, Any]]]:
         query = (
@@ -100,22 +109,41 @@ class Questions:
 
     def _reply(self, protocol: Protocol, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
-            return {"reply": None, "finish": None, "raw": None}
+            return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         body = raw and self._log.text(raw)  # an empty body has no digest
         reply = read_reply(protocol, Received(200, body))
         text = None if reply.text is None else texts.add(shown(reply.text))
-        return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body))}
+        reasoning = shown(_reasoning(reply.text or ""))
+        return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body)), "reasoning": reasoning or None}
 
 
-def _own_turns(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], int]:
-    """At which turn of the game each seat made its own first, second, ... move; all are counted from 1."""
-    own: dict[tuple[int, int], int] = {}
+def _reasoning(reply: str) -> str:
+    """The reasons that a reply gives beside its answer; empty where it gives none."""
+    try:
+        answer = json.loads(reply)
+    except (ValueError, RecursionError):
+        return ""
+    reasons = answer.get("reasoning") if isinstance(answer, dict) else None
+    return reasons[:_REASONS] if isinstance(reasons, str) else ""
+
+
+def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Of each seat's own first, second, ... move, counted from 1: the turn it belongs to, and its place among all."""
+    own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()
-    for number, turn in enumerate(turns, start=1):
-        for seat in turn.get("movers", [turn["seat"]]):
-            taken[seat] += 1
-            own[seat, taken[seat]] = number
+    movers = ((number, seat) for number, turn in enumerate(turns, 1) for seat in turn.get("movers", [turn["seat"]]))
+    for place, (number, seat) in enumerate(movers):
+        taken[seat] += 1
+        own[seat, taken[seat]] = number, place
     return own
+
+
+def _name(decisions: Iterable[dict[str, Any]]) -> None:
+    """Give each its part of an address: its turn and node; and the seat, where one turn asks several."""
+    alike: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
+    for one in decisions:
+        seat = f"-{one['seat']}" if alike[one["turn"], one["node"]] > 1 else ""
+        one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"
 
 
 def conversation(body: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from dubito.report.parts import Chart, Facts, HeatMap, Page, Verbatim, Words
+from dubito.report.parts import Chart, Facts, GamePage, HeatMap, Page, Verbatim, Words
 from dubito.report.result_table import ResultTable, shown
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
@@ -21,6 +21,7 @@ _KINDS: Final[dict[type, str]] = {
     HeatMap: "map",
     ResultTable: "table",
 }
+_MARKS: Final = ("\0title", "\0data")  # where a game's own stand in the viewer's page
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,23 @@ class Renderer:
         """The whole page."""
         root = "" if self._served else "../" * page.path.count("/")
         return self._environment.get_template(page.template).render(page=page, root=root)
+
+
+class Viewer:
+    """Turns games into pages, which are one page but for a title and data: it is rendered once."""
+
+    def __init__(self, render: Renderer, folder: str) -> None:
+        """All the pages lie in one folder, as `games`."""
+        title, data = _MARKS
+        shell = render(Page(f"{folder}/", title, [], {"data": data}, "game.html"))
+        self._head, self._to_heading, rest = shell.split(title)
+        self._to_data, self._end = rest.split(data)
+
+    def __call__(self, page: GamePage) -> str:
+        """The whole page."""
+        title = escape(page.title)
+        parts = (self._head, title, self._to_heading, title, self._to_data, embedded(page.data), self._end)
+        return "".join(parts)
 
 
 def embedded(value: Any) -> Markup:

@@ -71,9 +71,10 @@ class ResultTable:
         return file.getvalue()
 
     def to_json(self) -> str:
-        """The table with full precision, a row an object."""
-        content = {"title": self.title, "notes": list(self.notes), "rows": list(self._records())}
-        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        """The table with full precision, a row an object and a line."""
+        head = json.dumps({"title": self.title, "notes": list(self.notes)}, ensure_ascii=False)[:-1]
+        rows = ",\n".join(json.dumps(record, ensure_ascii=False) for record in self._records())
+        return f'{head}, "rows": [\n{rows}\n]}}\n'
 
     def _keys(self) -> list[str]:
         keys: list[str] = []

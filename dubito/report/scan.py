@@ -6,9 +6,10 @@ first games. A deal does not know its number, so the first ones are a fair sampl
 are all of it.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
+from operator import add, mul
 from typing import Final
 
 from dubito.experiment.outcome import Outcome, unpack
@@ -19,11 +20,15 @@ from dubito.experiment.tally import Tally
 from dubito.experiment.variation import Variation, design_effect, variation
 from dubito.game import Results
 
-SCANNED: Final = 20_000  # games: so many are read in seconds, and are enough to know a width by
+SCANNED: Final = 10_000  # games: so many are read in a third of a second, and are enough to know a width by
 
 _NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
+Measured = tuple[int, ...]  # every measure of a seat
+Together = tuple[int, ...]  # a deal's seats with the same key, as numbers of the ways they were measured: these are few
+
+_KINDS: Final = ("size", "seat", "previous", "next")
 
 
 class Scan:
@@ -34,19 +39,18 @@ class Scan:
         self.results = results
         self.games = 0  # that were added up
         self._tally = tally
-        sums: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0] * 6)
+        seen: dict[str, Counter[tuple[RateKey, Together]]] = {kind: Counter() for kind in _KINDS}
+        counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # by player: its counts of each deal
+        places: dict[Measured, int] = {}
         for outcomes in deals:
             self.games += len(outcomes)
-            for key, (m, y) in _counted(outcomes, results).items():
-                if m:
-                    own = sums[key]
-                    own[0] += 1
-                    own[1] += m
-                    own[2] += m * m
-                    own[3] += y
-                    own[4] += y * y
-                    own[5] += y * m
-        self._sums = {key: Sums(*own) for key, own in sums.items()}
+            seats = (measured for outcome in outcomes for measured in outcome.measured(results))
+            ways: list[Together] = [(places.setdefault(measured, len(places)),) for measured in seats]
+            for kind, keys in zip(_KINDS, _keys(outcomes), strict=True):
+                seen[kind].update(_together(keys, ways).items())
+            for player, counts in _counted(outcomes).items():
+                counted[player].append(counts)
+        self._sums = _sums_of_seats(seen, [*places], results) | _sums_of_habits(counted, results)
 
     @property
     def widths(self) -> list[str]:
@@ -90,7 +94,7 @@ class Scan:
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
         """A measure of a player with this one before (side 0) or after (side 1) it at the deal."""
-        sample, rated = self._sample("beside", player, side, other, measure), self.results.measure(measure)
+        sample, rated = self._sample(_KINDS[2 + side], player, other, measure), self.results.measure(measure)
         seats = self._beside(player, side, other)
         y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
         return sampled_rate(y, sum(seats), sample, rated.scale)
@@ -100,7 +104,7 @@ class Scan:
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
-        effect = design_effect(self._sample("beside", player, side, other, key) for other in range(players))
+        effect = design_effect(self._sample(_KINDS[2 + side], player, other, key) for other in range(players))
         won = [sum(value * count for value, count in zip(values, buckets, strict=True)) for buckets in seats]
         return variation(won, [sum(buckets) for buckets in seats], effect)
 
@@ -125,28 +129,62 @@ def _deals(source: StoredRun) -> Iterator[list[Outcome]]:
         yield deal
 
 
-def _counted(outcomes: Iterable[Outcome], results: Results) -> dict[RateKey, list[int]]:
-    """What one deal adds: of each key m and y."""
-    counted: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0, 0])
-
-    def add(key: RateKey, m: int, y: int) -> None:
-        both = counted[key]
-        both[0] += m
-        both[1] += y
-
-    habits = [(one.key, results.counts.index(one.count), results.counts.index(one.of)) for one in results.habits]
-    keys, headline = [measure.key for measure in results.measures], [*map(results.place, results.headline)]
+def _keys(outcomes: Iterable[Outcome]) -> Sequence[list[RateKey]]:
+    """Of each kind the keys of a deal's seats."""
+    by_size, by_seat, by_previous, by_next = found = [list[RateKey]() for _ in _KINDS]
     for outcome in outcomes:
         seats, n = outcome.seats, len(outcome.seats)
-        for seat, (player, rated) in enumerate(zip(seats, outcome.measured(results), strict=True)):
-            counts = outcome.counts[seat]
-            for habit, y, m in habits:
-                add(("style", player, habit), counts[m], counts[y])
-            for key, value in zip(keys, rated, strict=True):
-                add(("size", player, n, key), 1, value)
-            for place in headline:
-                key, value = keys[place], rated[place]
-                add(("seat", player, n, seat, key), 1, value)
-                add(("beside", player, 0, seats[seat - 1], key), 1, value)
-                add(("beside", player, 1, seats[seat + 1 - n], key), 1, value)
+        by_size += zip(seats, repeat(n, n), strict=True)
+        by_seat += zip(seats, repeat(n, n), range(n), strict=True)
+        by_previous += zip(seats, seats[-1:] + seats[:-1], strict=True)
+        by_next += zip(seats, seats[1:] + seats[:1], strict=True)
+    return found
+
+
+def _together(keys: Sequence[RateKey], ways: Sequence[Together]) -> Mapping[RateKey, Together]:
+    """What a deal gives each key: the ways in which all its seats were measured."""
+    found = dict(zip(keys, ways, strict=True))
+    if len(found) < len(keys):
+        found = {}
+        for key, one in zip(keys, ways, strict=True):
+            found[key] = found.get(key, ()) + one
+    return found
+
+
+def _counted(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:
+    """By player: what a deal's seats counted, together."""
+    counted: dict[int, Sequence[int]] = {}
+    for outcome in outcomes:
+        for player, counts in zip(outcome.seats, outcome.counts, strict=True):
+            counted[player] = [*map(add, counted[player], counts)] if player in counted else counts
     return counted
+
+
+def _sums_of_seats(
+    seen: Mapping[str, Mapping[tuple[RateKey, Together], int]], measures: Sequence[Measured], results: Results
+) -> dict[RateKey, Sums]:
+    """The sums of each measure by size, by seat and by neighbour; how often a deal gave a key the same is `seen`."""
+    places = [(place, measure.key) for place, measure in enumerate(results.measures)]
+    headline = [(place, key) for place, key in places if key in results.headline]
+    sums: defaultdict[RateKey, list[int]] = defaultdict(lambda: [0] * 6)
+    for kind, counts in seen.items():
+        for (key, together), deals in counts.items():
+            m = len(together)
+            for place, measure in places if kind == "size" else headline:
+                own, y = sums[kind, *key, measure], sum(measures[one][place] for one in together)
+                for at, value in enumerate((1, m, m * m, y, y * y, y * m)):
+                    own[at] += deals * value
+    return {key: Sums(*own) for key, own in sums.items()}
+
+
+def _sums_of_habits(counted: Mapping[int, Sequence[Sequence[int]]], results: Results) -> dict[RateKey, Sums]:
+    """The sums of each habit by player."""
+    sums: dict[RateKey, Sums] = {}
+    for player, deals in counted.items():
+        columns = dict(zip(results.counts, zip(*deals, strict=True), strict=True))
+        for habit in results.habits:
+            m, y = columns[habit.of], columns[habit.count]
+            products = (sum(map(mul, one, other)) for one, other in ((m, m), (y, y), (y, m)))
+            m2, y2, ym = products
+            sums["style", player, habit.key] = Sums(len(m) - m.count(0), sum(m), m2, sum(y), y2, ym)
+    return sums

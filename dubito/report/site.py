@@ -17,7 +17,7 @@ from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
 from dubito.report.questions import Questions
-from dubito.report.render import NEIGHBOURS, Renderer, Site, script_of
+from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import ranked, strategy
@@ -107,10 +107,11 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
     pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
     site = Site(source.folder.resolve().name, pages_of_bots)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
-    for page in shown.pages():
-        text = render(page)
+    viewer = Viewer(render, "games")
+    for game in shown.pages():
+        text = viewer(game)
         shown.written += len(text)
-        _put(folder / page.path, text)
+        _put(folder / game.path, text)
     shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
     pages = [overview(source, scanned), strategy(source, scanned), shown.listed()]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Spec
+from dubito.game import Results, Spec
 from dubito.human import GUEST
 from dubito.record import Forfeit, play, records_of
-from dubito.telling import Label, Line, Panel, forfeit_in_words, labels, names_to, told_of
+from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 
@@ -18,14 +18,43 @@ def told(
 ) -> dict[str, Any]:
     """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
 
-    `label` names the players in sentences, which are then `spoken` to whom they are for. An error of a move that
-    cannot be made is passed on.
+    `label` names the players in sentences, which are then `spoken` to whom they are for. `truths` are, move by move,
+    of what a model may state before it. An error of a move that cannot be made is passed on.
     """
     drawn = getattr(told_of(spec), "drawn", None)
+    truths: list[bool | None] = []
+    moves = _judged(spec, game, moves, truths)
     if drawn is not None:
         whole: dict[str, Any] = drawn(game, moves, names, label, spoken)
-        return whole
-    return _Words(spec, game, label, spoken).told(moves, names)
+    else:
+        whole = _Words(spec, game, label, spoken).told(moves, names)
+    return whole | {"truths": truths}
+
+
+def _judged(spec: Spec, game: Any, moves: Turns, truths: list[bool | None]) -> Turns:
+    """The moves, each made after it was noted what the truth is before it."""
+    while True:
+        truth = None if game.over else spec.truth(game)
+        try:
+            move = next(moves)
+        except StopIteration:
+            return
+        truths.append(truth)
+        yield move
+
+
+def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
+    """The seats that came to the most of what ranks; none where all came to the same."""
+    came = [results.measured(bucket, own)[0] for bucket, own in zip(buckets, counts, strict=True)]
+    return [seat for seat, own in enumerate(came) if own == max(came) > min(came)]
+
+
+def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
+    """Of a game's page: who has won it."""
+    if not won:
+        return f"{name}: nobody wins"
+    verb = "win" if len(won) > 1 or names[won[0]] == "You" else "wins"
+    return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
 def of_record(spec: Spec, record: Any) -> dict[str, Any]:
@@ -45,7 +74,9 @@ def of_record(spec: Spec, record: Any) -> dict[str, Any]:
         raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
     ending = game.ending()
     ended = [spec.results.ended_in_words(mark, ending.capped) for mark in ending.marks]
-    return whole | {"me": me, "ended": ended, "capped": ending.capped}
+    buckets = [spec.results.bucket(mark, ending.capped) for mark in ending.marks]
+    won = winners(spec.results, buckets, [(*counts, 0) for counts in ending.counts])
+    return whole | {"me": me, "ended": ended, "capped": ending.capped, "winners": won}
 
 
 @dataclass
@@ -66,16 +97,19 @@ class _Words:
         turns: list[dict[str, Any]] = []
         story: list[str] = []
         movers, lines, seat, played = list[int](), list[Line](), game.seat, game.turns_played
+        marks: list[Marks] = []
         for output, events in moves:
             movers.append(seat)
             if output is None or isinstance(output, Forfeit):
                 lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label, self.spec)))
+                marks.append(Marks())
             else:
                 lines += teller.moved(seat, output, events)
+                marks.append(marks_of(teller))
             if game.over or game.turns_played != played:
-                turns.append(self._turn(movers, lines, teller.panels()))
+                turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
                 story.append(self.spoken(" ".join(line.said for line in lines if line.said)))
-                movers, lines, played = [], [], game.turns_played
+                movers, lines, marks, played = [], [], [], game.turns_played
             seat = game.seat
         return {
             "names": list(names),
@@ -96,3 +130,10 @@ class _Words:
     def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
         texts = [[panel.title, panel.public, panel.truth] for panel in panels]
         return [[*map(self.spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
+
+
+def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
+    """What the moves of a turn were, and who got what wrong."""
+    kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
+    wrong = {seat: mark.mistake for seat, mark in zip(movers, marks, strict=True) if mark.mistake}
+    return {"marks": [*kinds], "mistakes": wrong}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import as_sentence
 from dubito.record import game_named, records_of
-from dubito.report.parts import game_page
+from dubito.report.parts import GamePage
 from dubito.report.questions import Questions
-from dubito.report.render import Renderer, Site
-from dubito.report.story import of_record
+from dubito.report.render import Renderer, Site, Viewer
+from dubito.report.story import of_record, title_of
 from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
@@ -26,7 +26,7 @@ VIEWER: Final = "/viewer"  # where the report's static files are served
 _MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 _PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
-_RENDER: Final = Renderer(Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg", served=True))
+_SITE: Final = Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,22 @@ def page(folder: Path, name: str) -> str:
     spec, record = _record(path)
     told = of_record(spec, record)
     warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
-    asked: Mapping[str, Any] = {"decisions": [], "pieces": [], "shared": []}
+    asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
-            asked = _asked(spec, folder / DATABASE, record.number, told["turns"])
+            asked = _asked(spec, folder / DATABASE, record.number, told)
         except DubitoError as error:
             why = one_line(str(error).replace(str(folder / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
     proof = f"dubito replay {folder.name}/{path.name} proves that the game was played so."
-    return _RENDER(
-        game_page(f"/games/{name}", f"Game {name}", _about(spec, record), told | dict(asked), proof, warnings)
-    )
+    del told["truths"]
+    title = title_of(f"Game {name}", told["names"], told["winners"])
+    return _viewer()(GamePage(f"/games/{name}", title, _about(spec, record), told | asked, proof, warnings))
+
+
+@cache
+def _viewer() -> Viewer:
+    return Viewer(Renderer(_SITE), "/games")
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -116,15 +121,15 @@ def _about(spec: Spec, record: Any) -> str:
     return f"{told_of(spec).in_short(rules)}{cards}."
 
 
-def _asked(spec: Spec, database: Path, number: int, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
     """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
     texts = Texts()
     with RunDb.open(database) as db:
         asked = Questions(db, spec)
-        decisions = asked.decisions(number, turns, texts)
+        decisions = asked.decisions(number, told, texts)
     fits = getattr(told_of(spec), "fits", None)
-    if not all(decision["turn"] and (fits is None or fits(decision, turns)) for decision in decisions):
+    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in decisions):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")
     return {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}

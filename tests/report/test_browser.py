@@ -86,15 +86,47 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     assert chrome.text("#turn").startswith("the deal")
     for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
         chrome.key(key)
-        assert chrome.run("location.hash") == f"#turn={expected}"
+        assert chrome.run("location.hash") == f"#turn-{expected}"
     chrome.click("[data-go=on]")
     assert chrome.text("#turn").startswith(f"turn 1 of {last}")
     assert chrome.text("#said") == chrome.text(".story li")
     chrome.open(page, f"#turn={last}")
     assert chrome.text("#turn").startswith(f"turn {last} of {last}")
     assert game["ending"] in chrome.text("#said")
-    chrome.open(page, "#turn=3")
-    assert chrome.text("#turn").startswith("turn 3 ")
+    for once in ("#turn=3", "#turn-3"):
+        chrome.open(page, once)
+        assert chrome.text("#turn").startswith("turn 3 ")
+
+
+def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: Chrome) -> None:
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Seen(page).json
+    bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)]
+    doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "cards" not in one]
+    chrome.open(page)
+    chrome.key("b")
+    assert chrome.run("location.hash") == f"#turn-{bluff}"
+    chrome.click("[data-find=doubt]")
+    assert chrome.run("location.hash") == f"#turn-{doubt}"
+    chrome.run("document.activeElement.blur(), speed.append(new Option('at once', '1', true, true))")
+    chrome.key(" ")
+    chrome.until(f"location.hash === '#turn-{len(game['turns'])}'")
+    assert chrome.text("#play") == "▶ Play"
+
+
+def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> None:
+    """It opens there; beside the model's seat stands what it said, and the truth."""
+    page, turn, place = game_with(stating_run)
+    (game,) = Seen(page).json
+    decision = game["decisions"][place]
+    chrome.open(page, f"#turn-{turn}-C")
+    assert chrome.run("[...document.querySelectorAll('.asked[open]')].map(e => e.parentElement.id)") == [
+        f"turn-{turn}-C"
+    ]
+    said = chrome.text("#seats .thought")
+    assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}The house has no reasons.")
+    truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
+    assert f"a bluff by {round(100 * decision['p_bluff'])} %. In truth: {truth}." in said
 
 
 def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
@@ -118,14 +150,14 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     chrome.open(page, f"#turn={turn}")
     words = chrome.text("#decisions")
     history = chrome.run("document.querySelectorAll('.story li').length")
-    assert f"Node {decision['node']}: {'yes' if decision['answer'] else 'no'}" in words
+    assert f"Doubt? {'yes' if decision['answer'] else 'no'} node C" in words
     assert "You play Dubito" in words
     assert f"You are seat {decision['seat']}." in words
     assert '{"answer": true}' in words
     assert history == len(game["turns"])
     claimed = game["turns"][turn - 2]["claimed"].replace("6s", "sixes")  # as requests say it
     assert f"as {claimed}. Do you doubt?" in words
-    assert f"was asked {decision['question']}: decision {page.stem}.{decision['seat']}." in words
+    assert f"Decision {decision['number']}, asked of seat {decision['seat']} by should_doubt." in words
 
 
 def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome) -> None:

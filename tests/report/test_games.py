@@ -30,8 +30,37 @@ def game_of(report: Path, number: int) -> Any:
     return game
 
 
-def story(report: Path, number: int) -> str:
-    return Seen(report / "games" / f"{number}.html").words
+def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
+    """Bluffs, doubts, and what a seat got wrong of the play before."""
+    for number in range(10):
+        turns = game_of(bots_run / "report", number)["turns"]
+        for before, turn in zip([None, *turns], turns, strict=False):
+            assert turn["marks"] == (["doubt"] if "cards" not in turn else [] if turn["honest"] else ["bluff"])
+            lay = before if before and turn["pile"] < turns.index(turn) else None
+            wrong = [*turn["mistakes"].values()]
+            if "cards" not in turn:
+                assert wrong == (["doubted an honest play"] if before["honest"] else [])
+            else:
+                assert wrong == (["believed a bluff"] if lay and not lay["honest"] else [])
+
+
+def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
+    stated = 0
+    for page in (stating_run / "report" / "games").glob("*.html"):
+        (game,) = Seen(page).json
+        for decision in game["decisions"]:
+            if decision["p_bluff"] is not None:
+                assert decision["truth"] == (not game["turns"][decision["turn"] - 2]["honest"])
+                stated += 1
+    assert stated > 10
+
+
+def test_the_winner_stands_in_the_title(bots_run: Path) -> None:
+    for number in range(5):
+        page = Seen(bots_run / "report" / "games" / f"{number}.html")
+        (game,) = page.json
+        (winner,) = [name for name, place in zip(game["names"], game["places"], strict=True) if place == 1]
+        assert f"Game {number}: {winner} wins" in page.words
 
 
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
@@ -119,13 +148,14 @@ def reported_unscanned(run: Path) -> Path:
 
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_written(tmp_path / "run", games=100)
-    monkeypatch.setattr("dubito.report.choice.FIRST", 10)
+    for name in ("PLAYED", "FEW"):
+        monkeypatch.setattr(f"dubito.report.choice.{name}", 10)
     report = reported(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]
     lengths = sorted((len_of(unpack(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
-    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:20]
-    assert "30 of 100 games: the first 10, and the 20 longest others" in Seen(report / "games.html").words
+    assert sorted((row["turns"] + row["free_turns"] for row in listed[10:]), reverse=True) == lengths[:10]
+    assert "20 of 100 games: the first 10, and the 10 longest others" in Seen(report / "games.html").words
 
 
 def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
@@ -193,7 +223,7 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
     with pytest.raises(UsageError, match="keeps no finished game"):
         reported(tmp_path / "run")
-    with pytest.raises(UsageError, match="is no run folder"):
+    with pytest.raises(UsageError, match="is not a run folder"):
         reported(tmp_path)
 
 

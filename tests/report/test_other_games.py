@@ -1,7 +1,6 @@
 """The viewer at games other than Dubito: in words where a game has them, as plain data where it has none."""
 
 import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,17 @@ import pytest
 from tests.chromium import Chrome
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.games.kit import GAMES, write_kuhn
+from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
 __all__ = ["shell"]
-LINE = re.compile(r'<li><a href="#turn=\d+">(.*?)</a></li>')
 BS = ("run", "--game", "bs", "--bots", "Player1,Player2,Player3,Player4", "--games", "12", "--output", "r", "--quiet")
 
 
 def game_of(number: int) -> Any:
     page = Path("r/report/games") / f"{number}.html"
     (game,) = Seen(page).json
-    return game | {"story": [unescape(line) for line in LINE.findall(page.read_text())]}
+    return game
 
 
 def states(game: Any) -> list[list[Any]]:
@@ -47,6 +45,11 @@ def test_a_game_of_bs_is_told_with_all_its_cards(shell: Shell) -> None:
             assert pile.startswith("Empty." if not lies else f"{len(lies.split()) - 3} card")
         for number, turn in enumerate(game["turns"]):
             assert turn["movers"] == [number % 4, *(seat for seat in range(4) if seat != number % 4)]
+        for turn in game["turns"]:
+            lie, accused = "a lie" in turn["truth"][0], {f"{name} says BS" for name in game["names"]} & {*turn["truth"]}
+            assert turn["marks"] == ["bluff"] * lie + ["doubt"] * bool(accused)
+            wrong = 3 - len(accused) if lie else len(accused)
+            assert [*turn["mistakes"].values()] == ["believed a bluff" if lie else "doubted an honest play"] * wrong
         winner = game["ending"].removeprefix("The game is over: ").removesuffix(" wins.")
         assert f"{winner} (won)" in row["seats"]
 
@@ -112,7 +115,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     assert game["decisions"]
     for decision in game["decisions"]:
         chrome.open(Path("r/report/games/0.html"), f"#turn={decision['turn']}")
-        assert f"Node act: {decision['answer']} " in chrome.text("#decisions")
+        assert f"Act? {decision['answer']} node act " in chrome.text("#decisions")
         assert f"act {decision['answer']}" in game["story"][decision["turn"] - 1]
 
 
@@ -125,7 +128,7 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: 
     assert chrome.text("#said") == game["start"]
     for key, turn in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(game["turns"]))):
         chrome.key(key)
-        assert chrome.run("location.hash") == f"#turn={turn}"
+        assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.run("document.querySelector('#said p').textContent") == game["story"][turn - 1]
         assert game["turns"][turn - 1]["truth"][0] in chrome.text("#pile")
     name, size, hand, _ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
@@ -139,7 +142,7 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: 
     assert chrome.errors == []
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", EVERY_GAME)
 def test_every_link_of_a_report_leads_somewhere(shell: Shell, game: str) -> None:
     said = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
     assert said.code == 0, said.err

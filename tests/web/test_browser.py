@@ -88,7 +88,7 @@ def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, tabl
     chrome.until("location.pathname.startsWith('/games/') && document.querySelector('#viewer')?.hidden === false")
     for turn in range(1, len(record.outputs) + 1):
         chrome.key("ArrowRight")
-        assert chrome.run("location.hash") == f"#turn={turn}"
+        assert chrome.run("location.hash") == f"#turn-{turn}"
         said = chrome.run("[...document.querySelectorAll('#said p')].map(line => line.textContent).join(' ')")
         assert said == " ".join(line for number, line in log if number == turn)
     assert chrome.text("#turn") == f"turn {len(record.outputs)} of {len(record.outputs)}"

@@ -9,7 +9,7 @@ from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, 
 from dubito.games.bs.rule_text import OBJECTIVE, rounds, rule_sentences
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS
-from dubito.telling import ME, Label, Line, Panel
+from dubito.telling import ME, Label, Line, Marks, Panel
 
 _TO_ME: Final = {
     f"{ME} puts": "You put",
@@ -18,6 +18,9 @@ _TO_ME: Final = {
     f"{ME} holds": "you hold",
     ME: "you",
 }
+
+
+QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
@@ -68,6 +71,7 @@ class Teller:
         self._accusers: list[int] = []
         self._play: Sequence[Card] = ()
         self._asked = 0  # the number that the last play was said to be of
+        self._marks = Marks()
         self._keep()
 
     def _keep(self) -> None:
@@ -83,7 +87,10 @@ class Teller:
         """A play with what it was, an answer that nobody hears, and how the turn ended."""
         if not isinstance(output, bool):
             self._play, self._accusers, self._asked = output, [], self._number
+            self._marks = Marks(("bluff",) if self._lie else ())
             return [self._line(events[0], f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}")]
+        wrong = "doubted an honest play" if output and not self._lie else "believed a bluff"
+        self._marks = Marks(("doubt",) if output else (), wrong if output != self._lie else "")
         lines = []
         if output:
             self._accusers.append(seat)
@@ -94,6 +101,10 @@ class Teller:
             lines += [self._line(event) for event in others]
             self._keep()
         return lines
+
+    def marks(self) -> Marks:
+        """Of a play whether it was a lie, of an answer whether it was wrong."""
+        return self._marks
 
     @property
     def _lie(self) -> bool:

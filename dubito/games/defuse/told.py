@@ -17,7 +17,7 @@ from dubito.games.defuse.events import (
 )
 from dubito.games.defuse.rule_text import OBJECTIVE, rule_sentences
 from dubito.games.defuse.state import Game
-from dubito.telling import ME, Label, Line, Panel
+from dubito.telling import ME, Label, Line, Marks, Panel
 
 _TO_ME: Final = {
     f": {ME} wins": ": you win",
@@ -27,6 +27,9 @@ _TO_ME: Final = {
     "You have no defuse card and blows": "You have no defuse card and blow",
     ME: "you",
 }
+
+
+QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
@@ -75,6 +78,7 @@ class Teller:
 
     def __init__(self, game: Game, label: Label) -> None:
         self._game, self._label = game, label
+        self._events: Sequence[GameEvent] = ()
 
     def holds(self, seat: int) -> str:
         """The cards in a hand."""
@@ -82,6 +86,7 @@ class Teller:
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """A line an event; what one seat alone observes is truth beside it."""
+        self._events = events
         lines: list[Line] = []
         for event in events:
             told = sentence(event, self._label)
@@ -90,6 +95,12 @@ class Teller:
             else:
                 lines[-1] = Line(lines[-1].said, told)
         return lines
+
+    def marks(self) -> Marks:
+        """Whether the bomb was drawn, or somebody looked into the pile."""
+        drawn = any(isinstance(event, DrawEvent) and event.bomb for event in self._events)
+        looked = any(isinstance(event, LookEvent) for event in self._events)
+        return Marks((*(["bomb"] if drawn else []), *(["look"] if looked else [])))
 
     def panels(self) -> list[Panel]:
         """The hands, the pile, what was played."""

@@ -25,6 +25,14 @@ _TO_ME: Final = {
     ME: "you",
 }
 
+QUESTIONS: Final = {
+    "A": "Bluff, opening?",
+    "B": "Play many, opening?",
+    "C": "Doubt?",
+    "D": "Bluff?",
+    "E": "Play many?",
+}
+
 Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
 
 sentence = narrated
@@ -94,6 +102,7 @@ def drawn(
     story: list[str] = []
     opened, number, free, seat = 0, 0, 0, game.seat
     for output, events in turns:
+        believed = opened < len(shown) and not shown[-1]["honest"]  # a bluff lay on top
         was_free, free = game.free_turns > free, game.free_turns
         if output.doubt:
             opened = len(shown) + 1
@@ -107,6 +116,7 @@ def drawn(
                 "free": was_free,
                 "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
                 **_played(output, number),
+                **_marks(output, number, seat, believed),
             }
         )
         number, seat, held = game.number, game.seat, now
@@ -149,5 +159,16 @@ def _played(output: TurnOutput, number: int) -> dict[str, Any]:
     }
 
 
+def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
+    """What the viewer can look for: bluffs and doubts, and what a seat got wrong of the play before."""
+    if output.doubt:
+        kinds, mistake = ["doubt"], "" if bluffed else "doubted an honest play"
+    else:
+        assert output.cards is not None
+        kinds = [] if is_honest(output.cards, output.number or number) else ["bluff"]
+        mistake = "believed a bluff" if bluffed else ""
+    return {"marks": kinds, "mistakes": {seat: mistake} if mistake else {}}
+
+
 def _letters(cards: Iterable[int]) -> str:
-    return "".join(_LETTERS[card] for card in in_order(cards))
+    return "".join(map(_LETTERS.__getitem__, in_order(cards)))

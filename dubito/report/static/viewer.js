@@ -1,4 +1,4 @@
-// The game viewer: shows states that the page brings along; it knows no rules. Every text is set as text, never as HTML.
+// The game viewer: shows states that the page brings along; it knows no rules and no game. Every text is set as text, never as HTML.
 "use strict";
 (() => {
   const game = JSON.parse(document.getElementById("game").textContent);
@@ -7,10 +7,15 @@
   const last = game.turns.length;
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
-  const story = [...document.querySelectorAll(".story li")];
+  const MISTAKE = "mistake of a model";
   const states = game.panels ? panelStates() : cardStates();
+  const finds = found();
+  const story = tell();
   let at = 0;
   let open = true;
+  let timer = 0; // of the next turn, while the game plays
+
+  // --- What the page brings along ---
 
   function cardStates() {
     const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
@@ -29,10 +34,32 @@
     return all;
   }
 
+  // Of each kind of move that can be looked for, the turns with one; a mistake is a model's own, not its fallback's.
+  function found() {
+    const kinds = new Map();
+    const note = (kind, turn) => kinds.set(kind, [...(kinds.get(kind) || []), turn]);
+    game.turns.forEach((turn, place) => turn.marks.forEach((kind) => note(kind, place + 1)));
+    for (const turn of new Set(game.decisions.filter(mistake).map((one) => one.turn))) note(MISTAKE, turn);
+    return kinds;
+  }
+
+  // What a model got wrong of what lay there is its first answer of the turn.
+  function mistake(one) {
+    const wrong = game.turns[one.turn - 1]?.mistakes[one.seat];
+    const first = wrong && decisionsAt(one.turn).find((other) => other.seat === one.seat) === one;
+    return first && !one.outcome.startsWith("fallback") ? wrong : "";
+  }
+
   function make(tag, className, ...children) {
     const element = document.createElement(tag);
     if (className) element.className = className;
     element.append(...children);
+    return element;
+  }
+
+  function link(address, ...children) {
+    const element = make("a", "", ...children);
+    element.href = address;
     return element;
   }
 
@@ -41,6 +68,47 @@
     for (let i = 0; i < runs.length; i += 2) text += pieces.slice(runs[i], runs[i + 1]).join("");
     return text;
   }
+
+  function decisionsAt(turn) {
+    return game.decisions.filter((one) => turn && one.turn === turn);
+  }
+
+  const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
+  // --- What stands once ---
+
+  function tell() {
+    $("about").textContent = `${game.about} ${game.ending}`;
+    $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
+    $("proof").textContent = game.proof;
+    $("slider").max = last;
+    $("story").open = last < 60;
+    $("story").lastElementChild.textContent = game.ending;
+    const lines = game.story.map((words, place) => make("li", "", link(`#turn-${place + 1}`, words)));
+    $("story").querySelector("ol").append(...lines);
+    for (const kind of finds.keys()) {
+      const button = make("button", "", `Next ${kind}`);
+      button.type = "button";
+      button.dataset.find = kind;
+      button.title = kind[0].toUpperCase();
+      $("finds").append(button);
+      $("keys").append(`, ${kind[0].toUpperCase()} goes to the next ${kind}`);
+    }
+    return lines;
+  }
+
+  function neighbours() {
+    const games = window.DUBITO_GAMES || [];
+    const here = games.indexOf(game.game);
+    for (const [place, rel] of [[here - 1, "prev"], [here + 1, "next"]]) {
+      if (here < 0 || games[place] === undefined) continue;
+      const other = link(`${games[place]}.html`, `Game ${games[place]}`);
+      other.rel = rel;
+      $("about").append(" ", other);
+    }
+  }
+
+  // --- The table ---
 
   function cards(letters, shown) {
     const list = make("span", "cards");
@@ -56,24 +124,43 @@
     return list;
   }
 
-  const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+  function player(seat, turn, moved, ended, ...below) {
+    const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", game.names[seat]));
+    if (ended) head.append(" ", make("span", ended.startsWith("place") ? "ended" : "ended lost", ended));
+    if (turn && turn.seat === seat) head.append(" ", make("span", "moved", moved));
+    const item = make("li", "", head, ...below, ...decisionsAt(at).filter((one) => one.seat === seat).map(thought));
+    if (turn && turn.seat === seat) item.setAttribute("aria-current", "true");
+    return item;
+  }
+
+  // What a model answered, and why, beside its seat; what was asked stands below.
+  function thought(one) {
+    const box = make("div", "thought", make("p", "", `${one.question} `, link(`#${one.link}`, answered(one.answer))));
+    const reasoning = one.attempts.at(-1)?.reasoning;
+    if (reasoning) box.append(make("q", "", reasoning));
+    if (one.outcome.startsWith("fallback")) box.append(make("p", "bluff", `answered by the ${one.outcome}`));
+    if (open && one.p_bluff !== null) box.append(stated(one));
+    if (open && mistake(one)) box.append(make("p", "bluff", `✗ ${mistake(one)}`));
+    return box;
+  }
+
+  function stated(one) {
+    const share = `${Math.round(100 * one.p_bluff)} %`;
+    if (one.truth === null) return make("p", "", `It said: a bluff by ${share}.`);
+    return make("p", "", `It said: a bluff by ${share}. In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? "✗ a bluff" : "✓ honest"), ".");
+  }
 
   function seats(state, turn) {
     $("seats").replaceChildren(...game.names.map((name, seat) => {
       const place = state.places[seat];
       const ended = at === last && !place ? "did not win" : place ? `place ${place}` : "";
-      const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", name));
-      if (ended) head.append(" ", make("span", place ? "ended" : "ended lost", ended));
-      if (turn && turn.seat === seat) head.append(" ", make("span", "moved", turn.cards ? "played" : "doubted"));
       const hand = state.hands[seat];
-      const item = make("li", "", head, make("p", "hand", hand ? cards(hand, open) : "no cards"));
-      if (turn && turn.seat === seat) item.setAttribute("aria-current", "true");
-      return item;
+      return player(seat, turn, turn?.cards ? "played" : "doubted", ended, make("p", "hand", hand ? cards(hand, open) : "no cards"));
     }));
   }
 
   function pile(turn) {
-    const doubt = turn && !turn.cards;  // what was doubted is shown once more
+    const doubt = turn && !turn.cards; // what was doubted is shown once more
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
     $("board").textContent = doubt ? "The board that was doubted" : "Board";
     $("pile").replaceChildren(...plays.map((play) => {
@@ -84,7 +171,7 @@
         item.append(make("p", "", "really ", cards(play.cards, true), " ", truth));
       }
       return item;
-    }));
+    }).reverse()); // the last one on top
     if (!plays.length) $("pile").append(make("li", "empty", "The board is empty."));
   }
 
@@ -97,12 +184,7 @@
   function panels(state, turn) {
     $("seats").replaceChildren(...game.names.map((name, seat) => {
       const panel = state.find((one) => one[3] === seat);
-      const moved = turn && turn.seat === seat;
-      const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", name));
-      if (moved) head.append(" ", make("span", "moved", "moved"));
-      const item = make("li", "", head, ...(panel ? words(panel) : []));
-      if (moved) item.setAttribute("aria-current", "true");
-      return item;
+      return player(seat, turn, "moved", "", ...(panel ? words(panel) : []));
     }));
     const boards = state.filter((panel) => panel[3] === null);
     const really = turn && open ? turn.truth : [];
@@ -112,6 +194,8 @@
       ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map((said) => make("p", "", said)))] : []),
     );
   }
+
+  // --- What models were asked ---
 
   function text(title, content, isOpen) {
     const body = make("pre", "", content);
@@ -151,67 +235,123 @@
     return typeof answer === "string" ? answer : JSON.stringify(answer);
   }
 
-  function decision(one) {
+  function decision(one, opened) {
     const outcome = make("span", one.outcome.startsWith("fallback") ? "outcome fallback" : "outcome", one.outcome);
-    const head = make("h3", "", `Node ${one.node}: `, make("b", "", answered(one.answer)), " ", outcome);
-    const box = make("article", "decision", head, make("p", "", `${game.names[one.seat]} (seat ${one.seat}) was asked ${one.question}: decision ${one.number}.`));
-    if (one.p_bluff !== null) box.append(make("p", "", `Stated probability that the last play is dishonest: ${one.p_bluff}`));
-    box.append(...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
+    const heading = make("h3", "", `${game.names[one.seat]}: ${one.question} `, make("b", "", answered(one.answer)), " ", link(`#${one.link}`, make("small", "", `node ${one.node}`)), " ", outcome);
+    const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
+    asked.open = opened === one.link;
+    asked.addEventListener("toggle", () => toEnds(asked));
+    const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} by ${one.method}.`), asked);
+    box.id = one.link;
+    if (one.p_bluff !== null && open) heading.after(stated(one));
     return box;
   }
 
-  function show(turnNumber, fromHash) {
+  // The end of a prompt is what differs from the one before.
+  const toEnds = (element) => element.querySelectorAll("details[open] pre").forEach((body) => { body.scrollTop = body.scrollHeight; });
+
+  // --- Turn by turn ---
+
+  function show(turnNumber, opened = "") {
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
-    $("turn").textContent = at ? `turn ${at} of ${last}${turn.free ? ", a free turn" : ""}` : `the deal, before ${last} turns`;
-    const said = turn ? story[at - 1].textContent : game.start || "The cards are dealt.";
+    $("turn").textContent = at ? `turn ${at} of ${last}${turn.free ? ", a free turn" : ""}` : `the deal, before ${count(last, "turn")}`;
+    const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
     $("said").replaceChildren(make("p", "", said), ...(at === last ? [make("p", "", game.ending)] : []));
     $("slider").value = at;
+    $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").setAttribute("aria-pressed", String(open));
     $("open").textContent = open ? "Hands open" : "Hands hidden";
     for (const button of document.querySelectorAll("[data-go]")) {
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));
     }
+    for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-disabled", String(!next(button.dataset.find)));
     if (game.panels) {
       panels(states[at], turn);
     } else {
       seats(states[at], turn);
       pile(turn);
     }
-    $("decisions").replaceChildren(...game.decisions.filter((one) => at && one.turn === at).map(decision));
-    for (const body of document.querySelectorAll("#decisions details[open] pre")) body.scrollTop = body.scrollHeight;
+    $("decisions").replaceChildren(...decisionsAt(at).map((one) => decision(one, opened)));
+    toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
-    if (!fromHash) history.replaceState(null, "", `#turn=${at}`);
   }
 
-  const go = { first: () => show(0), back: () => show(at - 1), on: () => show(at + 1), last: () => show(last) };
+  function goTo(turn) {
+    pause();
+    step(turn);
+  }
+
+  function step(turn) {
+    show(turn);
+    history.replaceState(null, "", `#turn-${at}`);
+  }
+
+  const next = (kind) => finds.get(kind).find((turn) => turn > at);
+
+  // --- Playing ---
+
+  function play() {
+    if (at === last) step(0);
+    $("said").setAttribute("aria-live", "off");
+    $("play").textContent = "❚❚ Pause";
+    const on = () => {
+      step(at + 1);
+      if (at === last) pause();
+      else timer = setTimeout(on, Number($("speed").value));
+    };
+    timer = setTimeout(on, Math.min(400, Number($("speed").value)));
+  }
+
+  function pause() {
+    clearTimeout(timer);
+    timer = 0;
+    $("said").setAttribute("aria-live", "polite");
+    $("play").textContent = "▶ Play";
+  }
+
+  // --- Buttons, keys and addresses ---
+
+  const go = { first: () => goTo(0), back: () => goTo(at - 1), on: () => goTo(at + 1), last: () => goTo(last) };
   const keys = { ArrowLeft: go.back, ArrowRight: go.on, Home: go.first, End: go.last };
+  const find = (kind) => { if (next(kind)) goTo(next(kind)); };
   const toggle = () => { open = !open; show(at); };
-  const hash = () => {
-    const found = /^#turn=(\d+)$/.exec(location.hash);
-    show(found ? Number(found[1]) : 0, true);
-    if (found) $("viewer").scrollIntoView();
-  };
+  const playOrPause = () => (timer ? pause() : play());
+
+  // #turn-7, #turn-7-C for a decision, and #turn=7 as it once was.
+  function fromAddress() {
+    const named = /^#turn[-=](\d+)(-.+)?$/.exec(decodeURIComponent(location.hash));
+    pause();
+    show(named ? Number(named[1]) : 0, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
+    if (named) ((named[2] && $(`turn-${named[1]}${named[2]}`)) || $("viewer")).scrollIntoView();
+  }
+
+  function pressed(event) {
+    const letter = event.key.toLowerCase();
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("pre, select, .scroll")) return;
+    if (event.key === " ") {
+      if (event.target.closest("button, a, input, summary")) return;
+      event.preventDefault();
+      playOrPause();
+    } else if (letter === "h") {
+      toggle();
+    } else if (event.key in keys) {
+      event.preventDefault();
+      keys[event.key]();
+    } else {
+      for (const kind of finds.keys()) if (letter === kind[0]) find(kind);
+    }
+  }
 
   for (const button of document.querySelectorAll("[data-go]")) button.addEventListener("click", () => go[button.dataset.go]());
+  for (const button of document.querySelectorAll("[data-find]")) button.addEventListener("click", () => find(button.dataset.find));
+  $("play").addEventListener("click", playOrPause);
   $("open").addEventListener("click", toggle);
-  $("slider").addEventListener("input", (event) => show(Number(event.target.value)));
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("pre, summary, .scroll")) return;
-    if (event.key === "h" || event.key === "H") { toggle(); return; }
-    if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
-  });
-  window.addEventListener("hashchange", hash);
-  const games = window.DUBITO_GAMES || [];
-  const here = games.indexOf(game.game);
-  for (const [place, rel] of [[here - 1, "prev"], [here + 1, "next"]]) {
-    if (here < 0 || games[place] === undefined) continue;
-    const link = make("a", "", `Game ${games[place]}`);
-    link.href = `${games[place]}.html`;
-    link.rel = rel;
-    $("about").append(" ", link);
-  }
+  $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
+  document.addEventListener("keydown", pressed);
+  window.addEventListener("hashchange", fromAddress);
+  neighbours();
   $("viewer").hidden = false;
-  hash();
+  fromAddress();
 })();
