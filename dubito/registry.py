@@ -181,7 +181,7 @@ def _load(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:
         raise
     except BaseException as error:  # a bot file is foreign code: its import may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-        raise _UnusableError(f"importing it raises {text}: correct the file, or take it away") from None
+        raise _UnusableError(f"importing it raises {text}: correct the file, or remove it") from None
     cls = _bot_class(module, file, game)
     return Bot(cls.__name__, cls, file, kind, digest, imported.isdisjoint(_UNSEEDED), game.missing(cls))
 

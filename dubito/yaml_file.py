@@ -17,7 +17,7 @@ def read_yaml(path: Path) -> Any:
     except OSError as error:
         raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{one_line(str(path))} is no text in UTF-8") from None
+        raise UsageError(f"{one_line(str(path))} is not UTF-8 text") from None
     return from_yaml(text, one_line(str(path)))
 
 

@@ -7,10 +7,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -59,6 +59,27 @@ settings.register_profile("at length", settings.get_profile("gate"), max_example
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--at-length", action="store_true", help="all of what the gate takes a few of")
+
+
+def few(values: Iterable[Any], keep: Container[Any] | int) -> list[Any]:
+    """Parameters of which the gate takes these, or the first so many; the others come with `--at-length`.
+
+    A tuple is one value for each argument.
+    """
+    kept = range(keep) if isinstance(keep, int) else keep
+    return [
+        value
+        if (number if isinstance(keep, int) else value) in kept
+        else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.at_length)
+        for number, value in enumerate(values)
+    ]
+
+
+def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
+    """All pairs of the two; in the gate each of the second once, with one of the first in turn."""
+    second = list(many)
+    kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
+    return few([(first, value) for first in few_of for value in second], kept)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -207,7 +207,7 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     (wheel,) = tmp_path.glob("dubito-*.whl")
-    command(tmp_path, *pip, "install", "--no-deps", "--target", str(tmp_path / "site"), str(wheel))
+    command(tmp_path, *pip, "install", "--no-deps", "--no-compile", "--target", str(tmp_path / "site"), str(wheel))
     (tmp_path / "here" / "bots" / "manual").mkdir(parents=True)
     template = (tmp_path / "site" / "bots" / "manual" / "_template.py").read_text()
     (tmp_path / "here" / "bots" / "manual" / "my_bot.py").write_text(template)
@@ -219,13 +219,14 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
         "--bots",
         "MyBot,StefaBot",
         "--games",
-        "2200",
+        "1100",
         "--table-sizes",
         "3",
         "--max-turns",
         "12",
         "--workers",
         "2",
+        "--no-report",
     )
     ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
     assert "results digest: " in ranked

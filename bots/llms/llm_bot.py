@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from bots.base import BotBase
 from dubito.game import fallback_for
 from dubito.games.dubito.facts import Position
-from dubito.games.dubito.facts import facts as facts_of
 from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
@@ -27,7 +26,7 @@ class LLMBot(BotBase):
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
-        self._decider, self._journal = services.decider, services.journal
+        self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._notebook = Notebook(id, services.decider.rules)
         self._decisions = 0
@@ -50,7 +49,7 @@ class LLMBot(BotBase):
 
     def facts(self, position: Position) -> dict[str, Any]:
         """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
-        return facts_of(position)
+        return self._notebook.facts(position)
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         """A, by the model."""
@@ -76,7 +75,7 @@ class LLMBot(BotBase):
         """Ask the model at a node; the fallback answers where it could not."""
         seating = self._seating
         position = self._notebook.position(node, p, self.cards)
-        rendered = self._decider.render(self.facts(position))
+        rendered = self._decider.render(self.facts(position), self._texts)
         place = Place(self._decider.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)

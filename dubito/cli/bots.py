@@ -4,18 +4,23 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.documents import Bot, Bots, BrokenFile, json_option, print_document
 from dubito.cli.options import game_option
 from dubito.cli.output import say, table
 from dubito.errors import one_line
-from dubito.registry import find_bots
+from dubito.registry import Registry, find_bots
 
 
 @click.command()
 @game_option
-def bots(game: str) -> None:
+@json_option
+def bots(game: str, as_json: bool) -> None:
     """List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be used."""
     here = Path.cwd()
     registry = find_bots(here, game)
+    if as_json:
+        print_document(_document(registry, here))
+        return
     rows = []
     for _, bot in sorted(registry.bots.items()):
         strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
@@ -28,6 +33,25 @@ def bots(game: str) -> None:
             say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
     for broken in registry.broken:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
+
+
+def _document(registry: Registry, here: Path) -> Bots:
+    return Bots(
+        game=registry.game.name,
+        bots=[
+            Bot(
+                name=bot.name,
+                strategy=bot.summary,
+                origin=str(bot.cls.origin),
+                file=_relative(bot.file, here),
+                usual=bot.usual,
+                repeatable=bot.repeatable,
+                missing=list(bot.missing),
+            )
+            for _, bot in sorted(registry.bots.items())
+        ],
+        broken=[BrokenFile(file=_relative(broken.file, here), reason=broken.reason) for broken in registry.broken],
+    )
 
 
 def _relative(file: Path, here: Path) -> str:

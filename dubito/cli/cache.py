@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from dubito.cli.documents import CachedModel, CacheStats, json_option, print_document
 from dubito.cli.listing import Listing
 from dubito.cli.output import note, say, table
 from dubito.errors import UsageError, one_line
@@ -34,10 +35,14 @@ def cache() -> None:
 
 @cache.command()
 @_WHERE
-def stats(folder: Path) -> None:
+@json_option
+def stats(folder: Path, as_json: bool) -> None:
     """Say how many replies there are, of which servers and models, and what they take on disk."""
     with closing(_opened(folder)) as opened:
         entries = Counter((entry.server, _model(entry)) for entry in _entries(opened))
+        if as_json:
+            print_document(_stats(opened, entries))
+            return
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
         table(one_line(title, 4096), ["server", "model", "replies"], rows)
@@ -45,6 +50,14 @@ def stats(folder: Path) -> None:
             say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
     if others := _others(folder):
         note(f"not read: {_flags(others)}")
+
+
+def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheStats:
+    models = [
+        CachedModel(server=server, model=model, replies=count) for (server, model), count in sorted(entries.items())
+    ]
+    older = len(opened) - entries.total()
+    return CacheStats(folder=str(opened.folder), replies=len(opened), bytes=opened.bytes, older=older, models=models)
 
 
 @cache.command()
@@ -64,7 +77,7 @@ def verify(folder: Path) -> int:
 @click.argument("key")
 @_WHERE
 def show(key: str, folder: Path) -> None:
-    """Show the entry of KEY, or of the only key that begins so: what was asked, and what came."""
+    """Show the entry of KEY, or of the only key that begins so: what was asked, and what was answered."""
     with closing(_opened(folder)) as opened:
         full = _full(opened, key)
         entry = opened.entry(full)
@@ -89,7 +102,7 @@ def show(key: str, folder: Path) -> None:
 def drop(key: str, folder: Path) -> None:
     """Take the entry of KEY, or of the only key that begins so, out of the cache: a bad one, say.
 
-    It is put aside as a file, if it can be read. Whoever asks for it next pays for it, unless that run has it.
+    It is put aside as a file, if it can be read. The next run to ask for it pays again, unless that run has it.
     """
     with closing(_opened(folder)) as opened:
         full = _full(opened, key)
@@ -102,14 +115,14 @@ def drop(key: str, folder: Path) -> None:
 @click.option("--run", "run", type=click.Path(path_type=Path), required=True, help="The run folder it belongs to.")
 @_WHERE
 def explain(what: str, run: Path, folder: Path) -> None:
-    """Say whether the cache has the reply, and else what differs from the nearest entry.
+    """Say whether the cache has the reply, and if not, what differs from the nearest entry.
 
     DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT, REQUEST the beginning of a request's
     digest (8 digits or more). `dubito replay RUN --game K` prints the decisions of a game, the report's viewer shows
     them at their turns, and an offline miss names its own.
     """
     if not (run / DATABASE).exists():
-        raise UsageError(f"{run} is no run folder: it has no {DATABASE}")
+        raise UsageError(f"{run} is not a run folder: it has no {DATABASE}")
     with RunDb.open(run / DATABASE) as db:
         asked = ModelLog(db).find(what)
     if asked is None:

@@ -35,9 +35,9 @@ def opponents(
     server: Mapping[str, str | None] = _USUAL,
     game: str | None = None,
 ) -> Iterator[Opponents]:
-    """Those of these names, or everybody whom the config and the bot files give.
+    """The opponents of these names, or all that the config and the bot files define.
 
-    What models are asked is kept in `games`, for as long as this lasts in this process's hands alone; the budget is
+    What models are asked is kept in `games`, which this process holds alone for as long as this lasts; the budget is
     for all that is kept there. `first` is a number that no game there has; `server` holds the config's keys `base_url`
     and `api_key_env` where they were given as flags. Raises UsageError.
     """
@@ -68,7 +68,7 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
     if game is not None and content.get("game", DUBITO) != game:
         if file is not None:
             raise UsageError(
-                f"{file} is of another game: give --game {game} one that says `game: {game}`, or take it away"
+                f"{file} is of another game: give --game {game} one that says `game: {game}`, or leave it out"
             )
         flags["game"] = game
     return check(content, str(file or "the command"), flags)

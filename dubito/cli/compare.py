@@ -5,24 +5,41 @@ from pathlib import Path
 
 import click
 
+from dubito.cli import measured
+from dubito.cli.documents import Comparison, json_option, print_document
 from dubito.cli.output import note, show
+from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared
 from dubito.experiment.stored import opened
 from dubito.report.standings import contender_tables
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-def compare(runs: tuple[Path, ...]) -> None:
-    """Compare the contenders of the run folders RUN..., paired over the deals that all of them keep.
+@click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
+@json_option
+def compare(runs: tuple[Path, ...], as_json: bool) -> None:
+    """Compare the contenders of RUN..., paired over the deals that all of them keep.
 
     The runs need the same seed, table sizes and number of bots in the field: then the same cards were dealt.
-    One run alone shows its own pairs.
+    One run alone, by default the latest, shows its own pairs.
     """
     with ExitStack() as stack:
-        stored = [stack.enter_context(opened(folder)) for folder in runs]
+        folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]
+        stored = [stack.enter_context(opened(folder)) for folder in folders]
         check_comparable(stored)
-        for sentence in caveats(stored):
-            note(f"note: {sentence}")
-        comparison = compared(stored)
+        notes, comparison = caveats(stored), compared(stored)
+    if as_json:
+        names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
+        found = comparison.tally, comparison.contenders, comparison.results
+        print_document(
+            Comparison(
+                runs=names,
+                notes=notes,
+                contenders=measured.contenders(*found, names),
+                pairs=measured.pairs(*found),
+            )
+        )
+        return
+    for sentence in notes:
+        note(f"note: {sentence}")
     show(*contender_tables(comparison.tally, comparison.contenders, comparison.results))

@@ -31,13 +31,13 @@ from dubito.report.standings import kind_of
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="Folder for both runs; goes on where a demo was stopped. [default: runs/demo-N]",
+    help="Folder for both runs; resumes a demo that was stopped. [default: runs/demo-N]",
 )
 @game_option
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
 def demo(output: Path | None, game: str, tables: bool) -> int:
     """Two model players against hand-written bots, asked over HTTP of the embedded house server, which is
-    no language model but a stand-in; then the same again offline, from the cache."""
+    not a language model but a stand-in; then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
     registry = find_bots(here, game)

@@ -1,21 +1,24 @@
 """`dubito estimate`: what a run with models will take, before anything is spent."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dubito.cli.documents import Estimate, PlayerEstimate, json_option, print_document
 from dubito.cli.options import server_options
 from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
+from dubito.experiment.estimate import Estimate as PlayerRanges
 from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
 from dubito.experiment.resolve import resolve
-from dubito.llm.prices import dollars
+from dubito.llm.prices import PICO, dollars
 from dubito.registry import find_bots
 
 
@@ -27,7 +30,10 @@ from dubito.registry import find_bots
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
               help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
 @server_options
-def estimate(config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, **server: str | None) -> None:
+@json_option
+def estimate(
+    config: Path, games: int | None, runs: tuple[Path, ...], thoughts: int, as_json: bool, **server: str | None
+) -> None:
     """Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.
 
     No model is asked: a few games are played with the house in the models' place, or the figures are read from runs.
@@ -42,22 +48,53 @@ def estimate(config: Path, games: int | None, runs: tuple[Path, ...], thoughts: 
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players: its games cost nothing but time")
     found = ranges_of(experiment, registry, options, runs, thoughts)
+    for sentence in outdated_prices(experiment, registry, options, datetime.now(UTC).date()):
+        note(sentence)
+    if as_json:
+        print_document(_document(experiment.games, found, checked.in_flight))
+    else:
+        _print(experiment.games, found, checked.in_flight)
+    note("thoughts, prices and the provider's cache are assumed at both extremes; nothing was asked, nothing spent")
+
+
+def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
     headers = ["model player", "calls", "tokens in", "out", "cost", "learned from"]
     rows = []
     for one in found:
         cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
         rows.append([one.player, _range(one.calls), _range(one.tokens_in), _range(one.tokens_out), cost, one.source])
-    table(f"{experiment.games:,} games; each figure a range that should hold 95 times of 100", headers, rows)
-    priced = [one.picodollars for one in found if one.picodollars is not None]
-    if priced:
-        say(f"in all: {_range((sum(low for low, _ in priced), sum(high for _, high in priced)), money=True)}")
-    low, high = duration(found, checked.in_flight)
+    table(f"{games:,} games; each figure a range that should hold 95 times in 100", headers, rows)
+    if in_all := _in_all(found):
+        say(f"in all: {_range(in_all, money=True)}")
+    low, high = duration(found, in_flight)
     seconds = sorted({one.seconds for one in found})
     said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
-    say(f"time: {_time(low)} to {_time(high)}, at {said} s a call and {checked.in_flight} in flight")
-    for sentence in outdated_prices(experiment, registry, options, datetime.now(UTC).date()):
-        note(sentence)
-    note("thoughts, prices and the provider's cache are assumed at both their ends; nothing was asked, nothing spent")
+    say(f"time: {_time(low)} to {_time(high)}, at {said} s a call and {in_flight} in flight")
+
+
+def _in_all(found: Sequence[PlayerRanges]) -> Range | None:
+    """What all players with a price will cost, in picodollars."""
+    priced = [one.picodollars for one in found if one.picodollars is not None]
+    return (sum(low for low, _ in priced), sum(high for _, high in priced)) if priced else None
+
+
+def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> Estimate:
+    players = [
+        PlayerEstimate(
+            name=one.player,
+            calls=one.calls,
+            tokens_in=one.tokens_in,
+            tokens_out=one.tokens_out,
+            usd=_usd(one.picodollars),
+            learned_from=one.source,
+        )
+        for one in found
+    ]
+    return Estimate(games=games, players=players, usd=_usd(_in_all(found)), seconds=duration(found, in_flight))
+
+
+def _usd(picodollars: Range | None) -> Range | None:
+    return None if picodollars is None else (picodollars[0] / PICO, picodollars[1] / PICO)
 
 
 def _range(values: Range, money: bool = False) -> str:

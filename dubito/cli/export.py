@@ -1,19 +1,49 @@
 """`dubito export`: a run as one file that another machine replays."""
 
+import time
 from pathlib import Path
 
 import click
 
-from dubito.cli.output import say
+from dubito.cli.output import GamesProgress, note, say
+from dubito.cli.which_run import folder_of
+from dubito.errors import UsageError
+from dubito.experiment.replay import opened
+from dubito.experiment.stored import game_of
+from dubito.registry import find_bots
 from dubito.store import folder as run_folder
 from dubito.store.export import pack
+from dubito.store.shelf import RUNS, missing
+from dubito.workshop.dataset import write_dataset
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
-def export(run: Path, file: Path) -> None:
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No progress.")
+def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
-    run_folder.read_manifest(run)
-    pack(run, file)
+    if (file is None) == (parquet is None):
+        raise UsageError("say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+    if not run.exists():
+        raise missing(run, Path(RUNS))
+    if file is None:
+        assert parquet is not None
+        _dataset(run, parquet, quiet)
+        return
+    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
     say(f"written: {file}")
+
+
+def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
+    here = Path.cwd()
+    with folder_of(run) as folder:
+        kept = opened(folder, find_bots(here, game_of(folder)), here)
+        with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
+            progress(0)
+            write_dataset(kept, parquet, progress)
+    for mismatch in kept.mismatches:
+        note(f"manifest mismatch: {mismatch}")
+    say(f"written: {parquet}")

@@ -1,10 +1,12 @@
 """`dubito games`: what can be played."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from dubito.cli.documents import Game, Games, json_option, print_document
 from dubito.cli.output import note, table
 from dubito.game import Family
 from dubito.game_registry import find_families, find_games
@@ -12,15 +14,31 @@ from dubito.game_registry import find_families, find_games
 
 @click.command()
 @click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
-def games(openspiel: bool) -> None:
+@json_option
+def games(openspiel: bool, as_json: bool) -> None:
     """List the games: name, seats, and what each is."""
     families = find_families(Path.cwd())
+    if as_json:
+        print_document(_document(families, openspiel))
+        return
     if openspiel:
         _members(next(family for family in families if family.name == "openspiel"))
         return
     rows = [[game.name, _seats(game.seats), game.summary] for game in find_games(Path.cwd())]
     more = [[f"{family.name}:NAME", "", family.summary] for family in families]
     table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
+
+
+def _document(families: Sequence[Family], openspiel: bool) -> Games:
+    if openspiel:
+        family = next(family for family in families if family.name == "openspiel")
+        members = [
+            Game(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
+            for one in family.members()
+        ]
+        return Games(games=members)
+    found = [Game(name=game.name, seats=game.seats, summary=game.summary) for game in find_games(Path.cwd())]
+    return Games(games=[*found, *(Game(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)])
 
 
 def _members(family: Family) -> None:

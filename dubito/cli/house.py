@@ -19,7 +19,7 @@ from dubito.cli.output import say
 )
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
 def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
-    """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, no language model."""
+    """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, not a language model."""
     from dubito.house.faults import Faults
     from dubito.house.server import House  # late: no other command needs a web server
 
@@ -27,7 +27,7 @@ def house(port: int, latency: float, faults: str | None, log: Path | None) -> No
     with _ctrl_c_ends(), House(port, latency=latency, faults=struck, log=log) as served:
         say(f"OpenAI protocol:    {served.openai_base_url}  OpenAI(base_url=..., api_key='any')")
         say(f"Anthropic protocol: {served.anthropic_base_url}  Anthropic(base_url=..., api_key='any')")
-        say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, no language model")
+        say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, not a language model")
         if faults is not None:
             say(f"faults on purpose: {faults}")
         say("Ctrl-C ends it")

@@ -49,7 +49,7 @@ class LateListing(Listing):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As ever; a name that is like one of these is answered with that one."""
+        """As in click; for an unknown name the nearest of these is suggested."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:

@@ -16,17 +16,21 @@ from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 
 _COMMANDS: Final = {  # what each does: the first sentence of its own help
-    "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is no "
-    "language model but a stand-in; then the same again offline, from the cache.",
+    "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is not "
+    "a language model but a stand-in; then the same again offline, from the cache.",
     "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
-    "compare": "Compare the contenders of the run folders RUN..., paired over the deals that all of them keep.",
-    "report": "Write the run in folder RUN as pages to be opened in a browser, with no network.",
-    "status": "Say how far the run in folder RUN is, and what its models were asked and did cost.",
-    "replay": "Play a run folder, an exported run or a saved game again, with no network and no model.",
+    "compare": "Compare the contenders of RUN..., paired over the deals that all of them keep.",
+    "merge": "Join the folders RUN..., all shards of one run, into the run that one machine would have made.",
+    "report": "Write RUN, by default the latest, as pages to be opened in a browser, with no network.",
+    "runs": "List the runs in FOLDER, by default `runs`, the last written first.",
+    "view": "Open the report of RUN, by default the latest, in the browser.",
+    "status": "Say how far RUN is, by default the latest, what its models were asked, and what they cost.",
+    "replay": "Play a run (by default the latest), an exported run or a saved game again, with no network and no "
+    "model.",
     "export": "Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere.",
     "estimate": "Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.",
     "play": "Play a game yourself against these bots, by default some good ones.",
-    "web": "Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.",
+    "web": "Play in the browser, against hand-written bots and the players of CONFIG, including those that ask models.",
     "games": "List the games: name, seats, and what each is.",
     "bots": "List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be "
     "used.",
@@ -66,7 +70,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _said(str(error), 3)
     except (KeyboardInterrupt, click.Abort):
         return _said("stopped by Ctrl-C", 130)
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has gone
         sys.stdout = None
         return 0
     return code if isinstance(code, int) else 0

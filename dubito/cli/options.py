@@ -6,8 +6,6 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
-from dubito.experiment.config import check
-from dubito.experiment.resolve import rules_of
 from dubito.game import Spec
 from dubito.game_registry import DUBITO
 
@@ -43,5 +41,8 @@ def rules_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def rules_from(flags: Mapping[str, Any], spec: Spec) -> BaseModel:
     """The rules of a game with what these flags say of them; raises UsageError."""
+    from dubito.experiment.config import check  # most commands have no use for either
+    from dubito.experiment.resolve import rules_of
+
     said = {key: value for key, value in flags.items() if value is not None}
     return rules_of(check({"game": spec.name}, "the command", said), spec)

@@ -67,7 +67,7 @@ def policy(
     spec, calls = find_game(game, Path.cwd()), calls_of(given)
     engine = _engine(spec)
     if len({*players}) < len(players):
-        raise UsageError("a player stands twice: name each once")
+        raise UsageError("a player is named twice: name each once")
     tree = Tree(engine)
     asked = [_player(name, given, spec, tree.states, draws, calls) for name in players]
     folder = _writable(output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked))
@@ -77,9 +77,9 @@ def policy(
         statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
         solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
     except RunStopped as error:
-        raise RunStopped(f"{error}; what was answered is kept in {folder}, and the same command goes on") from None
+        raise RunStopped(f"{error}; what was answered is kept in {folder}, and the same command resumes") from None
     except KeyboardInterrupt:
-        note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command goes on")
+        note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command resumes")
         return 130
     if solution.note:
         note(solution.note)
@@ -93,7 +93,7 @@ def _engine(spec: Spec) -> Any:
     engine = getattr(spec.module("workshop"), "engine", None)
     if engine is None:
         raise UsageError(
-            f"{spec.name} is none of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
+            f"{spec.name} is not one of OpenSpiel's games, and only these have a policy: say openspiel:kuhn_poker"
         )
     return engine
 

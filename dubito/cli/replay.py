@@ -7,36 +7,33 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.run import cores
 from dubito.cli.telling import tell
+from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.stored import game_of
+from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
 from dubito.llm.wire import Place, Reply
 from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots
-from dubito.store.export import is_export, unpacked
+from dubito.store.export import is_export
 from dubito.telling import labels
 
 
 @click.command()
-@click.argument("what", metavar="RUN|FILE", type=click.Path(path_type=Path))
+@click.argument("what", metavar="[RUN|FILE]", required=False, type=click.Path(path_type=Path))
 @click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
-@click.option(
-    "--workers", type=click.IntRange(1), help="Processes for runs of hand-written bots. [default: one per core]"
-)
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def replay(what: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    """Play a run folder, an exported run or a saved game again, with no network and no model. Exit code 1 if anything
-    differs, with the first difference."""
-    if what.is_dir():
-        return _run(what, game, show_hands, workers, quiet)
-    if what.is_file() and is_export(what):
-        with unpacked(what) as folder:
+def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
+    """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit
+    code 1 if anything differs, with the first difference."""
+    if what is None or not what.is_file() or is_export(what):
+        with folder_of(what) as folder:
             return _run(folder, game, show_hands, workers, quiet)
     if game is not None:
         raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
@@ -90,7 +87,7 @@ def _record(file: Path) -> int:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"cannot read {file}: {reason}") from None
     records = records_of(find_game(game_named(text, DUBITO), Path.cwd()))
     record = records.load(text)

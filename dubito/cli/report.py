@@ -5,16 +5,25 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import say
+from dubito.cli.which_run import folder_of, run_argument
 from dubito.experiment.stored import game_of
 from dubito.registry import find_bots
 from dubito.report.site import write_report
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--output", metavar="FOLDER", type=click.Path(path_type=Path), help="The report. [default: RUN/report]")
+@run_argument
+@click.option(
+    "--output",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="The report. [default: RUN/report; of a file RUN-report]",
+)
 @click.option("--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first 500]")
-def report(run: Path, output: Path | None, games: str | None) -> None:
-    """Write the run in folder RUN as pages to be opened in a browser, with no network."""
+def report(run: Path | None, output: Path | None, games: str | None) -> None:
+    """Write RUN, by default the latest, as pages to be opened in a browser, with no network."""
     here = Path.cwd()
-    say(f"report: {write_report(run, find_bots(here, game_of(run)), here, output=output, games=games)}")
+    with folder_of(run) as folder:
+        if run is not None and run.is_file() and output is None:
+            output = run.with_name(f"{run.name}-report")
+        say(f"report: {write_report(folder, find_bots(here, game_of(folder)), here, output=output, games=games)}")

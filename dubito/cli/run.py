@@ -1,6 +1,5 @@
 """`dubito run`: play an experiment, or print a finished one again."""
 
-import os
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,9 @@ from typing import Any, Final
 
 import click
 
+from dubito.cli import measured
+from dubito.cli.documents import Run, json_option, print_document
+from dubito.cli.executors import check_executor, crew_of
 from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.summary import print_summary
@@ -28,8 +30,9 @@ from dubito.experiment.model_checks import (
     settings_of,
 )
 from dubito.experiment.resolve import resolve
+from dubito.experiment.shards import FOLDER, cut, shard_named
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import new_stop
+from dubito.experiment.workers import Crew, cores, new_stop
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, read_prices
 from dubito.llm.rate_headers import duration
@@ -60,6 +63,11 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--bot-deadline", metavar="SECONDS", help="Longest a bot may take at once. [default: none]")
 @click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
+@click.option("--executor", metavar="NAME", help="Who plays: processes, or dask. [default: processes]")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler. [default: a cluster of this machine]")
+@click.option(
+    "--shard", metavar="K/N", help="Play the Kth of N shards only, for `dubito merge`. [default: the whole run]"
+)
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
 @server_options
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
@@ -74,48 +82,99 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def run(config: Path | None, by_table_size: bool, report: bool, quiet: bool, **flags: str | bool | None) -> int:
+@json_option
+def run(
+    config: Path | None,
+    shard: str | None,
+    by_table_size: bool,
+    report: bool,
+    quiet: bool,
+    as_json: bool,
+    **flags: str | bool | None,
+) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
     content = {} if config is None else read_config(config)
     checked = check(content, str(config or "the config"), _values(flags))
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
-    experiment = checked_models(resolve(checked, registry), registry, calls)
+    experiment = _experiment(checked, shard, registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
-    _warn_of_unrepeatable(experiment, registry)
-    if calls.caps.usd is not None:
-        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
-            note(sentence)
-    note_unused_addresses(experiment, registry)
+    _warn(experiment, registry, calls)
     result = runner.finished(experiment, registry, folder)
     new = result is None
     if result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet)
+        with crew_of(checked) as crew:
+            result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
-    print_summary(result, by_table_size)
-    if report and result.tally.games:
-        say_report(folder, registry, new)
+    if not as_json:
+        print_summary(result, by_table_size)
+    index = written_report(folder, registry, new) if report and result.tally.games else None
+    if as_json:
+        print_document(document_of(result, index))
+    elif index is not None:
+        say(f"report: {index}")
     if code := verdict(result):
         return code
-    say(f"run folder: {result.folder}")
+    if not as_json:
+        say(f"run folder: {result.folder}")
     return 0
+
+
+def _experiment(config: Config, shard: str | None, registry: Registry, calls: CallOptions) -> Experiment:
+    """What is to be played, the whole of it or a shard; raises UsageError."""
+    experiment = checked_models(resolve(config, registry), registry, calls)
+    if shard is not None:
+        experiment = cut(experiment, *shard_named(shard), registry)
+    check_executor(config, experiment, registry)
+    return experiment
+
+
+def document_of(result: runner.Run, report: Path | None) -> Run:
+    """What the run has to show, as `--json` has it."""
+    experiment, results, kept = result.experiment, result.game.results, result.tally.games
+    stopped = "Ctrl-C" if result.interrupted else None
+    if result.failure is not None:
+        stopped = one_line(str(result.failure), 600)
+    return Run(
+        folder=str(result.folder),
+        game=result.game.name,
+        seed=experiment.seed,
+        games=experiment.games,
+        kept=kept,
+        state="stopped" if stopped else "finished",
+        stopped=stopped,
+        results_digest=result.results_digest,
+        ranking=measured.players(result.tally, result.names, results) if kept else [],
+        contenders=measured.contenders(result.tally, result.compared, results, [str(result.folder)]) if kept else [],
+        pairs=measured.pairs(result.tally, result.compared, results) if kept else [],
+        models=measured.models(result.models),
+        report=None if report is None else str(report),
+    )
 
 
 def say_report(folder: Path, registry: Registry, new: bool) -> None:
     """Write the run's report if there is something new to show, and say where it is."""
+    index = written_report(folder, registry, new)
+    if index is not None:
+        say(f"report: {index}")
+
+
+def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
+    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
     from dubito.report.site import FOLDER, write_report  # late: not every run has pages
 
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
             write_report(folder, registry, registry.working_directory)
-        say(f"report: {index}")
+        return index
     except (RunStopped, UsageError) as error:  # the run stands as it is
         note(f"no report: {one_line(str(error), 400)}")
+        return None
 
 
 def call_options(config: Config, here: Path) -> CallOptions:
@@ -195,7 +254,20 @@ def _amount(text: str) -> int | float | str:
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
-    return Path("runs") / f"{'run' if config is None else config.stem}-{experiment.digest()}"
+    name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
+    shard = experiment.shard
+    return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
+
+
+def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+    """Say what a user should know before the start."""
+    _warn_of_unrepeatable(experiment, registry)
+    if calls.caps.usd is not None:
+        for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
+            note(sentence)
+    note_unused_addresses(experiment, registry)
+    if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.in_words(experiment.shard.of)):
+        note(f"note: a budget is each shard's own: the {experiment.shard.of} shards together may use up {caps}")
 
 
 def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
@@ -215,26 +287,28 @@ def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
 
 
 def play(
-    experiment: Experiment, registry: Registry, folder: Path, calls: CallOptions, *, workers: int | None, quiet: bool
+    experiment: Experiment,
+    registry: Registry,
+    folder: Path,
+    calls: CallOptions,
+    *,
+    workers: int | None,
+    quiet: bool,
+    crew: Crew | None = None,
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
     stop, watch = new_stop(), Watch()
     asks = bool(model_specs(experiment, registry))
     more = watch.figures if asks else tuple
     with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch)
+        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch, crew)
         return runner.play(experiment, folder, means)
-
-
-def cores() -> int:
-    """The cores this process may use, where the system tells; else all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
-    """The first Ctrl-C leaves off in order, after the games under way, with models the calls; the second at once."""
-    after = "calls under way; the games they belong to go on from their answers" if models else "games under way"
+    """The first Ctrl-C stops cleanly, after the games under way (with models, the calls); the second stops at once."""
+    after = "calls under way; their games resume from the answers" if models else "games under way"
 
     def leave_off(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -249,8 +323,8 @@ def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
 
 
 def verdict(run: runner.Run, command: str = "the same command") -> int:
-    """Say why the run stopped, if it did, what was kept, and which command goes on."""
-    end = f"{_kept(run)}, and {command} goes on from there"
+    """Say why the run stopped, if it did, what was kept, and which command resumes it."""
+    end = f"{_kept(run)}, and {command} resumes from there"
     if isinstance(run.failure, BotError):
         note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_MENDED}")
         return 3

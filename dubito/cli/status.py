@@ -6,9 +6,12 @@ from typing import Any
 
 import click
 
+from dubito.cli import measured
+from dubito.cli.documents import State, Status, json_option, print_document
 from dubito.cli.output import percent, say
+from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
-from dubito.experiment.course import standing
+from dubito.experiment.course import Standing, standing
 from dubito.llm.prices import dollars
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
@@ -17,17 +20,26 @@ from dubito.store.run_db import RunDb
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-def status(run: Path) -> None:
-    """Say how far the run in folder RUN is, and what its models were asked and did cost.
+@run_argument
+@json_option
+def status(run: Path | None, as_json: bool) -> None:
+    """Say how far RUN is, by default the latest, what its models were asked, and what they cost.
 
-    Of a trial of prompts: what was asked, and what it did cost.
+    Of a trial of prompts: what was asked, and what it cost.
     """
+    with folder_of(run) as folder:
+        _status(folder, str(run or folder), as_json)
+
+
+def _status(run: Path, name: str, as_json: bool) -> None:
     manifest = run_folder.manifest_of(run)
     trial = run_folder.is_trial(manifest)
     if not (run / run_folder.DATABASE).exists():
-        raise UsageError(f"{one_line(str(run))} has no {run_folder.DATABASE}")
+        raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
     with RunDb.open(run / run_folder.DATABASE) as db:
+        if as_json:
+            print_document(_document(name, db, manifest, is_claimed(run)))
+            return
         if trial:
             say("a trial of prompts: no game was played")
         else:
@@ -37,12 +49,41 @@ def status(run: Path) -> None:
             say(f"results digest: {db.results_digest()}")
 
 
+def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
+    games_per_deal = len(manifest["identity"].get("contenders") or ()) or 1
+    return standing(log, games_per_deal, run_folder.first_game(manifest)) if log.players() else None
+
+
+def _state(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> State:
+    return "finished" if db.games() == manifest.get("games") else "playing" if playing else "stopped"
+
+
+def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) -> Status:
+    log, trial = ModelLog(db), run_folder.is_trial(manifest)
+    so_far = None if trial else _standing(log, manifest)
+    kept = db.games() if so_far is None else so_far.kept
+    return Status(
+        folder=name,
+        trial=trial,
+        games=None if trial else manifest.get("games"),
+        kept=None if trial else kept,
+        state=None if trial else _state(db, manifest, playing),
+        replies=None if so_far is None else so_far.replies,
+        results_digest=None if trial else db.results_digest(),
+        models=measured.models({player: log.player(player) for player in log.players()}),
+        failed_calls=log.failures(),
+    )
+
+
 def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
     log, games = ModelLog(db), manifest.get("games")
-    so_far = standing(log, len(manifest["identity"].get("contenders") or ()) or 1) if log.players() else None
+    first = run_folder.first_game(manifest)
+    so_far = _standing(log, manifest)
     kept = db.games() if so_far is None else so_far.kept
+    if shard := manifest["identity"].get("shard"):
+        say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
     say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-    say(f"state: {'finished' if db.games() == games else 'being played' if playing else 'stopped'}")
+    say(f"state: {'being played' if (state := _state(db, manifest, playing)) == 'playing' else state}")
     if so_far is not None:
         say(f"so far: {so_far}")
 

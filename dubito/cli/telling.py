@@ -22,7 +22,7 @@ def tell(
     show_hands: bool,
     said: Callable[[], list[str]] = list,
 ) -> None:
-    """Play the game and tell it; `said` gives what was asked and said on the move that was just made."""
+    """Play the game and tell it; `said` gives what was asked and answered on the move that was just made."""
     game, words = table.game, told_of(spec)
     teller = words.Teller(game, label)
     say(words.sentence(game.start, label))

@@ -23,7 +23,7 @@ from dubito.errors import one_line
 @click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
 @server_options
 def web(config: Path | None, port: int, host: str, games: Path, game: str | None, **asked: str | None) -> None:
-    """Play in the browser, against hand-written bots and the players of CONFIG, those who ask models too.
+    """Play in the browser, against hand-written bots and the players of CONFIG, including those that ask models.
 
     Only this machine can reach the page unless --host says so.
     """

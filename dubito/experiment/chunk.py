@@ -25,6 +25,27 @@ if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache
 DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
 
 
+def chunk_numbers(experiment: Experiment) -> range:
+    """The chunks of an experiment; a shard's are some of its whole run's."""
+    deals = experiment.deal_numbers
+    return range(deals.start // DEALS, -(-deals.stop // DEALS))
+
+
+def deals_of(experiment: Experiment, number: int) -> range:
+    """The deals of a chunk."""
+    return range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
+
+
+def first_game_of(experiment: Experiment, number: int) -> int:
+    """The first game of a chunk."""
+    return number * DEALS * experiment.games_per_deal
+
+
+def is_complete(deals: int) -> bool:
+    """Whether a chunk of so many deals is one that no longer run adds to."""
+    return deals == DEALS
+
+
 @dataclass(slots=True)
 class Played:
     """A chunk as far as it got: complete, or cut short by a stop or an error."""
@@ -74,7 +95,7 @@ class ChunkPlayer:
         """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""
         played = Played(number)
         finished: list[list[Outcome]] = []
-        for deal in range(number * DEALS, min((number + 1) * DEALS, self.experiment.deals)):
+        for deal in deals_of(self.experiment, number):
             if stop():
                 played.stopped = True
                 break

@@ -52,6 +52,7 @@ def _dealt(run: StoredRun) -> dict[str, Any]:
     identity = run.identity
     return {
         "the game": identity.game,
+        "the first game": run.first_game,
         "seed": identity.seed,
         "table_sizes": identity.table_sizes,
         "the number of bots in the field": len(identity.bots),
@@ -140,8 +141,9 @@ def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[Measured, bool
     """Of each of the first deals, for each game of a contender: what it came to, and whether a fallback answered for
     it. Raises UsageError or RunStopped where games cannot be read."""
     rows, m = run.db.outcomes(), run.games_per_deal
-    for first in range(0, deals * m, _AT_ONCE * m):
-        last = min(first + _AT_ONCE * m, deals * m)
+    end = run.first_game + deals * m
+    for first in range(run.first_game, end, _AT_ONCE * m):
+        last = min(first + _AT_ONCE * m, end)
         touched = _touched(run, first, last)
         for deal in range(first, last, m):
             games = [(game, *_contender(run, next(rows))) for game in range(deal, deal + m)]

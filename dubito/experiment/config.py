@@ -5,7 +5,7 @@ The same keys are spelled in YAML files and, with dashes, as flags of the comman
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,6 +19,7 @@ from dubito.yaml_file import read_yaml
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
+ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
 
 
@@ -68,6 +69,8 @@ class Config(BaseModel):
     bot_deadline: float | None = Field(default=None, gt=0, le=_DAY)  # seconds; None: a bot may take for ever
     provider_errors: ProviderErrors = "fallback"
     workers: int | None = Field(default=None, ge=1)  # None: one per core; hand-written runs
+    executor: ExecutorName = "processes"  # who plays chunks of hand-written runs
+    scheduler: str | None = Field(default=None, min_length=1)  # of Dask; None: a cluster of this machine
     in_flight: int = Field(default=32, ge=1, le=1024)  # games at once; runs with model players
     budget: BudgetConfig = BudgetConfig()
     prices: str | dict[str, Any] = {}  # USD per million tokens, by model; or a file that says it
@@ -106,10 +109,24 @@ def contender_seats(table_sizes: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """A part of a run that is played apart (`shards.py`)."""
+
+    number: int  # from 1
+    of: int
+    games: int  # of the whole run
+    first_game: int
+    engine: str  # digest of the game's package
+
+    def __str__(self) -> str:
+        return f"{self.number} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
 
-    games: int
+    games: int  # of a shard: its own
     table_sizes: tuple[int, ...]  # ascending
     seed: int
     field: tuple[PlayerSpec, ...]
@@ -121,6 +138,7 @@ class Experiment:
     game: str = DUBITO
     game_source: str = ""  # digest of the game's package; Dubito's behaviour is held by its version
     lineup: LineupKind = "uniform"
+    shard: Shard | None = None  # None: the whole run
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -142,8 +160,26 @@ class Experiment:
         """How many deals are played."""
         return self.games // self.games_per_deal
 
+    @property
+    def game_numbers(self) -> range:
+        """The games that are played, by number: from 0, or from where a shard begins."""
+        first = self.shard.first_game if self.shard else 0
+        return range(first, first + self.games)
+
+    @property
+    def deal_numbers(self) -> range:
+        """The same of the deals."""
+        first = self.game_numbers.start // self.games_per_deal
+        return range(first, first + self.deals)
+
+    @property
+    def whole(self) -> "Experiment":
+        """The run that this is a shard of, or is."""
+        return replace(self, games=self.shard.games, shard=None) if self.shard else self
+
     def identity(self) -> dict[str, Any]:
-        """Everything that can change a result; `games` is not of it, since a longer run begins alike."""
+        """Everything that can change a result; `games` is not of it, since a longer run begins alike, but a shard's
+        whole run is, since it says where to cut."""
         decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None  # it says who plays a turn
         of_game = {} if self.game == DUBITO else {"game": self.game, "game_source": self.game_source}
         return {
@@ -156,11 +192,12 @@ class Experiment:
             "on_bot_error": self.on_bot_error,
             "provider_errors": self.provider_errors,
             **({"bot_deadline": self.bot_deadline} if decisive else {}),
+            **({"shard": asdict(self.shard)} if self.shard else {}),
         }
 
     def digest(self) -> str:
-        """The identity as a short name, 8 hex digits."""
-        text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        """The identity as a short name, 8 hex digits; a shard has its whole run's."""
+        text = json.dumps(self.whole.identity(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:8]
 
 

@@ -20,14 +20,15 @@ class Standing:
         return f"{self.finished:,} games finished, {self.kept:,} of them kept in order, {self.replies:,} replies kept"
 
 
-def standing(log: ModelLog, games_per_deal: int) -> Standing:
+def standing(log: ModelLog, games_per_deal: int, first_game: int = 0) -> Standing:
     """How far a run is by what is on disk, be it under way or not."""
     ended = log.ended().keys()
-    return Standing(len(ended), _in_order(0, games_per_deal, set(ended)), log.replies())
+    kept = _in_order(first_game, games_per_deal, set(ended)) - first_game
+    return Standing(len(ended), kept, log.replies())
 
 
 def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
-    """How many games stand before the first unfinished deal, of which so many are known."""
+    """The first game of the first unfinished deal, from a game before which all are finished."""
     while ended.issuperset(range(first, first + games_per_deal)):
         first += games_per_deal
     return first
@@ -36,9 +37,10 @@ def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
 class Course:
     """The course of one run while it is played, for all its threads; tells its standing without reading the disk."""
 
-    def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int) -> None:
+    def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int, first_game: int = 0) -> None:
         self._log, self._budget, self._games_per_deal = log, budget, games_per_deal
-        self._ended, self._kept, self._replies = set(log.ended()), 0, log.replies()
+        self._ended, self._first, self._replies = set(log.ended()), first_game, log.replies()
+        self._unfinished = first_game
         self._lock = Lock()
 
     def admit(self, games: Sequence[int]) -> str | None:
@@ -60,5 +62,5 @@ class Course:
     def standing(self, replies: int) -> Standing:
         """How far the run is, with so many more replies than it had at the beginning."""
         with self._lock:
-            self._kept = _in_order(self._kept, self._games_per_deal, self._ended)
-            return Standing(len(self._ended), self._kept, self._replies + replies)
+            self._unfinished = _in_order(self._unfinished, self._games_per_deal, self._ended)
+            return Standing(len(self._ended), self._unfinished - self._first, self._replies + replies)

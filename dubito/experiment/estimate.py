@@ -17,7 +17,7 @@ from dubito.experiment import runner
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import StoredRun, opened
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry
@@ -126,7 +126,7 @@ def _played(
             raise run.failure
         with opened(folder) as played:
             log, source = ModelLog(played.db), f"{games} free games with the house"
-            took = {spec.name: _by_deal(log, spec.name, experiment.games_per_deal, games) for spec in specs}
+            took = {spec.name: _by_deal(log, spec.name, played) for spec in specs}
             return {name: _Measured(source, totals, _SECONDS, (0, thoughts)) for name, totals in took.items()}
 
 
@@ -134,12 +134,12 @@ def _from_run(folder: Path) -> list[_Recorded]:
     """What each model player of a recorded run took."""
     found = []
     with opened(folder) as run:
-        log, m = ModelLog(run.db), run.games_per_deal
+        log = ModelLog(run.db)
         for player in [*run.identity.bots, *run.identity.contenders]:
             model = player.settings.get("model")
             seconds = log.seconds(player.name) if model else None
             if seconds is not None and run.deals:
-                took = _by_deal(log, player.name, m, run.kept)
+                took = _by_deal(log, player.name, run)
                 measured = _Measured(f"run {run}", took, (seconds, seconds), (0, 0))
                 found.append(_Recorded(player.name, str(model), player.prompt, measured))
     if not found:
@@ -147,10 +147,10 @@ def _from_run(folder: Path) -> list[_Recorded]:
     return found
 
 
-def _by_deal(log: ModelLog, player: str, games_per_deal: int, games: int) -> list[DealTotals]:
-    """What every deal took, those in which the player was not asked too."""
-    totals = log.by_deal(player, games_per_deal)
-    return [totals.get(deal, DealTotals()) for deal in range(games // games_per_deal)]
+def _by_deal(log: ModelLog, player: str, run: StoredRun) -> list[DealTotals]:
+    """What every deal of a run took, those in which the player was not asked too."""
+    totals, first = log.by_deal(player, run.games_per_deal), run.first_game // run.games_per_deal
+    return [totals.get(deal, DealTotals()) for deal in range(first, first + run.deals)]
 
 
 def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, price: Price | None) -> Estimate:

@@ -42,7 +42,7 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend, registry.game) as pipeline:
-        course = Course(log, pipeline.budget, experiment.games_per_deal)
+        course = Course(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         players = {

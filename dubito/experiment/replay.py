@@ -6,11 +6,12 @@ from pathlib import Path
 
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
 from dubito.experiment.schedule import lineups
 from dubito.experiment.stored import read_run
@@ -84,7 +85,7 @@ class RunToReplay:
 def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
     stored = read_run(folder, home)
-    stored.db.check()
+    stored.db.check(stored.first_game)
     kept = RunToReplay(folder, stored.db, stored.experiment(), registry, home)
     made_with = stored.manifest.versions.get("dubito")
     if made_with != __version__:
@@ -105,7 +106,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
     models = kept.models(tape)
     try:
         progress(0)
-        for played in _chunks(kept, models, workers, progress):
+        for played in _chunks(kept, models, tape, workers, progress):
             if played.error is not None:
                 raise played.error
             _compare(db, experiment, played, kept.registry.game.results)
@@ -124,8 +125,9 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
 
     Raises UsageError if the run does not keep that game.
     """
-    if not 0 <= game < kept.experiment.games:
-        raise UsageError(f"{kept.folder} keeps the games 0 to {kept.experiment.games - 1}: there is no game {game}")
+    games = kept.experiment.game_numbers
+    if game not in games:
+        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
     m = kept.experiment.games_per_deal
     streams = DealStreams(kept.experiment.seed, game // m)
     lineup = lineups(kept.experiment, game // m, streams)[game % m]
@@ -135,12 +137,16 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
 
 
 def _chunks(
-    kept: RunToReplay, models: Models | None, workers: int, progress: Callable[[int], None]
+    kept: RunToReplay, models: Models | None, tape: Tape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[Played]:
     experiment = kept.experiment
-    numbers = range(-(-experiment.deals // DEALS))
+    numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, kept.registry, workers, kept.home, new_stop(), numbers)
+        yield from play_chunks(experiment, kept.registry, workers, new_stop(), numbers)
+        return
+    workers = worth(experiment.games, workers)
+    if workers > 1:
+        yield from shared_chunks(kept, workers, tape, progress)
         return
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(
@@ -148,12 +154,12 @@ def _chunks(
     )
     for number in numbers:
         yield threads.play(number, lambda: False)
-        before = (number + 1) * DEALS * experiment.games_per_deal
+        before = first_game_of(experiment, number + 1) - experiment.game_numbers.start
 
 
 def _compare(db: RunDb, experiment: Experiment, played: Played, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
-    first = played.number * DEALS * experiment.games_per_deal
+    first = first_game_of(experiment, played.number)
     rows = db.read(
         "SELECT outcome, record FROM games WHERE game >= ? AND game < ? ORDER BY game",
         (first, first + len(played.outcomes)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
-from dubito.experiment.chunk import DEALS, ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.config import Experiment
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
@@ -20,7 +20,7 @@ from dubito.experiment.stored import opened
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import play_chunks, until_cut
+from dubito.experiment.workers import Crew, play_chunks, until_cut
 from dubito.game import Spec
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
@@ -44,6 +44,7 @@ class Means:
     stop: Event
     progress: Progress
     watch: Watch = field(default_factory=Watch)
+    crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +150,25 @@ def _logged(means: Means, games: int) -> Progress:
 
 def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Run:
     kept = db.deals()
-    begun = kept[-1] if kept and kept[-1] < DEALS else 0  # deals of a chunk that is to be played again, and further
-    first = len(kept) - bool(begun)
+    begun = (
+        kept[-1] if kept and not is_complete(kept[-1]) else 0
+    )  # deals of a chunk that is to be played again, and further
+    done = len(kept) - bool(begun)
     results = means.registry.game.results
     tally, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks(db, experiment, means, first) as chunks:
+        with _chunks(db, experiment, means, done) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
                     tally = everything = tally + played.tally
-                    games = played.number * DEALS * experiment.games_per_deal
-                    db.add_chunk(_stored(played, games), tally.to_json(), played.deals == DEALS)
+                    chunk = _stored(played, first_game_of(experiment, played.number))
+                    db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
                     if not played.decisions:  # else it was told of each game
-                        means.progress(games + len(played.outcomes))
+                        means.progress(chunk.first_game + len(chunk.outcomes) - experiment.game_numbers.start)
                 begun = 0
     except Interrupted:
         interrupted = True
@@ -183,12 +186,12 @@ def _stored(played: Played, first_game: int) -> Chunk:
 
 
 @contextmanager
-def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iterator[Iterator[Played]]:
-    """Every chunk from the first to be played on: from processes, or, with model players, from threads."""
-    numbers = range(first, -(-experiment.deals // DEALS))
+def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[Played]]:
+    """Every chunk behind those that are done: from processes, or, with model players, from threads."""
+    numbers = chunk_numbers(experiment)[done:]
     if not model_specs(experiment, means.registry):
-        home = means.calls.working_directory
-        with closing(play_chunks(experiment, means.registry, means.workers, home, means.stop, numbers)) as chunks:
+        chunks = play_chunks(experiment, means.registry, means.workers, means.stop, numbers, means.crew)
+        with closing(chunks):
             yield chunks
         return
     from dubito.experiment.models import serving  # late: a run without models needs neither templates nor retries
@@ -200,7 +203,9 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, first: int) -> Iter
 
 
 def _standing(db: RunDb, experiment: Experiment, registry: Registry) -> Standing | None:
-    return standing(ModelLog(db), experiment.games_per_deal) if model_specs(experiment, registry) else None
+    if not model_specs(experiment, registry):
+        return None
+    return standing(ModelLog(db), experiment.games_per_deal, experiment.game_numbers.start)
 
 
 def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[str, PlayerLog]:

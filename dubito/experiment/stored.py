@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.config import Experiment, PlayerSpec, contender_seats
+from dubito.experiment.config import Experiment, PlayerSpec, Shard, contender_seats
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
@@ -42,6 +42,16 @@ class StoredPlayer(_Stated):
     fallback: str = ""
 
 
+class StoredShard(_Stated):
+    """Which part of a run this is (`config.py: Shard`)."""
+
+    number: int
+    of: int
+    games: int
+    first_game: int
+    engine: str = ""
+
+
 class Identity(_Stated):
     """What can change a run's results."""
 
@@ -52,6 +62,7 @@ class Identity(_Stated):
     contenders: list[StoredPlayer]
     rules: dict[str, Any]
     on_bot_error: str
+    shard: StoredShard | None = None
 
 
 class Manifest(_Stated):
@@ -93,6 +104,11 @@ class StoredRun:
     def games(self) -> int:
         """How many games it is to have."""
         return self.manifest.games
+
+    @property
+    def first_game(self) -> int:
+        """The number of its first game: 0 but for a shard."""
+        return self.identity.shard.first_game if self.identity.shard else 0
 
     @cached_property
     def kept(self) -> int:
@@ -168,6 +184,7 @@ class StoredRun:
                 self.game.name,
                 identity.get("game_source", ""),
                 self.game.lineup,
+                Shard(**identity["shard"]) if "shard" in identity else None,
             )
         except (KeyError, TypeError, ValueError, ValidationError):
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None

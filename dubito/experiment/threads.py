@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dubito.errors import DubitoError
 from dubito.experiment.calibration import add_stated
-from dubito.experiment.chunk import DEALS, ChunkPlayer, GamePlayed, Played
+from dubito.experiment.chunk import ChunkPlayer, GamePlayed, Played, deals_of
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.schedule import Lineup, lineups
@@ -33,9 +33,10 @@ class ThreadedChunks:
     watch: Watch
     progress: Callable[[int], None]  # told how many games of the run have ended
 
-    def play(self, number: int, stop: Callable[[], bool]) -> Played:
-        """Play a chunk; on a stop or a fault, keep the deals before the first unfinished one."""
-        experiment, deals = self.player.experiment, self._deals(number)
+    def play(self, number: int, stop: Callable[[], bool], among: range | None = None) -> Played:
+        """Play a chunk, or some deals of it; on a stop or a fault, keep the deals before the first unfinished one."""
+        experiment = self.player.experiment
+        deals = self._deals(deals_of(experiment, number) if among is None else among)
         course = self.models.course
         admit = course.admit if course else lambda games: None
         queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
@@ -73,12 +74,12 @@ class ThreadedChunks:
         refused = None if stop() or queue.refused is None else AccountFault(queue.refused)
         return self._gathered(number, deals, ended, errors, refused)
 
-    def _deals(self, number: int) -> list[list[tuple[int, Lineup]]]:
-        """The games of a chunk, deal by deal."""
+    def _deals(self, numbers: range) -> list[list[tuple[int, Lineup]]]:
+        """The games of these deals, deal by deal."""
         experiment = self.player.experiment
         return [
             [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
-            for deal in range(number * DEALS, min((number + 1) * DEALS, experiment.deals))
+            for deal in numbers
         ]
 
     def _gathered(

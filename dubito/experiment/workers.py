@@ -1,4 +1,4 @@
-"""Chunks in order, from this process or from several; the results are the same."""
+"""Chunks in order, from this process or from the workers of any executor; the results are the same."""
 
 import multiprocessing
 import os
@@ -6,20 +6,37 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from functools import partial
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.synchronize import Event
-from pathlib import Path
 from typing import Final
 
-from dubito.errors import RunStopped
+from dubito.errors import RunStopped, one_line
+from dubito.experiment import job
 from dubito.experiment.chunk import ChunkPlayer, Played
 from dubito.experiment.config import Experiment
-from dubito.registry import Registry, find_bots
+from dubito.registry import Registry
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
+_LOOK: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Who plays chunks: any executor, whose workers can import this package and find the run's bots."""
+
+    executor: Executor
+    at_once: Callable[[], int]  # how many chunks it can play at once, now
+    hears_stop: bool = False  # its workers leave off between two deals; of others a chunk under way is given up
+    losses: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised where its workers are lost
+
+
+def cores() -> int:
+    """The cores this process may use, where the system tells; else all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def new_stop() -> Event:
@@ -28,15 +45,23 @@ def new_stop() -> Event:
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, working_directory: Path, stop: Event, numbers: range
+    experiment: Experiment, registry: Registry, workers: int, stop: Event, numbers: range, crew: Crew | None = None
 ) -> Generator[Played, None, None]:
-    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop."""
+    """The chunks of these numbers, in order; the last one may be cut short by an error or a stop.
+
+    They are played by the crew or, where there is none, by so many processes; one is this one.
+    """
     workers = min(workers, len(numbers))
-    if workers == 1:
+    if crew is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
         yield from until_cut(player.play(number, stop.is_set) for number in numbers)
     elif numbers:
-        yield from until_cut(_from_processes(experiment, numbers, workers, working_directory, stop))
+        with nullcontext(crew) if crew else processes(workers, stop) as hands:
+            text, results = job.job_of(experiment, registry), registry.game.results
+            with closing(_in_order(hands, text, numbers, stop)) as packed:
+                played = (Played(number, stopped=True) if one is None else job.played_from(one, results)
+                          for number, one in packed)  # fmt: skip
+                yield from until_cut(played)
 
 
 def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
@@ -47,38 +72,54 @@ def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
             return
 
 
-def _from_processes(
-    experiment: Experiment, chunks: range, workers: int, working_directory: Path, stop: Event
-) -> Iterator[Played]:
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start,
-        initargs=(experiment, working_directory, stop),
-    )
-    pending: deque[Future[Played]] = deque()
-    numbers = iter(chunks)
+def _in_order(crew: Crew, text: str, numbers: range, stop: Event) -> Generator[tuple[int, bytes | None], None, None]:
+    """Each chunk as it comes back, None if it was given up; raises RunStopped if its worker is lost."""
+    pending: deque[tuple[int, Future[bytes]]] = deque()
+    left = iter(numbers)
     try:
         while True:
-            while len(pending) < workers * _AHEAD and (number := next(numbers, None)) is not None:
-                with _deaf_to_ctrl_c():
-                    pending.append(pool.submit(_play, number))
+            most = max(1, crew.at_once()) * _AHEAD
+            while len(pending) < most and not stop.is_set() and (number := next(left, None)) is not None:
+                with deaf_to_ctrl_c():
+                    pending.append((number, crew.executor.submit(job.play_chunk, text, number)))
             if not pending:
+                yield from ((number, None) for number in left)
                 return
-            yield pending.popleft().result()
+            number, future = pending[0]
+            while not crew.hears_stop and not wait([future], _LOOK).done and not stop.is_set():
+                pass
+            yield number, future.result() if crew.hears_stop or future.done() else None
+            pending.popleft()
     except BrokenProcessPool:
         raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
+    except crew.losses as error:
+        why = one_line(f"{type(error).__name__}: {error}", 200)
+        raise RunStopped(f"the executor has lost a chunk ({why})") from None
+    finally:
+        for _, future in pending:
+            future.cancel()
+
+
+@contextmanager
+def processes(workers: int, stop: Event) -> Iterator[Crew]:
+    """Processes of our own."""
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=(stop,)
+    )
+    try:
+        yield Crew(pool, lambda: workers, hears_stop=True)
     finally:
         stop.set()  # who is still playing leaves off
         pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Worker processes started within never see Ctrl-C, which is the main process's to answer."""
+def deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes and threads started within never see Ctrl-C, which is the main process's to answer."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # its first start, later, would end this
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -86,14 +127,10 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_play_here: Callable[[int], Played]
-
-
-def _start(experiment: Experiment, working_directory: Path, stop: Event) -> None:
-    """Load the bots once in a new worker process."""
-    global _play_here
+def _start(stop: Event) -> None:
+    """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _play_here = partial(ChunkPlayer(experiment, find_bots(working_directory, experiment.game)).play, stop=stop.is_set)
+    job.leave_off = stop.is_set
 
 
 def _end_with_parent() -> None:
@@ -105,7 +142,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _play(number: int) -> Played:
-    return _play_here(number)

@@ -78,7 +78,7 @@ class AnthropicWire(Wire):
 
     def read(self, body: JsonBody) -> ReadPrompt:
         """System and messages. What the cache would hold: the system part up to its last `cache_control`; where a block
-        of a message has one, all before that block, which some request before is taken to have marked.
+        of a message has one, all before that block, assuming that an earlier request marked it.
         """
         self.check_parameters(body)
         model = fields.model_of(body)
@@ -180,7 +180,7 @@ def _schema(output: JsonBody) -> Mapping[str, Any] | None:
 
 
 def _content(asked: HeardRequest, written: Written) -> list[JsonBody]:
-    """The blocks. Who refuses says nothing here; what a filter stopped stands as far as it had come."""
+    """The blocks: none for a refusal; after a filter, the text up to where it was stopped."""
     blocks: list[JsonBody] = []
     if written.thoughts is not None:
         signature = asked.digest_for("thoughts")

@@ -18,14 +18,14 @@ _NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class Delivered(Response):
-    """An answer as its delivery has it. Whatever that is, the connection is closed at its end."""
+    """An answer, sent as its delivery says; the connection is closed afterwards in any case."""
 
     def __init__(self, answer: Answer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
         super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
         self._answer, self._delivery, self._log, self._closing = answer, delivery, log, closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send what is sent, then see the connection out."""
+        """Send the part that is to be sent, then wait until the connection may end."""
         transport: asyncio.Transport = scope["state"][TRANSPORT]
         closing = asyncio.create_task(self._closing.wait())  # the end of the house does not wait for a held client
         closing.add_done_callback(lambda _: transport.abort())

@@ -1,4 +1,4 @@
-"""How the house's models answer: `house-random` by lot, the others as the `house` modules of their games say.
+"""How the house's models answer: `house-random` at random, the others as the `house` modules of their games say.
 
 They read nothing but what they were sent: the text, and the schema of the answer. No position, no game, no memory
 reaches them.
@@ -79,7 +79,7 @@ def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Op
 
 
 def _shares(legal: Sequence[str], known: Iterable[str]) -> Opinion:
-    """All that is legal is as probable, since it is drawn by lot."""
+    """The same probability for all that is legal, as the answers are drawn."""
     share = 1 / len(legal) if legal else 0.0
     return Opinion({name: share if name in legal else 0.0 for name in known}, understood=bool(legal))
 

@@ -36,9 +36,9 @@ from dubito.house.responses_wire import ResponsesWire
 _HOST: Final = "127.0.0.1"
 _CONTEXT: Final = 200_000  # tokens
 _BACKLOG: Final = 2048
-_KEEP_ALIVE: Final = 3600  # seconds: no client shall meet a connection that closes as it is used again
+_KEEP_ALIVE: Final = 3600  # seconds: no client should meet a connection that closes as it is reused
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
-_ROUNDS: Final = 10  # of the loop, in which whoever has called before the end is heard
+_ROUNDS: Final = 10  # turns of the loop in which calls that came before the end are still heard
 _TICK: Final = 0.005  # seconds between two looks whether anybody is left at the end
 
 _RESPONSES: Final = ResponsesWire()
@@ -228,7 +228,7 @@ class House:
         self._thread.start()
         self._server.ready.wait()
         if not self._server.started:
-            raise RuntimeError("the house did not come up")  # why, its thread has said
+            raise RuntimeError("the house did not come up")  # its thread has said why
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -241,7 +241,7 @@ class House:
             self._server.run([listener])
         finally:
             listener.close()
-            self._server.ready.set()  # whoever waits shall not wait for a server that never came up
+            self._server.ready.set()  # or its caller would wait for a server that never came up
 
 
 def _listen(port: int) -> socket.socket:

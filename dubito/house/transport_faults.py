@@ -12,7 +12,7 @@ from dubito.house.refusal import RefusalKind
 class Delivery:
     """How much of an answer is sent, and what becomes of the connection then; `interval` is the wait after each byte.
 
-    `hold` leaves the client waiting until it goes, or the house.
+    `hold` leaves the client waiting until it or the house ends.
     """
 
     part: Literal["nothing", "half the head", "half the body", "all"]
@@ -39,7 +39,7 @@ class Parameters:
     size: int  # bytes
 
 
-_PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"  # no clock here: a date that is over asks for no wait
+_PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"  # no clock here: a date in the past asks for no wait
 _GARBLED: Final = ("soon", "", "-1", "nan", "1,5", "0x10", "Thu, 32 Foo 2026 25:61:00 GMT")
 _LONG: Final[Sequence[Mapping[str, str]]] = (
     {"retry-after": "7200"},

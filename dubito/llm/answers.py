@@ -2,7 +2,7 @@
 
 Only JSON of the node's kind passes as an answer, nothing beside the fields asked for, never a guess from prose. The
 fields are those of the prompt; what a node `states` beside its answer is recorded, and never decides anything. A
-schema is fixed for its node: what is legal at a position is the engine's to say, of an answer that was read.
+schema is fixed for its node: whether an answer is legal at a position, the engine says once it is read.
 """
 
 import json
@@ -36,7 +36,7 @@ _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 
 def answer_schema(kind: Answer) -> Schema:
-    """The JSON schema of an answer of this kind: of no bounds, which no two providers share."""
+    """The JSON schema of an answer of this kind; without bounds, since no two providers support the same ones."""
     match kind:
         case Bool():
             return {"type": "boolean"}
@@ -90,16 +90,16 @@ def _type_of(kind: Answer) -> Any:
 
 
 def _known(cards: Sequence[int], card: int) -> int:
-    """The card; raises ValueError if there is none such."""
+    """The card, if it is one of these; else raises ValueError."""
     if card not in cards:
         raise ValueError(card)
     return card
 
 
 def _shares(options: Sequence[str], said: dict[str, float]) -> dict[str, float]:
-    """The probabilities, which sum to 1 where they nearly do; raises ValueError if they are none of these names.
+    """The probabilities, made to sum to 1 if they nearly do; raises ValueError if they are not, or a name is left out.
 
-    Of a name that the game has not, the engine will say so.
+    A name that the game does not have is left for the engine to refuse.
     """
     total = sum(said.values())
     if not {*options} <= said.keys() or not all(0 <= share <= 1 for share in said.values()):
@@ -134,7 +134,7 @@ class Answered:
 
     answer: Any  # of the node's kind
     p_bluff: float | None = None  # within [0, 1]
-    impossible: bool = False  # a p_bluff was said that is no probability; it counts as missing
+    impossible: bool = False  # the p_bluff stated is not a probability; it counts as missing
 
 
 @lru_cache(maxsize=64)
@@ -198,7 +198,7 @@ REASKS: Final[dict[Cause, str]] = {
 
 
 def re_ask(failure: AttemptFailed, form: Form) -> str | None:
-    """What to ask again, as fits the cause; None where asking again would not help."""
+    """The re-ask that fits the cause; None where asking again would not help."""
     text = REASKS.get(failure.cause)
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
@@ -226,7 +226,7 @@ def read_answer(reply: Reply, form: Form) -> Answered:
 
 
 def _probability(stated: object) -> tuple[float | None, bool]:
-    """The probability, and whether something was said that is none."""
+    """The stated probability, if it is one, and whether something else was stated."""
     if stated is None:
         return None, False
     if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 <= stated <= 1:

@@ -1,4 +1,4 @@
-"""How long to wait before another try: as long as the server says, else by chance, so that nobody comes in step."""
+"""How long to wait before another try: as long as the server says, else a random time, so that tries spread out."""
 
 import random
 from typing import Final
@@ -12,9 +12,9 @@ _JITTER: Final = random.Random()  # how long a wait is changes no result: it nee
 
 
 def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> float:
-    """The seconds to wait after a failed try, which was the `number`th: the server's, up to `cap`, else by chance.
+    """The seconds to wait after a failed try, which was the `number`th: the server's, up to `cap`, else random.
 
-    `spread` is the part of the time that is left to chance: all of it, unless said.
+    `spread` is the part of the time that is random: by default all of it.
     """
     if error.retry_after is not None:
         return min(error.retry_after, cap)

@@ -1,6 +1,6 @@
 """The budget: the calls, tokens and dollars that a run may use up, exact across threads.
 
-A try reserves its worst case before it is sent, and is settled with what it did cost. Where that is not known (no
+A try reserves its worst case before it is sent, and is settled with its true cost. Where that is not known (no
 usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
 happens, what is spent never passes a cap.
 
@@ -31,6 +31,12 @@ class Caps:
         """The first of the caps that this passes."""
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
+
+    def in_words(self, times: int) -> str:
+        """What so many runs may use up that each have these caps; empty where there is none."""
+        money = None if self.usd is None else dollars(times * self.usd)
+        counts = [f"{times * cap:,} {name}" for name, cap in (("calls", self.calls), ("tokens", self.tokens)) if cap]
+        return ", ".join([money, *counts] if money else counts)
 
 
 class Budget:

@@ -31,7 +31,7 @@ _BESIDE: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the folder of entries that were put aside
 _PREFIX: Final = 16  # digits of a key that tell it from all others
 _LOCKS: Final = "locks"  # the file whose bytes are locked, one for each key that somebody asks for
-_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
+_LOOK: Final = 0.1  # seconds between two looks whether another process is done
 _LOCK_DIGITS: Final = 15  # of a key, in hex, that say which byte
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
 
@@ -116,7 +116,7 @@ class ReplyCache:
             self._locks = ByteLocks(folder / _LOCKS)
         except OSError as error:
             self.unshared = (
-                f"no locks can be had in the cache {folder} ({error.strerror}): two processes that ask the same at the "
+                f"the cache {folder} has no locks ({error.strerror}): two processes that ask the same at the "
                 "same time may both pay for it; let one wait for the other's end"
             )
 
@@ -136,8 +136,8 @@ class ReplyCache:
     ) -> tuple[Received, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
-        Each key flies once: whoever else wants it waits and gets the first one's, `wait` until another process's
-        flight has ended. Errors are not stored.
+        Only one at a time asks for a key: the others wait and get its reply, by `wait` if another process is
+        asking. Errors are not stored.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
@@ -156,7 +156,7 @@ class ReplyCache:
 
     @contextmanager
     def _alone(self, key: str, wait: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
-        """No other process asks for this key within."""
+        """Within, no other process asks for this key."""
         locks, byte = self._locks, 1 + int(key[:_LOCK_DIGITS], 16)
         if locks is None:
             yield
@@ -210,7 +210,8 @@ class ReplyCache:
         return entry
 
     def drop(self, key: str) -> Path | None:
-        """Take an entry out of the cache, and put it aside as a file if it can be read; where. Raises RunStopped."""
+        """Take an entry out of the cache, and put it aside as a file if it can be read; returns the file. Raises
+        RunStopped."""
         try:
             text = self._cache.get(key)
         except (_NoText, ValueError):
@@ -273,7 +274,7 @@ def _check_folder(folder: Path) -> None:
     contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
     database, others = folder / _DATABASE, {name for name in contents if not name.startswith(_DATABASE)} - _BESIDE
     if others and _DATABASE not in contents:
-        lost = f"has lost its {_DATABASE}" if _LOCKS in others else "is there and is no cache of replies"
+        lost = f"has lost its {_DATABASE}" if _LOCKS in others else "exists and is not a cache of replies"
         raise UsageError(f"{folder} {lost}: choose another --cache")
     journal = folder / f"{_DATABASE}-wal"
     if _DATABASE in contents and database.stat().st_size == 0:

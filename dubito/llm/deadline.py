@@ -3,9 +3,9 @@
 An HTTP client's timeouts are per socket operation: a server that trickles a byte a second never meets one. Here every
 connect, read and write gets no more time than the calling thread's deadline leaves.
 
-Servers close connections that idle, and a call that is sent just then is lost: a connection is used again only if it
-idled for less than servers are known to wait, and one that turns out closed all the same is told from an answer lost:
-to a request that finds nobody the server's machine answers with a reset, to one that was read it does not.
+Servers close idle connections, and a call that is sent just then is lost. So a connection is used again only if it
+was idle for less than servers are known to wait. One that turns out closed all the same can be told from a lost
+answer: the server's machine answers a request that nobody reads with a reset, and one that was read without.
 """
 
 import errno
@@ -40,7 +40,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """What this thread does on the network in here has so many seconds."""
+        """Give this thread so many seconds for what it does on the network within."""
         self._thread.until = monotonic() + seconds
         self._thread.stale = False
         try:
@@ -89,7 +89,7 @@ class _Stream(httpcore2.NetworkStream):
     def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
         self._stream, self._deadline = stream, deadline
         self._read = 0.0  # when bytes came last; 0: never
-        self._idled: float | None = None  # seconds before the request that was not answered by a byte yet
+        self._idled: float | None = None  # seconds before a request that has no byte of an answer yet
         self._unsent = False  # the end of a request
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -113,12 +113,12 @@ class _Stream(httpcore2.NetworkStream):
                 raise httpcore2.ConnectError("the server had closed the connection before it was asked") from None
 
     def _refused(self) -> bool:
-        """Whether a reset came after the server's end of the connection: where no system tells, it did not."""
+        """Whether a reset came after the server had closed the connection; False on systems that do not tell."""
         connection = self._stream.get_extra_info("socket")
         if not isinstance(connection, socket.socket) or not hasattr(select, "poll"):
             return False
         poll = select.poll()
-        poll.register(connection, 0)  # errors alone
+        poll.register(connection, 0)  # only for errors
         poll.poll(_RESET)
         return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE
 
@@ -142,7 +142,7 @@ class _Stream(httpcore2.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable" and self._read and monotonic() - self._read > self._deadline.idle:
-            return True  # to httpcore2, which asks this of idle connections alone, it has ended
+            return True  # so httpcore2, which asks this only of idle connections, takes it as ended
         return self._stream.get_extra_info(info)
 
 

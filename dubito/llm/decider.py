@@ -6,25 +6,27 @@ Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Player
 from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
-from dubito.llm.prompts import Prompt, Rendered
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
 from dubito.store.records import Decision
+
+if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads no templates and no retries
+    from dubito.llm.prompts import Prompt, Rendered, SeatTexts
+    from dubito.llm.retry import MakeAttempt
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a model said, at a node that `states` it, of how probable a bluff is; it decides nothing."""
+    """The probability of a bluff that a model stated, at a node that `states` one; it decides nothing."""
 
     seat: int
     decision: int
@@ -46,10 +48,16 @@ class Journal:
 
 
 class Decisions(Protocol):
-    """Where decisions are told to: a run's log, or a replay that compares."""
+    """Receives every decision: a run's log, or a replay that compares."""
 
     def decision(self, decision: Decision) -> None:
         """A decision was taken."""
+
+
+def _no_texts() -> "SeatTexts":
+    from dubito.llm.prompts import SeatTexts
+
+    return SeatTexts()
 
 
 def _always(answer: Any) -> None:
@@ -62,24 +70,24 @@ class Decider:
 
     name: str
     settings: ModelSettings
-    prompt: Prompt
+    prompt: "Prompt"
     fallback: type[Player]
-    ask: MakeAttempt
+    ask: "MakeAttempt"
     log: Decisions
     seed: int
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
-    def render(self, facts: Mapping[str, Any]) -> Rendered:
+    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "Rendered":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
-            return self.prompt.fill(facts)
+            return self.prompt.fill(facts, before)
         except UsageError as error:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
 
     def decide(
         self,
-        rendered: Rendered,
+        rendered: "Rendered",
         place: Place,
         turn: int,
         journal: Journal,
@@ -104,7 +112,7 @@ class Decider:
 
     def _model(
         self,
-        rendered: Rendered,
+        rendered: "Rendered",
         form: Form,
         place: Place,
         digests: list[list[str | None]],
@@ -128,7 +136,7 @@ class Decider:
                 asked = re_ask(error, form)
                 if asked is None:
                     break
-                if error.cause == "refused":  # who declined once goes on declining: begin anew
+                if error.cause == "refused":  # a model that declined once keeps declining: start anew
                     user, again = f"{rendered.user}\n\n{asked}", []
                 else:
                     again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
@@ -149,3 +157,4 @@ class GameServices:
 
     decider: Decider
     journal: Journal
+    texts: "SeatTexts" = field(default_factory=_no_texts)

@@ -73,7 +73,7 @@ def _parts(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
 
 
 def _json(value: Any) -> str:
-    """The value as it stands in a request: 1 is not 1.0, and nothing is not null."""
+    """The value as it stands in a request: 1 differs from 1.0, and a missing value from null."""
     return "(nothing)" if value is _NOTHING else json.dumps(value, sort_keys=True)
 
 

@@ -18,7 +18,7 @@ from dubito.store.records import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
 CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed", "illegal")
-FALLBACK_OUTCOME: Final = "fallback:"  # how the outcome of a decision begins that the fallback took; then the cause
+FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
 
@@ -39,7 +39,7 @@ class TryFailed(DubitoError):
         super().__init__(kind, brief, retry_after, billed, said)
         self.kind, self.brief, self.retry_after = kind, brief, retry_after
         self.reason = brief if said is None else f"{brief}: {said}"
-        self.billed = billed  # it may be: the request went out, and nobody said that it failed
+        self.billed = billed  # it may be billed: the request went out, and nobody said that it failed
         self.headers: Mapping[str, str] = {}  # of the answer, if one came: those that are kept
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class NotSent(DubitoError):
 
 
 class AttemptFailed(DubitoError):
-    """No answer came of an attempt, and why."""
+    """An attempt ended without an answer, and why."""
 
     def __init__(self, cause: Cause, detail: str, text: str | None = None) -> None:
         super().__init__(cause, detail, text)
@@ -71,14 +71,14 @@ class Quoting(RunStopped):
 
 
 class Suspended(Quoting):
-    """Under `provider_errors: suspend`: nobody could be reached, and the game is put back until somebody can be."""
+    """Under `provider_errors: suspend`: the model could not be reached, and the game is put back until it can be."""
 
 
 class Interrupted(RunStopped):
-    """The run was told to leave off; what is under way is kept, nothing more is asked."""
+    """The run was told to stop; what is under way is kept, nothing more is asked."""
 
 
 class AccountFault(Quoting):
-    """No cause of a fallback: the run stops in order, and the sentence says what to do."""
+    """Never a cause of a fallback: the run stops cleanly, and the message says what to do."""
 
-    spent: Spend | None = None  # as of TryFailed
+    spent: Spend | None = None  # as in TryFailed

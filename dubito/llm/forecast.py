@@ -1,7 +1,7 @@
 """What games take, by a run's own average: of what is left, may another one start?
 
-A game is reckoned by its questions, whoever answered them, and a question by what a reply costs that is paid for.
-So games whose replies came free, from the tape or the cache, say how long a game is, and never that games are free.
+A game is reckoned by its questions, whoever answered them, and a question at the cost of a paid reply. So games
+whose replies were free, from the tape or the cache, tell how long a game is, but never make games look free.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Final
 from dubito.store.records import Spend
 
 LONG: Final = 50  # questions that a game is taken to have before any has finished
-_REST: Final = 0.5  # of a game that is to come still, however much of it was played
+_REST: Final = 0.5  # the part of a game that is assumed to be still to come, however much was played
 _NOTHING: Final = Spend()
 
 
@@ -26,7 +26,7 @@ class Past:
 
 
 class Forecast:
-    """The forecast of one run; whoever shares it looks after its lock."""
+    """The forecast of one run; those that share it see to its lock."""
 
     def __init__(self, past: Past) -> None:
         self._ended = set(past.ended)
@@ -62,7 +62,7 @@ class Forecast:
             self._questions += questions
 
     def reserved(self, worst: Spend) -> None:
-        """So much may a call take."""
+        """A call may take this much."""
         self._worst = Spend(*(max(pair) for pair in zip(self._worst.amounts, worst.amounts, strict=True)))
 
     def settled(self, game: int, used: Spend, replied: bool) -> None:
@@ -72,9 +72,9 @@ class Forecast:
             self._replies += replied
 
     def needed(self, games: Sequence[int]) -> Spend | None:
-        """The most that is spent when these games are to end too, and all under way; None as long as nobody can say.
+        """The most that is spent once these games too, and all those under way, have ended; None while nobody can say.
 
-        Games that are on the tape as a whole need nothing, be everything used up.
+        Games that are wholly on the tape need nothing, even when everything is used up.
         """
         new = [game for game in games if game not in self._ended]
         if not new:
@@ -96,7 +96,7 @@ class Forecast:
         return max(1.0, (self._questions + sum(self._under_way.values())) / len(self._ended))
 
     def _each(self) -> tuple[float, ...] | None:
-        """What a reply costs that is paid for; the worst, as long as no game has ended; None if no call was made."""
+        """What a paid reply costs; the most that a call may cost while no game has ended; None if no call was made."""
         if self._ended and self._replies:
             return tuple(amount / self._replies for amount in self._spent.amounts)
         return self._worst.amounts if self._worst.calls else None

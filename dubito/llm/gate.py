@@ -1,7 +1,8 @@
 """The gate of an account: how many tries at once, at what pace, when none at all, and when its silence is an outage.
 
-A try is given its time in front of the budget, where it waits holding nothing of it, and is looked at once more behind
-it, since waiting for the budget takes time; there the gate also learns how the try ended before the budget does.
+A try waits for its time before it comes to the budget, so that it holds nothing of it meanwhile, and is looked at once
+more after it, since waiting for the budget takes time; there the gate also learns how the try ended before the budget
+does.
 """
 
 import threading
@@ -24,11 +25,11 @@ Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, 
 
 PATIENCE: Final = 30 * 60.0  # seconds: the default
 _SILENT: Final = ("rate_limit", "server", "connection", "deadline")  # kinds of failure that are no answer
-_LOOK: Final = 1.0  # seconds after which who waits looks whether to stop
+_LOOK: Final = 1.0  # seconds between two looks of a waiting thread whether to stop
 _INSTANT: Final = 1e-6  # seconds: a wait too short to move a clock would be waited for without end
 _PROBES: Final = 5.0  # seconds between probes at the most, where a server says nothing of how long its limit lasts
 _TRUSTED: Final = 3  # rate limits in a row for which a server is believed how long they last
-_BYTES: Final = 4  # of a request, about, to a token
+_BYTES: Final = 4  # of a request that make a token, about
 _OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _SHOWN: Final = 60.0  # seconds for which a pace that held a call back is worth a word
 
@@ -54,7 +55,7 @@ class Gate:
         self._timing = timing
         self._pace = Pace()
         self._slots = threading.BoundedSemaphore(limit)
-        self._line = threading.Lock()  # whoever holds it is next; the others stand behind
+        self._line = threading.Lock()  # its holder is next; the others queue behind
         self._changed = threading.Condition()
         self._local = threading.local()  # the try that a thread has been given its time for
         self._silent_since: float | None = None  # when the first try was sent of those that got no answer, in a row
@@ -111,9 +112,9 @@ class Gate:
         return sent
 
     def sign_of_life(self, probe: Callable[[], object]) -> None:
-        """Return once a try that was sent from now on has been answered, be it anybody's.
+        """Return once any try that is sent from now on has been answered.
 
-        Where nobody else asks anything, `probe` does, again and again. Raises AccountFault when patience is at an end.
+        If nobody else asks anything, `probe` does, again and again. Raises AccountFault when patience is at an end.
         """
         with self._changed:
             mark = self._sends
@@ -193,7 +194,7 @@ class Gate:
             self._line.release()
 
     def _failed(self, sent: Sent, order: int, error: TryFailed, cap: float) -> None:
-        """A try got no answer, or one that was none of the account's making."""
+        """A try got no answer, or only an error."""
         limits = limits_of(error.headers, self._timing.time())
         with self._changed:
             now = self._timing.clock()

@@ -22,7 +22,7 @@ class ModelPlayer(Player):
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
-        self._decider, self._journal = services.decider, services.journal
+        self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
         self._game: Spec = services.decider.prompt.game
         self._fallback = fallback_for(services.decider.fallback, self._seating)
         self._facts = self._game.facts
@@ -40,7 +40,7 @@ class ModelPlayer(Player):
 
     def play(self, view: View) -> Any:
         """Ask the model at the view's node."""
-        rendered = self._decider.render(self.facts(self._notebook.position(view.node, view, self.cards)))
+        rendered = self._decider.render(self.facts(self._notebook.position(view.node, view, self.cards)), self._texts)
         seating, decision = self._seating, self._decisions
         place = Place(self._decider.name, seating.game, seating.deal, seating.id, decision, 0, view.node)
         self._decisions += 1
@@ -71,6 +71,6 @@ class _Move:
 
 
 def model_player(face: type[Any]) -> type[ModelPlayer]:
-    """The model player of other games that one of Dubito stands for: with its words, and the settings that it knows."""
+    """The model player of other games that matches this one of Dubito: its docstring, origin and default settings."""
     own = {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
     return type(face.__name__, (ModelPlayer,), own)

@@ -34,7 +34,7 @@ from dubito.llm.wire import Ask, Protocol, Received, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
 
-_LOOK: Final = 0.1  # seconds after which somebody who waits for another process looks again
+_LOOK: Final = 0.1  # seconds between two looks whether another process is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Pipeline:
             paced = gate.around(self.budget.around(sent, tariff))
 
             def tried(ask: Ask, number: int) -> Reply:
-                provider.prepare()  # before the pace is reckoned: the first calls are to go out when it says
+                provider.prepare()  # slow the first time, so before the pace says when a call goes out
                 return paced(ask, number)
 
             live = retried(
@@ -191,7 +191,7 @@ class Pipeline:
         return cached
 
     def _paid(self, account: Account, ask: Ask) -> Received | None:
-        """The body that this run paid for and that never reached the cache; it is as live as when it came in."""
+        """The body that this run paid for and that never reached the cache; its origin is still `live`."""
         body = self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
         return None if body is None else Received(body.status, body.raw, body.headers)
 
@@ -221,7 +221,8 @@ class Pipeline:
         return taped
 
     def _recorded(self, inner: MakeAttempt, account: Account, ask: Ask) -> Reply:
-        """Make the attempt, and put its end on the tape; whatever else ends it leaves it open, to be made again."""
+        """Make the attempt, and put its outcome on the tape; if anything else ends it, it stays open, to be made
+        again."""
         reply, cause = None, None
         try:
             reply = inner(ask)
@@ -246,7 +247,7 @@ class Pipeline:
     def _from_tape(self, kept: TapedAttempt, ask: Ask) -> Reply:
         """What came of the attempt when it was made; raises AttemptFailed as it did then.
 
-        Raises RunStopped where the tape is of another question: code or files were changed in between.
+        Raises RunStopped if the tape has another question there: code or files were changed in between.
         """
         if (kept.request, kept.draw) != (ask.request.digest, ask.draw):
             raise RunStopped(

@@ -39,7 +39,7 @@ def preflight(name: str, number: int, settings: ModelSettings, form: Form, ask: 
 
 
 def probe_of(name: str, settings: ModelSettings) -> Ask:
-    """The same question as a sign of life of an account, asked in this player's name."""
+    """The same question, asked in this player's name, as a test whether the account answers."""
     return Ask(_request(settings, _YES_OR_NO), "probe", Place(name, _PROBE, _PROBE, 0, 0, 0, "probe"))
 
 

@@ -31,7 +31,7 @@ _MOST: Final = 5_000  # USD per million tokens: so the cost of any reply fits in
 _FRESH: Final = timedelta(days=60)  # for how long a list price is taken for today's
 _LONG_WRITE: Final = 2  # times the price of input: what Anthropic takes for keeping it an hour
 _TOOL_CALL: Final = PICO * 25 // 1000  # for a call of the provider's own tools: the dearest that is known
-_SHORT: Final = ("5m", "30m")  # for so long a `cache_write` keeps its input
+_SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_write`
 _BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins", "mcp_servers", "container")
 
 
@@ -111,7 +111,7 @@ class Tariff:
         return Spend(1, into + self.max_output, usd)
 
     def of(self, usage: Usage, charges: Charges = PLAIN) -> Spend:
-        """What a try did cost, by what its reply says."""
+        """What a try cost, by what its reply says."""
         return Spend(1, usage.input + usage.output, self.price.of(usage, charges) if self.price else 0)
 
 
@@ -128,7 +128,7 @@ def charged_by_call(parameters: Mapping[str, Any]) -> str | None:
 
 
 def _ttls(value: Any) -> Iterator[Any]:
-    """For how long input shall be kept, wherever it is said."""
+    """How long the provider is asked to keep input, wherever the request says so."""
     if isinstance(value, dict):
         yield from (value["ttl"],) if "ttl" in value else ()
         for inner in value.values():
@@ -224,7 +224,8 @@ def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | Non
 
 
 def outdated(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
-    """That the list price in use was read too long ago, in words; None if it was not, or is the config's own."""
+    """A warning if the list price in use was read too long ago; None if it was not, or the price is the config's
+    own."""
     provider = None if is_house(server) else _listed().get(server)
     if provider is None or model in own or model not in provider.models or today - provider.as_of <= _FRESH:
         return None

@@ -9,14 +9,15 @@ is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`,
 nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from jinja2.meta import find_undeclared_variables
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import dubito
@@ -58,6 +59,20 @@ class Rendered:
         return f"--- system ---\n{self.system}\n{told}--- user ---\n{self.user}"
 
 
+@dataclass(slots=True)
+class SeatTexts:
+    """What one seat was sent in one game, and will be sent again in the same bytes: not rendered twice."""
+
+    system: str | None = None
+    chapters: list[tuple[Sequence[str], str]] = field(default_factory=list)  # lines of the history, and their text
+    _steady: Mapping[str, Any] = field(default_factory=dict)  # the facts that these texts were made from
+
+    def begin(self, steady: Mapping[str, Any]) -> None:
+        """Forget all of it if these facts differ from those before."""
+        if steady != self._steady:
+            self.system, self.chapters, self._steady = None, [], steady
+
+
 class Description(BaseModel):
     """What `prompt.yaml` says."""
 
@@ -97,11 +112,13 @@ class Prompt:
         self.digest = _digest(self.sources)
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
         self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
-        steady = self._steady() | {"history", "first"}
+        self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
         check_names(files, trees, {*self.variables, *environment.globals})
-        check_names(files, history, {*steady, *environment.globals})
+        check_names(files, history, {*self._steady, "history", "first", *environment.globals})
         self._files = files
         self._history = environment.get_template(HISTORY) if history else None
+        system = files.reachable(environment, TEMPLATES[0]).values()
+        self._system_is_steady = {name for tree in system for name in find_undeclared_variables(tree)} <= self._steady
         self._answer_format = answers.answer_format(self.fields, self.game.nodes)
         self._system, self._user = map(environment.get_template, TEMPLATES)
         for example in examples:
@@ -111,8 +128,8 @@ class Prompt:
         """Refuse a field that no node of the game states."""
         if answers.STATED in self.fields and all(node.states != answers.STATED for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: take "
-                "it away"
+                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: "
+                "remove it"
             )
 
     @property
@@ -142,7 +159,7 @@ class Prompt:
 
     @property
     def longest_form(self) -> answers.Form:
-        """That of the node of which most is asked: who takes it takes all."""
+        """The form of the node that asks for most: a server that accepts it accepts all."""
         forms = (self.form(node.name) for node in self.game.nodes)
         return max(forms, key=lambda form: len(str(form.schema)))
 
@@ -150,28 +167,37 @@ class Prompt:
         """The texts for this position; raises UsageError if a template fails on it."""
         return self.fill(self._facts.facts(position))
 
-    def fill(self, values: Mapping[str, Any]) -> Rendered:
-        """The texts for these facts, which have the keys of `facts()`."""
+    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
+        """The texts for these facts, which have the keys of `facts()`.
+
+        `before` is what the same seat was sent in the same game; these texts are added to it.
+        """
         values = {**values, _ANSWER_FORMAT: self._answer_format}
+        steady = {name: value for name, value in values.items() if name in self._steady}
+        texts = before or SeatTexts()
+        texts.begin(steady)
         try:
-            history = tuple(filter(str.strip, self._chapters(values)))  # providers take no blank text
-            return Rendered(self._system.render(values), self._user.render(values), history)
+            history = tuple(filter(str.strip, self._chapters(values, steady, texts)))  # no blank text is taken
+            if texts.system is None or not self._system_is_steady:
+                texts.system = self._system.render(values)
+            return Rendered(texts.system, self._user.render(values), history)
         except Exception as error:  # a template is the user's code: it may raise anything
             where = self._files.place(error)
             raise UsageError(f"{where}: {said(error)}; correct the template") from None
 
-    def _steady(self) -> Set[str]:
-        return self._facts.steady_facts() | {_ANSWER_FORMAT}
-
-    def _chapters(self, values: Mapping[str, Any]) -> Iterator[str]:
+    def _chapters(self, values: Mapping[str, Any], steady: Mapping[str, Any], texts: SeatTexts) -> Iterator[str]:
         if self._history is not None:
-            steady = {name: values[name] for name in self._steady()}
             for number, lines in enumerate(_chapters(values["history"], values["own_moves"])):
-                yield self._history.render(steady, history=lines, first=number == 0)
+                if texts.chapters[number : number + 1] and texts.chapters[number][0] == lines:
+                    yield texts.chapters[number][1]
+                    continue
+                text = self._history.render(steady, history=lines, first=number == 0)
+                texts.chapters[number:] = [(lines, text)]
+                yield text
 
 
 def _chapters(history: Sequence[str], own_moves: Sequence[int]) -> Iterator[Sequence[str]]:
-    """The history, cut where the seat had to move: no request of its ended elsewhere."""
+    """The history, cut where the seat had to move, which is where its earlier requests ended."""
     for start, end in pairwise([0, *own_moves, len(history)]):
         yield history[start:end]
 
@@ -212,7 +238,7 @@ def _is_prompt(folder: Path) -> bool:
 
 
 def _unknown(name: str, working_directory: Path, game: Spec) -> str:
-    """That a game has no such prompt, and which one has."""
+    """The error for a prompt that the game does not have; it names the games that have one."""
     others = set()
     for root in _roots(working_directory, None):
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}

@@ -89,7 +89,8 @@ class Provider:
         return {name: self._without_key(value) for name, value in _kept(headers).items()}
 
     def _post(self, client: Any, bound: "Deadline", ask: Ask, options: dict[str, Any]) -> Any:
-        """The response. A connection that the server had closed while it idled has carried nothing: the next one."""
+        """The response. A connection that the server had closed while idle has carried nothing: the next one is
+        tried."""
         while True:
             try:
                 # not the SDK's typed method: what is sent is the body to the letter
@@ -192,7 +193,7 @@ class Provider:
                 return self._fault(ask, _named(text, ask), f"rejected the request ({brief})", said)
 
     def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
-        """The user's to mend: whose setting it is, and what the server said of it."""
+        """The fault that the user has to mend: which setting to change, and what the server said."""
         hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
         todo = f"; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
         told = what if said is None else f"{what}: {said}"

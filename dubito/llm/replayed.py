@@ -82,7 +82,7 @@ class Tape:
 
 
 def _question(ask: Ask) -> str:
-    """The end of what was asked: behind the facts, or the re-ask."""
+    """The end of what was asked: what follows the facts, or the re-ask."""
     messages = ask.request.body.get("messages") or ask.request.body.get("input") or [{}]
     content = messages[-1].get("content", "")
     text = content[-1].get("text", "") if isinstance(content, list) else content  # the last block is the question
@@ -90,7 +90,7 @@ def _question(ask: Ask) -> str:
 
 
 def _kind(part: str) -> str:
-    """What a part of a request is, for who reads a difference."""
+    """What a part of a request is, for the reader of a difference."""
     if "content" in part or "system" in part:
         return "text of the prompt: its template, the history or the facts"
     return "the schema of the answer" if "schema" in part else "a parameter"

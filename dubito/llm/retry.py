@@ -1,7 +1,7 @@
 """Trying again: one owner of retries, a number of tries and full-jitter backoff, so that it repeats.
 
-A rate limit uses up no try: it is the gate that waits, for the whole account. Behind the second failure in a row
-another try has to wait until the account has answered somebody: so an outage uses up no tries either, and a decision
+A rate limit uses up no try: the gate waits, for the whole account. After a second failure in a row the next try has
+to wait until the account has answered somebody: so an outage uses up no tries either, and a decision
 is unreachable only where its own calls fail again and again while others succeed.
 """
 
@@ -35,8 +35,8 @@ def retried(
     """Up to `tries` tries of one attempt; raises AttemptFailed when they are used up or cannot help.
 
     `probe` asks the account for a sign of life, None: nobody waits for one. `made`: how many tries of an attempt there
-    were before; their numbers go on. With `suspend`, that nobody can be reached is no cause of a fallback: it raises
-    Suspended.
+    were before; their numbers go on. With `suspend`, a model that cannot be reached raises Suspended instead of
+    causing a fallback.
     """
     retrying = _retrying(settings, gate, sleep, probe)
 
@@ -88,7 +88,7 @@ def _retrying(settings: ModelSettings, gate: Gate, sleep: Sleep, probe: Callable
         wait=wait,
         retry=retry_if_exception(lambda error: isinstance(error, TryFailed) and _cause_of(error) == "unreachable"),
         before_sleep=rest,
-        sleep=lambda seconds: None,  # it has been slept: tenacity's own would not say for whom and why
+        sleep=lambda seconds: None,  # `rest` has slept: tenacity's sleep could not say for whom and why
         reraise=True,
     )
 

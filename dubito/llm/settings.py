@@ -16,7 +16,7 @@ from dubito.llm.wire import Protocol
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
-MOST_TOKENS: Final = 2**24  # of a kind in one reply: more is no count
+MOST_TOKENS: Final = 2**24  # of a kind in one reply: a larger number is not believed
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")  # long and mixed: no part of a name
 _DAY: Final = 24 * 60 * 60  # seconds
@@ -82,7 +82,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     try:
         checked = ModelSettings.model_validate(dict(settings))
     except ValidationError as error:
-        errors = error.errors()  # a key that nobody knows is why another one is missing
+        errors = error.errors()  # first an unknown key: a misspelt one is why another is missing
         first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
         where = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
@@ -110,13 +110,13 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
 
 
 def _check_key_env(name: str, variable: str | None) -> None:
-    """Refuse what is no variable's name without repeating it: it may be the key itself."""
+    """Refuse what is not a variable's name, without repeating it: it may be the key itself."""
     if variable is None:
         return
     if not _VARIABLE.fullmatch(variable) or any(map(_KEY_PART.fullmatch, variable.split("_"))):
         raise UsageError(
             f"{one_line(name)}: api_key_env is the name of an environment variable such as OPENAI_API_KEY, and this is "
-            "none, or looks like a key: a key belongs in the variable, never in a config"
+            "not one, or looks like a key: a key belongs in the variable, never in a config"
         )
 
 
@@ -162,12 +162,12 @@ def _check_url(name: str, url: str) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise UsageError(f"{one_line(name)}: base_url is no address such as http://127.0.0.1:8000/v1") from None
+        raise UsageError(f"{one_line(name)}: base_url is not an address such as http://127.0.0.1:8000/v1") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(f"{one_line(name)}: base_url must hold no credentials: put the key in api_key_env's variable")
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
         raise UsageError(
-            f"{one_line(name)}: base_url {one_line(url, 80)!r} is no address such as http://127.0.0.1:8000/v1"
+            f"{one_line(name)}: base_url {one_line(url, 80)!r} is not an address such as http://127.0.0.1:8000/v1"
         )
 
 
@@ -202,7 +202,7 @@ def has_limits_by_model(account: Account) -> bool:
 
 
 def is_loopback(server: str) -> bool:
-    """Whether a server is on this very machine."""
+    """Whether a server is on this machine."""
     if is_house(server):
         return True
     host = urlsplit(server).hostname or ""

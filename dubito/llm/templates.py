@@ -135,7 +135,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text in UTF-8") from None
+        raise UsageError(f"{path} is not UTF-8 text") from None
     except FileNotFoundError:
         raise UsageError(f"there is no {one_line(str(path))}{_WANTED}") from None
     except OSError as error:

@@ -111,7 +111,7 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
 
 
 def text_of(error: Any) -> str:
-    """An error as text, as it may have come."""
+    """An error as text, whatever form it came in."""
     try:
         return error if isinstance(error, str) else json.dumps(error)
     except RecursionError:
@@ -121,7 +121,7 @@ def text_of(error: Any) -> str:
 def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
     """What an error means that came with status 200."""
     text, status = text_of(error), _status_of(error)
-    if status is None:  # its words may still say whose fault it is; if they do not, it is the server's
+    if status is None:  # its words may say whose fault it is; otherwise it is the server's
         found = verdict(400, text, headers)
         return found if found.meaning != "request" else verdict(_SERVER, text, headers)
     return verdict(status, text, headers)

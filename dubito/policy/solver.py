@@ -73,7 +73,7 @@ def solution_in(
 
 
 def _keep(path: Path, text: str) -> None:
-    """Writes the file whole, whoever else is about to: several processes may want the same solution first."""
+    """Writes the file whole, even if other processes do so too: several may want the same solution first."""
     draft = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def _version() -> str:
 
 
 def _file_name(game: str, algorithm: str, iterations: int) -> str:
-    """Readable, and another one for whatever would make another table."""
+    """Readable, and different for anything that would make a different table."""
     identity = f"{_FORMAT} {game} {algorithm} {iterations} {_version()}"
     words = re.sub(r"[^a-z0-9]+", "-", f"{game[:40]} {algorithm} {iterations}".lower()).strip("-")
     return f"{words}-{sha256(identity.encode()).hexdigest()[:12]}.json"

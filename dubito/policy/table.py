@@ -36,7 +36,7 @@ def why_incomplete(tree: Tree, table: Table) -> str | None:
 
 
 def complete(tree: Tree, table: Table) -> Table:
-    """The table; raises UsageError if it is none of this game."""
+    """The table; raises UsageError if it is not one of this game."""
     reason = why_incomplete(tree, table)
     if reason:
         raise UsageError(f"a table for {tree.name} has {reason}: give each state a probability of each legal action")

@@ -153,7 +153,7 @@ def losses(tree: Tree, table: Table, others: Table | None = None) -> list[Loss]:
 
     The loss is the difference between the best response's action and the table's mixture, each followed by the best
     response, times the probability that the table comes there. It is never below 0, and over the states of a seat it
-    sums exactly to what a best response wins more than the table (the performance difference lemma of Kakade and
+    sums exactly to how much more a best response wins than the table (the performance difference lemma of Kakade and
     Langford, 2002). So against `others` None, the table itself, the losses of all seats sum to its nash_conv, and no
     state counts that the table never comes to; against a solved table they sum to what it gives away to a player
     without faults, and mistakes that such a player cannot punish count nothing.

@@ -1,9 +1,13 @@
 """Bots by name: what starts one, checked before anything is played, and what it is given."""
 
+import errno
 import os
 import re
 import shlex
 import shutil
+import signal
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +21,10 @@ _KEPT: Final = re.compile(
     r"PATH|HOME|USER|SHELL|LANG|TZ|TMPDIR|VIRTUAL_ENV|PYENV_VERSION|LC_\w+|\w+_(HOME|ROOT|PREFIX)|\w*PATH"
 )
 _SHEBANG: Final = 256  # bytes of a file in which its first line is looked for
+_RUNS_A_SCRIPT: Final = re.compile(
+    r"(python|pypy)[\d.]*|sh|bash|dash|ksh|zsh|node|perl|ruby|lua[\d.]*|php|Rscript|julia"
+)
+_PLAIN_FLAGS: Final = re.compile(r"-[uBEIOPSsqv]+")  # which take no word, and after which a script follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ def bot(
     if not words or not words[0]:
         raise UsageError(f"{where}: what starts the bot? Give a command, such as `python3 my_bot.py`")
     first = _program(words[0], home, where)
+    _check_script(words, home, where)
     return Bot(name, (first, *words[1:]), home, None if data is None else home / data, network)
 
 
@@ -84,9 +93,56 @@ def _check_interpreter(path: Path, shown: str, where: str) -> None:
         first = file.read(_SHEBANG).partition(b"\n")[0]
     if not first.startswith(b"#!"):
         return
+    if first.endswith(b"\r"):
+        raise UsageError(
+            f"{where}: the first line of {shown} ends as in Windows, so that its interpreter is not found: "
+            f"`sed -i 's/\\r$//' {shown}` mends it"
+        )
     words = first[2:].decode("utf-8", "backslashreplace").split()
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if not word.startswith("-")]
     if not words or shutil.which(words[0]) is None:
         wanted = one_line(words[0], 80) if words else "an interpreter that is not named"
         raise UsageError(f"{where}: {shown} wants {wanted} (its first line), which is not on this machine")
+
+
+def _check_script(words: Sequence[str], home: Path, where: str) -> None:
+    """Refuse an interpreter that is given a script which is not there, as far as its arguments can be told apart."""
+    if not _RUNS_A_SCRIPT.fullmatch(os.path.basename(words[0])):
+        return
+    script = next((word for word in words[1:] if not _PLAIN_FLAGS.fullmatch(word)), None)
+    if script is None:
+        raise UsageError(f"{where}: {one_line(words[0], 80)} has nothing to run: name the bot's file behind it")
+    if not script.startswith("-") and not (home / script).exists():
+        shown = one_line(str((home / script).absolute()))
+        raise UsageError(f"{where}: there is no file {shown}, which {one_line(words[0], 80)} is to run")
+
+
+def probe(bot: Bot) -> None:
+    """Start a bot and end it at once; raises UsageError if the system cannot. A bot that ends by itself may enter."""
+    with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data:
+        null = subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(  # noqa: S603, a bot is a command of its user's
+                bot.command,
+                cwd=bot.home,
+                env=bot.environment(data, Path(data), 0),
+                stdin=null,
+                stdout=null,
+                stderr=null,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(f"the bot {bot.name} does not start: {_why(bot, error)}") from None
+        with process:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _why(bot: Bot, error: OSError) -> str:
+    program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
+    if error.errno == errno.ENOEXEC:
+        return (
+            f"{program} is no program for this machine, and no script that says what runs it: begin it with a line "
+            f"such as `#!/bin/sh`, or name what runs it: `sh {program}`"
+        )
+    return f"`{command}` in {one_line(str(bot.home))}: {error.strerror}; try the command there yourself"

@@ -1,18 +1,16 @@
 """A bot's process: lines to it and from it, its standard error, and its end.
 
 Nothing here waits, so that no bot can hold the referee: all pipes are non-blocking, and who looks at them (`table`)
-has a deadline. The process leads a session of its own, and is killed with its whole group.
+has a deadline. How the process is started and what is killed with it is `process`'s matter.
 """
 
 import os
-import signal
-import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from typing import Final
+
+from dubito.referee.process import Process, Start
 
 CAP: Final = 4096  # bytes of a line; the rest of a longer one is thrown away
 STDERR: Final = 64 * 1024  # bytes that are kept, the last
@@ -25,7 +23,7 @@ _LAST_READS: Final = 64  # of standard error after the end
 class Channel:
     """A running bot. `lines` are what it said and nobody has heard yet; `closed` says that nothing will follow."""
 
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, start: Start) -> None:
         """Start it. If that fails it is as if it had ended at once, with the reason as its standard error."""
         self.started = self.flushed = monotonic()  # `flushed`: when all that was sent was in the pipe
         self.lines: deque[bytes] = deque()
@@ -34,33 +32,25 @@ class Channel:
         self.pending = b""  # of what was sent: not in the pipe yet
         self._partial, self._skipping, self._deaf = b"", False, False
         self._errors = b""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self.to = self.out = self.err = self.end = -1  # its pipes, and what is readable once it has ended
         try:
-            self._start(command, folder, environment)
+            self._start(start)
         except OSError as error:
             self.closed, self.status = True, "not started"
-            self._errors = f"cannot start {command[0]}: {error.strerror}".encode()
+            self._errors = f"cannot start {error.filename}: {error.strerror}".encode()
 
-    def _start(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        self._process = process = subprocess.Popen(  # noqa: S603, a bot is a command of its user's
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self.to, self.out, self.err = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
+    def _start(self, start: Start) -> None:
+        pipes = [os.pipe() for _ in range(3)]
+        (its_in, self.to), (self.out, its_out), (self.err, its_err) = pipes
+        try:
+            self._process = start((its_in, its_out, its_err))
+        finally:
+            for end in (its_in, its_out, its_err) if self._process else (end for pipe in pipes for end in pipe):
+                os.close(end)
+        self.end = self._process.end
         for end in (self.to, self.out, self.err):
             os.set_blocking(end, False)
-        if hasattr(os, "pidfd_open"):
-            self.end = os.pidfd_open(process.pid)
         with suppress(ImportError, OSError):
             from fcntl import fcntl
 
@@ -68,7 +58,7 @@ class Channel:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, which is its group's number too."""
+        """Of the process, which is its group's number too; None if it has none here."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -144,32 +134,23 @@ class Channel:
         return bool(data)
 
     def ended(self) -> bool:
-        """Whether the process has ended; it is not waited for, so that its group's number is still its own."""
-        if self._process is None or self._process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        """Whether the process has ended."""
+        return self._process is None or self.status is not None or self._process.ended()
 
     def signal(self, number: int) -> None:
         """Signal its group."""
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+        if self._process is not None and self.status is None:
+            self._process.signal(number)
 
     def shut(self) -> None:
-        """Kill it with its whole group, take the rest of its standard error, and close the pipes."""
-        process = self._process
+        """Kill it with all that it started, take the rest of its standard error, and close the pipes."""
         self.closed = True
-        if process is None or process.returncode is not None:
+        if self._process is None or self.status is not None:
             return
-        self.signal(signal.SIGKILL)
-        code = process.wait()
-        self.status = code if code >= 0 else signal.Signals(-code).name
+        self.status = self._process.shut()
         for _ in range(_LAST_READS):
             before = self._errors
             if not self.read_errors() or self._errors == before:
                 break
-        if self.end >= 0:
-            os.close(self.end)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+        for end in (self.to, self.out, self.err):
+            os.close(end)

@@ -75,7 +75,7 @@ class Tournament:
     @property
     def source(self) -> Source:
         """What its seeds come from."""
-        return Source(self.config.seed, self.secret, self.config.twins)
+        return source(self.config.model_dump(), self.secret)
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change a match; a tournament of more matches begins alike."""
@@ -84,6 +84,11 @@ class Tournament:
         homes = {bot.name: str(bot.home) for bot in self.bots}
         network = [bot.name for bot in self.bots if bot.network]
         return said | {"bots": entered, "homes": homes, "network": network}
+
+
+def source(identity: Mapping[str, Any], secret: str) -> Source:
+    """What the seeds of a tournament of this identity come from."""
+    return Source(identity["seed"], secret, identity["twins"], stay=identity["dialect"] == "v2")
 
 
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:

@@ -1,4 +1,4 @@
-"""What keeps a bot to its share: a core, memory, no network, no life after the match. Linux's means, where they are.
+"""What keeps a bot to its share: a world of its own, a core, memory, an end with the match: Linux's means, if there.
 
 What could be enforced is a fact of the machine; `Confinement.facts()` says it, for the log.
 """
@@ -8,18 +8,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from dubito.referee import warden
+from dubito.referee.bots import Bot
+from dubito.referee.keeper import PROCESSES
+from dubito.referee.process import Keeper
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_NEWNET: Final = 0x40000000
-_NEWUSER: Final = 0x10000000
-_NETWORK: Final = Path("/proc/self/ns/net")
+_PATIENCE: Final = 5.0  # seconds
 
 
 def _libc(name: str, *arguments: int) -> bool:
@@ -42,76 +44,74 @@ def cores_here() -> list[int]:
 
 
 class Confinement:
-    """What a process that plays matches has set up for its bots."""
+    """What a process that plays matches does to keep its bots to their share."""
 
-    def __init__(self, memory: int, cores: tuple[int, int] | None) -> None:
-        """`memory` in bytes for each bot; `cores` of the two seats, None where there is none for each."""
-        self._memory, self._cores = memory, cores
+    def __init__(self, memory: int, cores: tuple[int, int] | None, apart: bool = True) -> None:
+        """`memory` in bytes for each bot; `cores` of the two seats, None where there is none for each.
+
+        `apart` asks that each bot has a world of its own, where the system can make one.
+        """
+        self.memory, self._cores, self._apart = memory, cores, apart
         self._linux = sys.platform == "linux"
         self.orphans = _libc("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
-        self._home: IO[bytes] | None = None  # the network as it was
-        self._cut: IO[bytes] | None = None
+        self._able: list[str] = []
 
-    def cut_network(self) -> None:
-        """Leave the network, and with us every process that is started from now on. For a process of one thread."""
-        if not self._linux:
-            return
-        home, user, group = _NETWORK.open("rb"), os.getuid(), os.getgid()
-        if not _libc("unshare", _NEWNET):
-            if not _libc("unshare", _NEWUSER | _NEWNET):
-                return
-            for file, text in (
-                ("setgroups", "deny"),
-                ("uid_map", f"{user} {user} 1"),
-                ("gid_map", f"{group} {group} 1"),
-            ):
-                with suppress(OSError):
-                    Path("/proc/self", file).write_text(text)
-        self._home, self._cut = home, _NETWORK.open("rb")
+    def keeper(self, bot: Bot, environment: Mapping[str, str], data: Path, run: Path) -> Keeper | None:
+        """A world for a bot, to be closed by who asked for it; None where there can be none."""
+        if not self._apart or not self._linux:
+            return None
+        keeper = Keeper(bot.command, bot.home, environment, data, run, self.memory, bot.network)
+        self._able = keeper.able
+        if "apart" in keeper.able:
+            return keeper
+        keeper.close()
+        self._apart = False
+        return None
 
-    @contextmanager
-    def network(self, allowed: bool) -> Iterator[None]:
-        """Start a bot that has the network within, if it is one that may."""
-        if not allowed or self._home is None or self._cut is None:
-            yield
-            return
-        _libc("setns", self._home.fileno(), _NEWNET)
-        try:
-            yield
-        finally:
-            _libc("setns", self._cut.fileno(), _NEWNET)
+    def core(self, seat: int) -> int | None:
+        """The core of a seat's bot."""
+        return None if self._cores is None else self._cores[seat]
 
     def settle(self, pid: int | None, seat: int) -> None:
-        """Keep a bot that was just started to its core and its memory."""
+        """Keep a bot that was just started without a keeper to its core and its memory."""
         if pid is None or not self._linux:
             return
+        import resource
+
         with suppress(OSError):  # it may have ended already
             if self._cores is not None:
                 os.sched_setaffinity(pid, {self._cores[seat]})
-            import resource
-
-            resource.prlimit(pid, resource.RLIMIT_AS, (self._memory, self._memory))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+            resource.prlimit(pid, resource.RLIMIT_AS, (self.memory, self.memory))
 
     def end_orphans(self, mark: str, but: Sequence[int | None] = ()) -> None:
-        """Kill what bots left behind outside of their groups: it has become our child. `but` are bots that go on."""
-        if not self.orphans:
+        """Kill what bots without a keeper left behind outside of their groups: it has become our child.
+
+        `but` are bots that go on. What cannot be ended within a few seconds is left to the warden.
+        """
+        if not self.orphans or self._apart:
             return
-        wanted = f"{warden.MARK}={mark}".encode()
+        wanted, until = f"{warden.MARK}={mark}".encode(), time.monotonic() + _PATIENCE
         me = Path("/proc/self/task", str(os.getpid()), "children")
         with suppress(OSError):
             while pids := [pid for pid in map(int, me.read_text().split()) if pid not in but and _has(pid, wanted)]:
                 for pid in pids:
                     with suppress(OSError):
                         os.kill(pid, signal.SIGKILL)
-                        os.waitpid(pid, 0)
+                        os.waitpid(pid, os.WNOHANG)
+                if time.monotonic() > until:
+                    return
 
     def facts(self) -> dict[str, bool]:
-        """What is enforced here, and what is not."""
+        """What is enforced here, and what is not; known once a keeper was asked for."""
         return {
+            "bots kept apart": {"processes", "files"} <= set(self._able),
             "own core, unless a bot leaves it": self._linux and self._cores is not None,
             "memory": self._linux,
-            "no network": self._cut is not None,
-            "nothing left behind that keeps its mark": self.orphans,
+            f"at most {PROCESSES:,} processes a bot": "few" in self._able,
+            "no network": "apart" in self._able,
+            "nothing left behind": "apart" in self._able,
+            "not run as root": os.geteuid() != 0,
         }
 
 

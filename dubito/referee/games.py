@@ -1,6 +1,8 @@
 """The games of a tournament: any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time."""
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,7 +21,8 @@ def load(name: str) -> Any:
     game = load_openspiel(name)
     shown = one_line(name, 80)
     if game.num_players() != SEATS:
-        raise UsageError(f"{shown} is a game for {game.num_players()}: a tournament is held in games for two")
+        said = f"{shown} is a game for {game.num_players()}: a tournament is held in games for two"
+        raise UsageError(said + _for_two(name.partition("(")[0]))
     try:
         size = observation(game).tensor.size
     except Exception:  # the engine raises whatever it likes
@@ -27,6 +30,13 @@ def load(name: str) -> Any:
     if not size:
         raise UsageError(f"{shown} has no observation tensor, which is what bots are sent: choose another game")
     return game
+
+
+def _for_two(name: str) -> str:
+    """What to write for the same game with two players, if it can be played so."""
+    with suppress(UsageError):
+        return f": write {name}(players=2)" if load_openspiel(f"{name}(players=2)").num_players() == SEATS else ""
+    return ""
 
 
 def observation(game: Any, kind: Any = None) -> Any:
@@ -38,6 +48,12 @@ def observation(game: Any, kind: Any = None) -> Any:
 def is_zero_sum(game: Any) -> bool:
     """Whether what one seat wins the other loses, as ballots take for granted."""
     return bool(game.get_type().utility == pyspiel().GameType.Utility.ZERO_SUM)
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """What games are called where there is little room: without their parameters, if no two are the same then."""
+    short = [re.split(r"[(\[]", name)[0] for name in names]
+    return [ours if short.count(ours) == 1 else name for ours, name in zip(short, names, strict=True)]
 
 
 def folder_name(name: str) -> str:

@@ -77,6 +77,7 @@ class LaterPair(Pair):
                 yield self._match(match)
         finally:
             self._send_home()
+            self._close()
 
     def _match(self, number: int) -> Line:
         one, other = self._bots

@@ -97,6 +97,7 @@ class _Identity(BaseModel):
     bots: dict[str, list[str]] = Field(min_length=2)
     seed: int
     twins: bool
+    dialect: str
 
 
 class Manifest(BaseModel):
@@ -106,6 +107,7 @@ class Manifest(BaseModel):
     matches: int = Field(ge=1)
     notes: list[str]
     versions: dict[str, str]
+    enforced: dict[str, bool] = {}  # what was, in every sitting
 
 
 @dataclass(slots=True)

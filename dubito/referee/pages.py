@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped
 from dubito.referee import tables
-from dubito.referee.games import load
+from dubito.referee.games import load, short_names
 from dubito.referee.log import Line, Log
 from dubito.referee.replay import difference, told
 from dubito.referee.schedule import Pairing
@@ -30,7 +30,7 @@ def write_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, A
             (draft / part).mkdir(parents=True)
         with as_file(files("dubito.report") / "static") as static:
             shutil.copytree(static, draft / "static")
-        names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(log.games))]
+        names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
         site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
         render = Renderer(site)
         for page in _pages(log, result, manifest):
@@ -66,15 +66,26 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
         )
     ]
     identity = manifest["identity"]
-    facts = [(key, f"{value}") for key, value in identity.items() if key not in ("games", "bots", "homes")]
+    facts = [(key, _said(value)) for key, value in identity.items() if key not in ("games", "bots", "homes")]
     facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
+    enforced = [(name, _said(holds)) for name, holds in manifest["enforced"].items()]
     bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
     notes = [Words(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
     return [
         Section("Final order", [*warnings, *rules, tables.result_table(result)]),
         Section("What was played", [*notes, Facts(facts)]),
+        Section("What was enforced", [Facts(enforced)]),
         Section("The bots", [Facts(bots)]),
     ]
+
+
+def _said(value: Any) -> str:
+    """A value of a config as a reader knows it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
@@ -114,10 +125,10 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
     links = []
     for place, pairing in enumerate(log.pairings()):
         one, other = pairing.bots
-        meeting = result.games[pairing.game].meetings[one, other]
-        interval = meeting.interval
-        mean: Value = interval if interval.low > float("-inf") else interval.value
-        rows.append([f"{log.bots[one]} and {log.bots[other]}", log.games[pairing.game], meeting.matches, mean])
+        game = result.games[pairing.game]
+        matches = game.meetings[one, other].matches if (one, other) in game.meetings else 0
+        mean = tables.mean_score(game, one, other)
+        rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
         links.append(f"matches/{place}.html")
     return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
 

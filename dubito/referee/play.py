@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from dubito.referee.bots import Bot
 from dubito.referee.channel import Channel
@@ -13,8 +15,11 @@ from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import folder_name, load
 from dubito.referee.log import Line, SeedsLine, StrikeLine, TimesLine
 from dubito.referee.match import Match
+from dubito.referee.process import Keeper, alone
 from dubito.referee.schedule import Pairing, Seeds, seats
 from dubito.referee.table import Referee, Table
+
+_COUNTED: Final = 100_000  # files and folders of a bot's data that are looked at after a match
 
 
 class Pair:
@@ -29,12 +34,16 @@ class Pair:
         self._dialect = DIALECTS[tournament.config.dialect](self._game)
         self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
         self._mark = str(folder)
+        self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
     def play(self, matches: Iterable[int]) -> Iterator[Line]:
         """These matches, in this order."""
-        for match in matches:
-            yield self._match(match)
+        try:
+            for match in matches:
+                yield self._match(match)
+        finally:
+            self._close()
 
     def _match(self, number: int) -> Line:
         one, other = self._bots
@@ -58,10 +67,37 @@ class Pair:
             self._confinement.end_orphans(self._mark)
         return self._line(number, bots, drawn, match, referee)
 
+    def facts(self) -> dict[str, bool]:
+        """What is enforced in these matches, and what is not."""
+        for bot in self._bots:
+            self._keeper(bot)
+        return self._confinement.facts()
+
+    def _keeper(self, bot: Bot) -> Keeper | None:
+        """The bot's keeper, a new one in place of one that is gone; None if there can be none."""
+        there = self._keepers.get(bot.name)
+        if there is not None and there.gone:
+            there.close()
+            del self._keepers[bot.name]
+        if bot.name not in self._keepers:
+            environment = bot.environment(self._mark, self._data[bot.name], 0)
+            run = Path(self._mark)
+            self._keepers[bot.name] = self._confinement.keeper(bot, environment, self._data[bot.name], run)
+        return self._keepers[bot.name]
+
+    def _close(self) -> None:
+        for keeper in self._keepers.values():
+            if keeper is not None:
+                keeper.close()
+        self._keepers = {}
+
     def _start(self, bot: Bot, seat: int, drawn: Seeds) -> Channel:
-        environment = bot.environment(self._mark, self._data[bot.name], drawn.bots[seat])
-        with self._confinement.network(bot.network):
-            channel = Channel(bot.command, bot.home, environment)
+        keeper, seed = self._keeper(bot), drawn.bots[seat]
+        if keeper is not None:
+            core = self._confinement.core(seat)
+            return Channel(lambda pipes: keeper.start(pipes, seed, core))
+        environment = bot.environment(self._mark, self._data[bot.name], seed)
+        channel = Channel(alone(bot.command, bot.home, environment))
         self._confinement.settle(channel.pid, seat)
         return channel
 
@@ -97,10 +133,18 @@ def data_folder(bot: Bot, game: str, folder: Path) -> Path:
 
 
 def size(folder: Path) -> int:
-    """Bytes in all files of a folder; those that vanish meanwhile are none."""
-    total = 0
-    for root, _, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(root, name)).st_size
+    """Bytes in all files of a folder, or in so many of them that a bot cannot make the referee count for long.
+
+    Those that vanish meanwhile are none.
+    """
+    total, seen, folders = 0, 0, [os.fspath(folder)]
+    while folders and seen < _COUNTED:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in islice(entries, _COUNTED - seen):
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        total += entry.stat(follow_symlinks=False).st_size
     return total

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 Number = Fraction | float | int
-Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against the second
+Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against the second, if they have met
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _Election:
 
     def __init__(self, scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> None:
         self._scores, self._bots, self._names = scores, bots, names
-        self._totals = {bot: sum(scores[bot, other] for other in bots if other != bot) for bot in bots}
+        self._totals = {bot: self._against(bot, bots) for bot in bots}
         self.ties: list[str] = []
         self.ballots = {bot: self._ballot(bot) for bot in bots}
 
@@ -76,7 +76,7 @@ class _Election:
         return GameRanking(self.ballots, places, self.ties)
 
     def _ballot(self, voter: int) -> list[int]:
-        others = [bot for bot in self._bots if bot != voter]
+        others = [bot for bot in self._bots if (voter, bot) in self._scores]
         order = sorted(others, key=lambda bot: (self._scores[voter, bot], -self._totals[bot]))
         for one, other in pairwise(order):
             if self._scores[voter, one] == self._scores[voter, other]:
@@ -108,7 +108,7 @@ class _Election:
             return tuple(most)
         if len(votes) == 2:
             one, other = votes
-            direct, back = self._scores[one, other], self._scores[other, one]
+            direct, back = (self._scores.get(pair, 0) for pair in ((one, other), (other, one)))
             winners = (one, other) if direct == back else ((one,) if direct > back else (other,))
             self._tie("as many votes for", (one, other), "they share the place" if direct == back else "direct result")
             return winners
@@ -142,7 +142,7 @@ class _Election:
         return tuple(last)
 
     def _against(self, bot: int, others: Sequence[int]) -> Number:
-        return sum(self._scores[bot, other] for other in others if other != bot)
+        return sum(self._scores.get((bot, other), 0) for other in others)
 
     def _tie(self, what: str, bots: Sequence[int], how: str) -> None:
         sentence = f"{what} {self._said(bots)}: {how}"
@@ -154,7 +154,10 @@ class _Election:
 
 
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:
-    """The places of these bots in one game; `scores` has every ordered pair of them, `names` is for the ties."""
+    """The places of these bots in one game; `names` is for the ties.
+
+    `scores` has every ordered pair of them that has met: who has not met a bot does not vote for it.
+    """
     return _Election(scores, bots, names).ranking()
 
 

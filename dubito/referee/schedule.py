@@ -30,8 +30,16 @@ def pairings(games: int, bots: int) -> list[Pairing]:
 
 
 def startable(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
-    """The first of these whose bots are both free: a bot is in one match at a time."""
-    return next((pairing for pairing in waiting if busy.isdisjoint(pairing.bots)), None)
+    """The first of these whose bots are both free and wait for none before it.
+
+    So a bot is in one match at a time, and meets its opponents in the same order however many pairs play at once.
+    """
+    taken = set(busy)
+    for pairing in waiting:
+        if taken.isdisjoint(pairing.bots):
+            return pairing
+        taken.update(pairing.bots)
+    return None
 
 
 def seats(match: int) -> tuple[int, int]:
@@ -57,6 +65,7 @@ class Source(NamedTuple):
     seed: int  # public: bots' seeds need nothing else
     secret: str  # without which nobody can tell the other draws from what bots are told
     twins: bool = False  # a match and the next one, with seats swapped, have chance draws alike
+    stay: bool = False  # bots stay for all matches of a seat, and are told one seed for all of them
 
     def seeds(self, game: str, pair: tuple[str, str], match: int) -> Seeds:
         """The seeds of one match."""
@@ -64,7 +73,7 @@ class Source(NamedTuple):
         twin = match // 2 * 2 if self.twins else match
         (chance,) = _numbers(f"chance, secret {self.secret!r}, {where} {twin}", 1)
         one, other = _numbers(f"replacements, secret {self.secret!r}, {where} {match}", 2)
-        told, told_other = _numbers(f"bots, {where} {match}", 2)
+        told, told_other = _numbers(f"bots, {where} {match % 2 if self.stay else match}", 2)
         return Seeds(chance, (one, other), (told, told_other))
 
 

@@ -97,16 +97,18 @@ class Standings:
     disqualified: dict[int, str]  # why, in words
     places: dict[int, int]  # final; of those that are not disqualified
     damaged: Sequence[str]
+    played: int  # matches
     missing: int  # matches that are not played yet
     same: dict[tuple[int | None, int], float]  # how often a bot keeps its place in a game (None: the final one)
 
     def ranks(self, bot: int) -> list[int]:
-        """The bot's places in the games."""
+        """The bot's places in the games that have been played."""
         return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
 
     def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
         """What a reader must know of this tournament."""
-        found = [f"not finished: {self.missing:,} matches are still to be played"] if self.missing else []
+        played = f"{self.played:,} of {self.played + self.missing:,} matches are played"
+        found = [f"not finished, so the order may change: {played}"] if self.missing else []
         most = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
         for game in self.games:
             found += [
@@ -122,22 +124,23 @@ class Standings:
 
 
 def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
-    """The result of what the log has; raises UsageError where two bots have not met."""
+    """The result of what the log has so far; raises UsageError if nothing was played."""
     games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
     there = 0
     for pairing, lines in log.all_lines():
         game, (one, other) = games[pairing.game], pairing.bots
-        if not lines:
-            pair = f"{log.bots[one]} and {log.bots[other]}"
-            raise UsageError(f"{pair} have not met in {game.name} yet: `dubito tournament play` goes on")
-        there += len(lines)
-        _count(game, one, other, lines, log.bots)
+        if lines:
+            there += len(lines)
+            _count(game, one, other, lines, log.bots)
+    if not there:
+        damaged = f" ({log.damaged[0]})" if log.damaged else ""
+        raise UsageError(f"no match is played yet{damaged}: `dubito tournament play` goes on")
     pairs = len(log.pairings())
     disqualified = _disqualified(games, log.bots)
     in_it = [bot for bot in range(len(log.bots)) if bot not in disqualified]
     for game in games:
-        game.ranking = rank_game(_matrix(game), in_it, log.bots)
-    found = Standings(log.bots, games, disqualified, {}, log.damaged, 2 * matches * pairs - there, {})
+        game.ranking = rank_game(_matrix(game), in_it, log.bots) if game.meetings else None
+    found = Standings(log.bots, games, disqualified, {}, log.damaged, there, 2 * matches * pairs - there, {})
     found.places = final({bot: found.ranks(bot) for bot in in_it})
     found.same = _kept(found, in_it, resamples)
     return found
@@ -182,8 +185,9 @@ def _kept(standing: Standings, in_it: Sequence[int], resamples: int) -> dict[tup
     for sample in range(resamples):
         ranks: dict[int, list[int]] = {bot: [] for bot in in_it}
         for number, game in enumerate(standing.games):
+            if game.ranking is None:
+                continue
             places = rank_game({pair: means[sample] for pair, means in drawn[number].items()}, in_it, standing.bots).of
-            assert game.ranking is not None
             for bot in in_it:
                 ranks[bot].append(places[bot])
                 times[number, bot] += places[bot] == game.ranking.of[bot]
@@ -201,7 +205,7 @@ def _resampled(
     stream = numpy.random.default_rng([_SEED, number])
     found: dict[tuple[int, int], Sequence[float]] = {}
     for one in in_it:
-        for other in (bot for bot in in_it if bot > one):
+        for other in (bot for bot in in_it if bot > one and (one, bot) in game.meetings):
             mine, theirs = game.meetings[one, other], game.meetings[other, one]
             means = _means(mine, stream, resamples)
             found[one, other] = means.tolist()

@@ -67,9 +67,8 @@ class Table:
 
     def shut(self, channel: Channel) -> None:
         """Kill a bot with its group; its seat goes on without it."""
-        if channel.pid is not None:
-            for end in (channel.to, channel.out, channel.err, channel.end):
-                self._forget(end)
+        for end in (channel.to, channel.out, channel.err, channel.end):
+            self._forget(end)
         channel.shut()
 
     def end(self, grace: float) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from dubito.referee.games import short_names
 from dubito.referee.ranking import Place
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.result_table import Column, ResultTable, Value
@@ -12,18 +13,20 @@ _STRIKES = ("illegal", "ponder", "overrun", "crash")
 
 def result_table(result: Standings) -> ResultTable:
     """The final order: the worst place over all games counts first."""
+    names = short_names([game.name for game in result.games])
     columns = [
         Column("place", "place", "text"),
         Column("bot", "bot", "text"),
         Column("ranks", "places, worst first", "text"),
-        *(Column(f"game_{number}", game.name) for number, game in enumerate(result.games)),
+        *(Column(f"game_{number}", name) for number, name in enumerate(names)),
         Column("same", "same place in resamples %", "rate"),
     ]
     rows: list[list[Value]] = []
     for bot, place in sorted(result.places.items(), key=lambda item: item[1]):
         ranks = result.ranks(bot)
         worst = " ".join(map(str, sorted(ranks, reverse=True)))
-        rows.append([f"{place}", result.bots[bot], worst, *ranks, result.same.get((None, bot))])
+        places = [None if game.ranking is None else game.ranking.of[bot] for game in result.games]
+        rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
     rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
     notes = [
         "The last column: how often a bot has the same final place when every pair's matches are drawn anew from "
@@ -47,15 +50,17 @@ def cross_table(result: Standings, number: int) -> ResultTable:
     ]
     rows: list[list[Value]] = []
     for bot in order:
-        against: list[Value] = [None if other == bot else _finite(game, bot, other) for other in order]
-        place = f"{places[bot]}" if bot in places else "out"
+        against: list[Value] = [None if other == bot else mean_score(game, bot, other) for other in order]
+        place = f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None
         same = result.same.get((number, bot))
         rows.append([place, result.bots[bot], *against, game.conduct[bot].matches, same])
     return ResultTable(f"scores-{number}", f"{game.name}: mean score a match of row against column", columns, rows)
 
 
-def _finite(game: GameResult, bot: int, other: int) -> Value:
-    """The mean, with its interval if the matches say anything of its width."""
+def mean_score(game: GameResult, bot: int, other: int) -> Value:
+    """The mean, with its interval if the matches say anything of its width; None if they have not met."""
+    if (bot, other) not in game.meetings:
+        return None
     interval = game.meetings[bot, other].interval
     return interval if float("-inf") < interval.low < interval.high else interval.value
 
@@ -69,7 +74,7 @@ def ballot_table(result: Standings, number: int) -> ResultTable:
     columns = [Column("voter", "ballot of", "text")]
     columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, most + 1)]
     rows: list[list[Value]] = [
-        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot)]
+        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (most - len(ballot))]
         for voter, ballot in ballots.items()
     ]
     title = f"{game.name}: ballots, the hardest opponent first, with the voter's mean score"

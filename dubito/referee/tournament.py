@@ -19,7 +19,8 @@ from typing import Any, Final
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.games.openspiel.engine import engine_version
-from dubito.referee.config import Tournament, TournamentConfig
+from dubito.referee.bots import probe
+from dubito.referee.config import BotConfig, Tournament, TournamentConfig
 from dubito.referee.confine import Confinement, cores_here, cores_of, end_with, guarded
 from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
@@ -31,6 +32,18 @@ from dubito.store.run_log import RunLog
 _GB: Final = 1 << 30
 _SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
+_RULES: Final = (
+    "dialect",
+    "matches",
+    "move_seconds",
+    "prepare_seconds",
+    "chance_seconds",
+    "ponder_seconds",
+    "grace_seconds",
+    "strikes",
+    "memory_gb",
+    "data_gb",
+)
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": LaterPair}
 
 Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
@@ -38,11 +51,22 @@ Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
 
 def notes(config: TournamentConfig) -> list[str]:
     """In what a config departs from the announcement's rules."""
+    is_v2 = config.dialect == "v2"
     plain = TournamentConfig(games=config.games, bots=config.bots)
-    keys = ("move_seconds", "prepare_seconds", "chance_seconds", "strikes", "matches", "dialect")
-    said = {key: (getattr(config, key), getattr(plain, key)) for key in keys}
+    said = {
+        key: (_plainly(getattr(config, key)), _plainly(getattr(plain, key)))
+        for key in _RULES
+        if key != "ponder_seconds" or is_v2
+    }
     found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in said.items() if ours != theirs]
+    networked = [name for name, said in config.bots.items() if isinstance(said, BotConfig) and said.network]
+    if networked:
+        found.append(f"{', '.join(networked)} may use the network")
     return found + (["chance draws of seat-swapped twins are alike"] if config.twins else [])
+
+
+def _plainly(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def play(
@@ -55,17 +79,21 @@ def play(
     """Play all that is not in the folder's log yet; `progress` is told how many matches are there.
 
     `only` leaves out the pairings without that bot.
-    Raises UsageError if the folder is no place for it, RunStopped if it cannot go on.
+    Raises UsageError if the folder is no place for it or a bot cannot be started, RunStopped if it cannot go on.
     """
     folder = folder.absolute()
     _check(tournament, folder)
+    for bot in tournament.bots:
+        probe(bot)
     with claimed(folder):
-        manifest = {
+        manifest: dict[str, Any] = {
             "identity": tournament.identity(),
             "matches": tournament.config.matches,
             "notes": notes(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
         }
+        if (folder / MANIFEST).exists():
+            manifest["enforced"] = read_manifest(folder)["enforced"]
         tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
@@ -141,6 +169,7 @@ class _Crew:
         self._note = RunLog(log.folder)
         self._stop = _CONTEXT.Event()
         self._busy: dict[Connection, set[int]] = {}
+        self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
 
     def play(self, work: list[Work]) -> None:
         """All of it; Ctrl-C ends the matches under way and keeps them."""
@@ -187,8 +216,12 @@ class _Crew:
         if kind == "match":
             self._there += 1
             self._progress(self._there)
-        elif kind == "facts":
+        elif kind == "facts" and said != self._facts:
+            self._facts = said
             self._note("enforced", **said)
+            manifest = read_manifest(self._log.folder)
+            kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in said.items()}
+            write_manifest(self._log.folder, manifest | {"enforced": kept})
             for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:
                 self._say(sentence)
         elif kind == "failed":
@@ -202,7 +235,7 @@ class _Crew:
         for number in range(count):
             pair = cores_of(number, count, cores)
             here, there = _CONTEXT.Pipe()
-            arguments = (there, self._tournament, self._log.folder, pair, number == 0, os.getpid(), self._stop)
+            arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stop)
             process = _CONTEXT.Process(target=_work, args=arguments)
             process.start()
             there.close()
@@ -226,7 +259,6 @@ def _work(
     tournament: Tournament,
     folder: Path,
     cores: tuple[int, int] | None,
-    first: bool,
     parent: int,
     stop: Event,
 ) -> None:
@@ -234,19 +266,20 @@ def _work(
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
-    confinement.cut_network()
     log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
-    told: Any = ("facts", confinement.facts())
+    told = False
     try:
         while (item := main.recv()) is not None:
-            if first and told:
-                main.send(told)
-                told = None
             pair = _PAIRS[tournament.config.dialect](tournament, item[0], folder, confinement)
+            if not told:
+                main.send(("facts", pair.facts()))
+                told = True
             _play(item, pair, log, main, stop)
             main.send(("done", None))
     except (EOFError, BrokenPipeError):
         pass
+    except RunStopped as stopped:
+        main.send(("failed", str(stopped)))
     except OSError as error:
         main.send(("failed", f"cannot write {folder}: {error.strerror}; the same command goes on"))
 

@@ -25,6 +25,7 @@ def about(source: StoredRun) -> list[Block]:
     facts = [
         ("results digest", source.results_digest),
         ("games", f"{source.tally.games:,} of {source.games:,}"),
+        *((("shard", f"{identity.shard.number} of {identity.shard.of}"),) if identity.shard else ()),
         ("game", identity.game),
         ("seed", f"{source.seed}"),
         ("table sizes", ", ".join(map(str, identity.table_sizes))),

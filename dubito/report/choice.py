@@ -27,39 +27,38 @@ class GameChoice:
 def chosen(source: StoredRun, asked: str | None) -> GameChoice:
     """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
     kept = source.tally.games
+    every = range(source.first_game, source.first_game + kept)
     if asked == "all":
         if kept > MOST:
             raise UsageError(
                 f"--games all: the run keeps {kept:,} games and a report shows at most {MOST:,}: name them"
             )
-        return GameChoice(list(range(kept)), f"All {kept:,} games.")
+        return GameChoice([*every], f"All {kept:,} games.")
     if asked is not None:
-        games = _numbers(asked, source)
+        games = _numbers(asked, source, every)
         return GameChoice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
     first = FIRST if source.models else PLAYED
     if kept <= max(first, FEW):
-        return GameChoice(list(range(kept)), f"All {kept:,} games.", bounded=True)
-    among = min(kept, _AMONG)
-    rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (first, among))
+        return GameChoice([*every], f"All {kept:,} games.", bounded=True)
+    among, others = min(kept, _AMONG), every[first:_AMONG]
+    rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (others.start, others.stop))
     by_length = sorted((-_length(unpack(row, source.game.results)), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST])
     why = (
         f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
     )
-    return GameChoice([*range(first), *longest], why, bounded=True)
+    return GameChoice([*every[:first], *longest], why, bounded=True)
 
 
-def _numbers(asked: str, source: StoredRun) -> list[int]:
+def _numbers(asked: str, source: StoredRun, every: range) -> list[int]:
     parts = [part.strip() for part in asked.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
         raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")
     games = sorted(set(map(int, parts)))
-    if games[-1] >= source.tally.games:
-        last = source.tally.games - 1
-        raise UsageError(
-            f"--games: {one_line(str(source.folder))} keeps the games 0 to {last}, and there is no game {games[-1]}"
-        )
+    if missing := [game for game in games if game not in every]:
+        kept = f"{one_line(str(source.folder))} keeps the games {every.start} to {every.stop - 1}"
+        raise UsageError(f"--games: {kept}, and there is no game {missing[-1]}")
     if len(games) > MOST:
         raise UsageError(f"--games names {len(games):,} games and a report shows at most {MOST:,}")
     return games

@@ -52,9 +52,9 @@ class Games:
     def _row(self, game: int) -> tuple[bytes, str | None]:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
-            raise UsageError(
-                f"{self.source.folder} keeps the games 0 to {self.source.tally.games - 1}: there is no game {game}"
-            )
+            first = self.source.first_game
+            last = first + self.source.tally.games - 1
+            raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         return rows[0][0], rows[0][1]
 
     def _turns(self, game: int, names: list[str], outcome: Outcome, record: str | None) -> tuple[Any, Turns]:

@@ -16,13 +16,14 @@ _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
 _DATE: Final = (2000, 1, 1, 0, 0, 0)  # the same run, the same bytes
 
 
-def pack(folder: Path, file: Path) -> None:
-    """Write the run in this folder into a file; raises UsageError if there is none, or the file cannot be made.
+def pack(folder: Path, file: Path, first_game: int = 0) -> None:
+    """Write the run in this folder, which begins with this game, into a file.
 
+    Raises UsageError if there is none, or the file cannot be made.
     Raises RunStopped where it cannot be written to its end; then no part of it is left.
     """
     with RunDb.open(folder / DATABASE) as db:
-        db.check()
+        db.check(first_game)
     try:
         archive = zipfile.ZipFile(file, "x")
     except FileExistsError:
@@ -75,7 +76,7 @@ def _unpack(file: Path, folder: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if not set(names) <= set(_PARTS) or len(names) > len(set(names)) or MANIFEST not in names:
-                raise UsageError(f"{file} is no exported run: it should hold {', '.join(_PARTS)}")
+                raise UsageError(f"{file} is not an exported run: it should hold {', '.join(_PARTS)}")
             for name in names:
                 (folder / name).write_bytes(archive.read(name))
     except (zipfile.BadZipFile, OSError, RuntimeError) as error:

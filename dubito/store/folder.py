@@ -54,7 +54,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
-    """How many games of this very run the folder keeps; None if it is free. Reads, and changes nothing.
+    """How many games of this run the folder keeps; None if it is free. Reads, and changes nothing.
 
     Raises UsageError if it holds anything else: another run, a longer one, a damaged one.
     """
@@ -65,7 +65,7 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     except OSError as error:
         raise UsageError(f"cannot read {folder}: {one_line(str(error))}; choose another --output") from None
     if not known:
-        raise UsageError(f"{folder} is there and is no run folder: choose another --output")
+        raise UsageError(f"{folder} exists and is not a run folder: choose another --output")
     try:
         there = manifest_of(folder)
     except UsageError as error:
@@ -76,7 +76,7 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
             raise UsageError(f"{folder} has lost its {DATABASE}: delete the folder or choose another --output")
         return 0  # it was cut off before its first write
     with RunDb.open(folder / DATABASE) as db:
-        db.check()
+        db.check(first_game(manifest))
         kept = db.games()
     if kept > manifest["games"]:
         raise UsageError(
@@ -86,9 +86,9 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
 
 
 def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """The run of this folder, new or gone on with, to play into; `check` has found nothing against it.
+    """Open the run in this folder, new or resumed, to play into, once `check` has passed.
 
-    Raises UsageError if it cannot be written; of a new run no part is left then.
+    Raises UsageError if it cannot be written; then nothing of a new run is left.
     """
     new = not (folder / MANIFEST).exists()
     try:
@@ -110,9 +110,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if is_trial(content):
         raise UsageError(
             f"{one_line(str(folder))} holds a trial of prompts, in which no game was played: `dubito status` reads it, "
-            "and the command that wrote it goes on with it or prints it again"
+            "and the command that wrote it resumes it or prints it again"
         )
     return content
+
+
+def first_game(manifest: Mapping[str, Any]) -> int:
+    """The number of a run's first game: 0 but for a shard; raises UsageError."""
+    shard = manifest["identity"].get("shard") or {"first_game": 0}
+    if not isinstance(shard, Mapping) or type(game := shard.get("first_game")) is not int:
+        raise UsageError(f"{MANIFEST} is damaged: it does not say where the shard begins")
+    return game
 
 
 def is_trial(manifest: Mapping[str, Any]) -> bool:
@@ -126,7 +134,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{one_line(str(folder))} is no run folder: it has no {MANIFEST}") from None
+        raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -138,27 +146,30 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 def _compare(folder: Path, there: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     """Refuse a run that differs in anything that can change a result, and say in what."""
+    parts = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (there, ours)]
+    if parts[0] != parts[1]:
+        raise UsageError(f"{folder} holds {parts[0]}, and this is {parts[1]}: choose another --output")
     for key, value in ours["identity"].items():
         kept = there["identity"].get(key)
         if kept != value:
-            said = _difference(key, kept, value)
+            said = difference(key, kept, value)
             raise UsageError(f"{folder} belongs to another run: {said}; choose another --output")
 
 
-def _difference(where: str, there: Any, ours: Any) -> str:
-    """The first part in which two values differ: all of them would be too long to see it."""
+def difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
+    """The first part in which two values of these places differ: all of them would be too long to see it."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _UNSAID), ours.get(key, _UNSAID)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
-        return _difference(f"{where}.{key}", *pairs[key])
+        return difference(f"{where}.{key}", *pairs[key], places)
     if _mappings(there) and _mappings(ours):
         if len(there) != len(ours):
-            return f"the number of {where} is {len(there)} there and {len(ours)} here"
+            return f"the number of {where} is {len(there)} {places[0]} and {len(ours)} {places[1]}"
         number = next(number for number, pair in enumerate(zip(there, ours, strict=True)) if pair[0] != pair[1])
         names = there[number].get("name"), ours[number].get("name")
         label = number if names[0] != names[1] else one_line(str(names[0]), 60)
-        return _difference(f"{where}.{label}", there[number], ours[number])
-    return f"{where} is {one_line(str(there), 120)} there and {one_line(str(ours), 120)} here"
+        return difference(f"{where}.{label}", there[number], ours[number], places)
+    return f"{where} is {one_line(str(there), 120)} {places[0]} and {one_line(str(ours), 120)} {places[1]}"
 
 
 def _mappings(value: Any) -> bool:

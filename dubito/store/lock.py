@@ -18,9 +18,9 @@ _LOOK: Final = 0.05  # seconds: a look at a lock takes far less
 
 @contextmanager
 def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
-    """The folder is ours within; it is made if it is missing. Raises UsageError if another process has it.
+    """Within, the folder is ours; it is made if it is missing. Raises UsageError if another process has it.
 
-    `flag` says which folder it is, for the error. The file stays, empty: whoever removed it could let two processes in.
+    `flag` says which folder it is, for the error. The file stays, empty: removing it could let two processes in.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
 
 
 def _lock_soon(file: IO[str]) -> None:
-    """Lock it, the second time if at the first somebody was just looking whether it is locked."""
+    """Lock it, with a second attempt in case another process was only looking whether it is locked."""
     try:
         _lock(file)
     except OSError:
@@ -49,7 +49,7 @@ def _lock_soon(file: IO[str]) -> None:
 
 
 def is_claimed(folder: Path) -> bool:
-    """Whether a process has the folder as its own just now; False where nobody can know."""
+    """Whether a process holds the folder now; False where that cannot be known."""
     try:
         file = (folder / LOCK).open("rb")
     except OSError:

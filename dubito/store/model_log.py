@@ -89,7 +89,7 @@ class ModelLog:
             )
 
     def kept(self, key: PlaceKey) -> TapedAttempt | None:
-        """The finished attempt of this key, None if there is none: it was never made, or was left open."""
+        """The finished attempt of this key; None if it was never made, or was left open."""
         rows = self._db.read(
             "SELECT request, draw, reply, raw, cause FROM attempts "
             "WHERE (game, seat, decision, attempt) = (?, ?, ?, ?) AND (reply IS NOT NULL OR cause IS NOT NULL)",
@@ -127,7 +127,7 @@ class ModelLog:
         return dict(self._db.read("SELECT file, text FROM prompts WHERE digest = ?", (digest,)))
 
     def begun(self) -> bool:
-        """Whether anything was ever asked in this run, be it a try whose attempt never ended."""
+        """Whether anything was ever asked in this run, even by a try whose attempt never ended."""
         return bool(self._db.read("SELECT 1 FROM attempts UNION ALL SELECT 1 FROM tries LIMIT 1"))
 
     def tries(self, key: PlaceKey) -> int:

@@ -100,7 +100,7 @@ class RunDb:
 
     @staticmethod
     def open(path: Path) -> "RunDb":
-        """An existing file, to read; raises UsageError if it is none of this format."""
+        """An existing file, to read; raises UsageError if it is not of this format."""
         try:
             connection = reading(path)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -109,30 +109,39 @@ class RunDb:
             if _cannot_have_a_journal(path) and _journal(path).exists():
                 hint = "copy its folder to where it can be written"
                 raise UsageError(f"{path} has a journal that cannot be read where it lies: {hint}") from None
-            raise UsageError(f"{path} is damaged or no run store: {error}") from None
+            raise UsageError(f"{path} is damaged or not a run store: {error}") from None
         if version != _FORMAT:
             connection.close()
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
         return RunDb(connection, path)
 
-    def check(self) -> None:
-        """Raise UsageError if the file is damaged; reads its structure, not every game."""
+    def check(self, first_game: int = 0) -> None:
+        """Raise UsageError if the file is damaged; reads its structure, not every game.
+
+        `first_game` is where the run begins: 0 but for a shard.
+        """
         try:
             ((found, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
-            chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
-            ((games, last),) = self._connection.execute("SELECT count(*), max(game) FROM games").fetchall()
-            sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
+            if found == "ok" and not self._belongs_together(first_game):
+                found = "games, chunks and sums do not belong together"
         except sqlite3.Error as error:
             found = str(error)
-        else:
-            numbers = [number for number, _ in chunks]
-            whole = games == sum(count for _, count in chunks) == (0 if last is None else last + 1)
-            if found == "ok" and (numbers != list(range(len(chunks))) or not whole or bool(chunks) != bool(sums)):
-                found = "games, chunks and sums do not belong together"
         if found != "ok":
             raise UsageError(
                 f"{self.path} is damaged ({one_line(found)}): nothing was changed; choose another --output"
             )
+
+    def _belongs_together(self, first_game: int) -> bool:
+        """Whether chunks stand in a row, with just their games and the sums of them."""
+        chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
+        games = self._connection.execute("SELECT count(*), min(game), max(game) FROM games").fetchone()
+        sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
+        count = sum(count for _, count in chunks)
+        if not count:
+            return not chunks and not sums and games == (0, None, None)
+        begin = chunks[0][0] if first_game else 0
+        in_a_row = [number for number, _ in chunks] == [*range(begin, begin + len(chunks))]
+        return in_a_row and sums == 1 and games == (count, first_game, first_game + count - 1)
 
     def add_chunk(self, chunk: Chunk, sums: str, complete: bool) -> None:
         """Commit a chunk with the sums up to and including it; raises RunStopped, nothing half written.
@@ -143,8 +152,9 @@ class RunDb:
         none: Sequence[None] = [None] * len(numbers)
         rows = zip(numbers, chunk.outcomes, chunk.decisions or none, chunk.records or none, strict=True)
         with self.writing() as connection:
-            query = "SELECT coalesce(sum(games), 0) FROM chunks WHERE chunk < ?"
-            assert connection.execute(query, (chunk.number,)).fetchone() == (chunk.first_game,), "chunks stand in a row"
+            query = "SELECT (SELECT min(game) FROM games) + sum(games) FROM chunks WHERE chunk < ?"
+            ((begin,),) = connection.execute(query, (chunk.number,))
+            assert begin in (None, chunk.first_game), "chunks stand in a row"
             connection.executemany("INSERT OR REPLACE INTO games VALUES (?, ?, ?, ?)", rows)
             row = (chunk.number, chunk.deals, len(chunk.outcomes), chunk.digest)
             connection.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", row)
@@ -200,7 +210,7 @@ class RunDb:
 
     def outcomes(self) -> Iterator[bytes]:
         """The packed games, in their order; raises RunStopped where they are not those of their chunk's digest."""
-        first = 0
+        first = self.read("SELECT min(game) FROM games")[0][0]
         for games, digest in self.read("SELECT games, digest FROM chunks ORDER BY chunk"):
             query = "SELECT outcome, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game"
             rows = self.read(query, (first, first + games))
@@ -217,21 +227,24 @@ class RunDb:
 
 
 def reading(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing; raises sqlite3.Error.
+    """A connection that writes nothing; raises sqlite3.Error."""
+    connection = sqlite3.connect(readable(path), uri=True, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def readable(path: Path) -> str:
+    """The file as the address of a database that is only read.
 
     In a folder that cannot be written SQLite can make no journal, which it wants even to read; without one nobody is
     writing, and the file is read as it stands.
     """
-    uri = path.resolve().as_uri()
-    connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.OperationalError:
-        if not _cannot_have_a_journal(path) or _journal(path).exists():
-            raise
-        connection.close()
-        connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, check_same_thread=False)
-    return connection
+    alone = _cannot_have_a_journal(path) and not _journal(path).exists()
+    return f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
 
 
 def _journal(path: Path) -> Path:

@@ -1,4 +1,5 @@
-"""The log of a run, `run.log`: what happened when, an event a line, as JSON. For reading, not for going on from."""
+"""The log of a run, `run.log`: what happened when, an event a line, as JSON. It is only for reading: no run is
+resumed from it."""
 
 import json
 import threading

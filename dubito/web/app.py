@@ -175,7 +175,7 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 
 
 def _groups(choices: Sequence[Choice]) -> list[tuple[str, list[Choice]]]:
-    """Those who may sit down by what they are, under a title; no title over nobody."""
+    """Those who may sit down, grouped by kind under a title; empty groups are left out."""
     models, written = [one for one in choices if one.asks], [one for one in choices if not one.asks]
     titled = (("Asking a model", models), ("Hand-written", written))
     return [(title, group) for title, group in titled if group]

@@ -79,7 +79,7 @@ class Live:
             raise
 
     def rest(self) -> None:
-        """The bots have played; whoever waits goes on."""
+        """The bots have played: wake all who wait for that."""
         self._rests.set()
 
     def wait(self, seconds: float) -> None:

@@ -43,7 +43,7 @@ def _reason(error: Exception) -> str:
 def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """A server for `run([listener])`: plain HTTP, no access log; a bug's traceback reaches standard error.
 
-    `serves` is called once it serves; from then on it ends in order.
+    `serves` is called once it serves; from then on it can be ended cleanly.
     """
     config = uvicorn.Config(
         app,

@@ -168,13 +168,13 @@ class Tables:
         return _seen(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
-        """Let the bots try again who could not go on: all that the person sees."""
+        """Let bots that could not go on try again; returns all that the person sees."""
         with self._lock:
             path, live = self._find(secret)
             if not live.rests or live.trouble is None:
                 raise HTTPException(409, "Nothing is in the way of this game.")
             game = live.kept.setup.game
-            self._forget(path)  # the bots stand within a turn; played again from the file, they stand before it
+            self._forget(path)  # the bots were stopped within a turn; played again from the file, they are before it
             self._opponents[game].try_again()
             _, live = self._find(secret)
         return _seen(live, 0)
@@ -208,7 +208,7 @@ class Tables:
         return path, text, kept
 
     def _find(self, secret: str | None) -> tuple[Path, Live]:
-        """The table, played again from its file where it is not at hand, and then going on."""
+        """The table; if it is not in memory, played again from its file, and then resumed."""
         path, text, kept = self._read(secret)
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
@@ -257,7 +257,7 @@ class Tables:
         self._live[path] = text, live
 
     def _sweep(self, now: float) -> set[Path]:
-        """Drop the tables that were left too long; the others. A file that cannot be read is left alone."""
+        """Drop the tables that were left too long; returns the others. A file that cannot be read is left alone."""
         taken = set()
         for path in self._running.glob("*.json"):
             with suppress(OSError, UnicodeDecodeError, HTTPException):
@@ -273,7 +273,7 @@ class Tables:
             path.unlink()
 
     def _forget(self, path: Path) -> None:
-        """Leave the game as its file has it; bots who are thinking end their turn for nobody."""
+        """Leave the game as its file has it; what its bots still do is thrown away."""
         _, live = self._live.pop(path, ("", None))
         if live is not None:
             live.abandoned = True

@@ -19,7 +19,7 @@ Check = tuple[str, Callable[[], None]]  # its name, and what to call
 
 
 class CheckFailed(DubitoError):
-    """A prompt does not what it should; the text has a line or more."""
+    """A prompt does not do what it should; the text has one or more lines."""
 
 
 def checks(folder: Path, game: Spec | None = None) -> Iterator[Check]:

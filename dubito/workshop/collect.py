@@ -29,23 +29,31 @@ from dubito.workshop.recorder import Origin, watched
 def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Recorded]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
-    Raises UsageError if the run keeps no game, or a bot now plays another one; Differs if a model would be asked
+    Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
     something else now.
     """
     experiment = kept.experiment
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
-    games = _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept))
-    return _collected(experiment.games, games.play, nodes, count)
+    return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
+
+
+def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
+    """Plays a game of the run again, by its number, and gives all its positions, in their order.
+
+    Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
+    """
+    experiment = kept.experiment
+    return _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept)).play
 
 
 def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
     """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
     if model_specs(experiment, registry):
         raise UsageError(
-            "this config has model players, who have to be asked first: `dubito run` it, then record from the run"
+            "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.games, _Games(experiment, registry).play, nodes, count)
+    return _collected(experiment.game_numbers, _Games(experiment, registry).play, nodes, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +100,14 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
     ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
     if ended != outcome:
         changed = "; ".join(kept.mismatches) or "something was changed since"
-        raise UsageError(f"game {game} of {kept.folder} is now played another way than it was: {changed}")
+        raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
 
 
-def _collected(games: int, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int) -> list[Recorded]:
+def _collected(
+    games: range, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int
+) -> list[Recorded]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
-    chosen = spaced(games, min(games, count))
+    chosen = [games[place] for place in spaced(len(games), min(len(games), count))]
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[Recorded] = []
     for game in chosen:

@@ -30,7 +30,7 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
 def missing(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
     """The important facts that the prompt does not tell at this node, in any of these positions.
 
-    Which are important is for the game to say; of one that does not, none is.
+    The game says which are important; if it does not, none is.
     """
     some = [prompt.game.facts.facts(position) for position in positions if position.node == node]
     important: Mapping[str, Sequence[Sequence[str]]] = part(prompt.game, "IMPORTANT", {})

@@ -17,7 +17,7 @@ from dubito.workshop.recorded import Recorded
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
 _LEAST: Final = 0.85
-_MOST_BELOW: Final = 0.05  # of the requests: many players who move fast leave more to tell than was told
+_MOST_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
 
 
 @dataclass(frozen=True, slots=True)

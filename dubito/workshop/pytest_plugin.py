@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folders = _folders(config)
     for folder in folders:
         if not (folder / _DESCRIPTION).is_file():
-            raise pytest.UsageError(f"dubito_prompts: {folder} is no prompt's folder: it has no {_DESCRIPTION}")
+            raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt's folder: it has no {_DESCRIPTION}")
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         there = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
         config.args += [str(one) for one in folders if not any(one.is_relative_to(other) for other in there)]

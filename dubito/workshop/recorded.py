@@ -6,6 +6,7 @@ The file is a position's file, as its game's `facts` write it, with `hidden` in 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -35,7 +36,7 @@ class Source:
     decision: _Count  # of this seat in this game, from 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recorded:
     """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
 
@@ -44,7 +45,7 @@ class Recorded:
     source: Source | None = None
     hidden: Any = None  # the game's own dataclass, where it has one
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The file's text."""
         text = self.game.facts.to_json(self.position)
@@ -53,7 +54,7 @@ class Recorded:
         told = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
         return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(told)}' + "}\n"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The sha256 of the file's text, as hex."""
         return sha256(self.text.encode()).hexdigest()
@@ -135,7 +136,7 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"cannot read {one_line(str(file))}: {reason}") from None
 
 

@@ -118,7 +118,7 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
 
 
 def _truth(one: Taken) -> Any:
-    """The right answer; None where the truth does not decide it, and where the file does not tell it."""
+    """The right answer; None where the truth does not decide it, or the file does not have the truth."""
     right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)
 

@@ -72,7 +72,7 @@ class _Situation:
             said = dict(self._player(self._number).chances(self.view))
             row = {action: float(said.pop(action, said.pop(name, 0.0))) for action, name in self.view.names.items()}
         if said or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
-            raise self._error("chances are to be a probability for each legal action, and to sum to 1")
+            raise self._error("chances must give a probability for each legal action, and sum to 1")
         return row
 
     def act(self, draw: int) -> str:
@@ -143,7 +143,7 @@ def _sample(settings: ModelSettings, number: int) -> ModelSettings:
 
 
 def _row(ids: Mapping[str, int], answers: Sequence[Taken]) -> Row:
-    """What was stated, or how often what was done; each answer that never came is drawn by lot."""
+    """What was stated, or how often each action was taken; an answer that never came counts as all equally probable."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:
         lot = {name: 1 / len(ids) for name in ids}

@@ -1,4 +1,4 @@
-"""A trial: prompts put to a model at recorded positions, through the very pipeline of a run, without playing games.
+"""A trial: prompts put to a model at recorded positions, through the same pipeline as a run, without playing games.
 
 A position is asked as in its game, with the same draw: a reply that the cache has of that game serves here too. It is
 re-asked as in a game, and no fallback answers: an answer that never came is counted by its cause.
@@ -124,7 +124,7 @@ class _Question:
 
 
 def _source(one: Recorded) -> Source:
-    """Where it was taken from; a position that does not say it is its own deal."""
+    """Where it was taken from; a position that does not say counts as a deal of its own."""
     if one.source is not None:
         return one.source
     return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)

@@ -20,6 +20,7 @@ from dubito.handlers import Entrant, Table
 from dubito.registry import KINDS, Bot, find_bots
 from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
+from tests.conftest import few
 
 BOTS = sorted(name for name, bot in REGISTRY.bots.items() if not bot.cls.is_model)
 RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
@@ -54,7 +55,7 @@ def test_the_registry_finds_every_file_of_the_project() -> None:
     assert not REGISTRY.broken
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", few(SIZES, [3, 8]))
 def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -> None:
     """R13: a BotError would end the test. All seats but two have won at the end, or the cap has struck (R12)."""
     for deal in range(3):

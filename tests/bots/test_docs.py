@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -30,9 +31,12 @@ from tests.bots.kit import (
     load_bot,
     played,
     regular,
-    run_python,
 )
 from tests.bots.test_statistics import PUBLISHED
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell
+
+__all__ = ["shell"]
 
 WRITING = (REPO / "docs" / "writing-a-bot.md").read_text()
 BOTS = (REPO / "docs" / "bots.md").read_text()
@@ -98,30 +102,30 @@ def test_the_template_answers_three_nodes_and_its_setting_counts(tmp_path: Path)
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Path:
+def workshop(shell: Shell) -> Shell:
     """A folder as the guide finds it: the template, and the config that it says to save."""
-    (tmp_path / "bots" / "manual").mkdir(parents=True)
-    (tmp_path / "bots" / "manual" / "_template.py").write_text(TEMPLATE)
+    shell.bot("_template.py", TEMPLATE)
     (config,) = blocks("yaml")
-    (tmp_path / "mine.yaml").write_text(config)
-    return tmp_path
+    (shell.folder / "mine.yaml").write_text(config)
+    return shell
 
 
-def shell(line: str, folder: Path) -> str:
-    """Run one line of the guide as it stands there."""
-    command, *arguments = shlex.split(line)
-    if command in ("cp", "sed"):
-        subprocess.run(line, shell=True, check=True, cwd=folder)  # noqa: S602, a line of ours
-        return ""
-    if command == "pytest":
-        arguments = ["-p", "no:cacheprovider", *arguments]
-    code = f"import runpy, sys; sys.argv[1:] = {arguments}; runpy.run_module('{command}', run_name='__main__')"
-    return run_python(code, folder)
+def line_of_shell(line: str, shell: Shell) -> str:
+    """What one line of a guide prints; it ends well."""
+    program, *words = shlex.split(line)
+    if program == "dubito":
+        said = shell(*words)
+        assert said.code == 0, said.err
+        return said.out
+    words = [sys.executable, "-m", program, "-p", "no:cacheprovider", *words] if program == "pytest" else [line]
+    done = subprocess.run(words, shell=len(words) == 1, cwd=shell.folder, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
-def test_the_ten_minutes_work_line_by_line(workshop: Path) -> None:
-    lines, *_ = blocks("sh")
-    copied, listed, game, ranking = (shell(line, workshop) for line in lines.splitlines())
+def test_the_ten_minutes_work_line_by_line(workshop: Shell) -> None:
+    """With fewer games, that they may be played in a test."""
+    lines = blocks("sh")[0].replace("--games 2000", "--games 100")
+    copied, listed, game, ranking = (line_of_shell(line, workshop) for line in lines.splitlines())
     assert copied == ""
     assert "MyBot" in listed
     assert "broken" not in listed
@@ -130,29 +134,29 @@ def test_the_ten_minutes_work_line_by_line(workshop: Path) -> None:
     assert re.search(r"^MyBot ", ranking, re.MULTILINE)
 
 
-def test_two_versions_compare_as_the_guide_shows(workshop: Path) -> None:
-    shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+def test_two_versions_compare_as_the_guide_shows(workshop: Shell) -> None:
+    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
     _, first, second, _ = blocks("sh")
     for lines, shown in zip((first, second), blocks("text"), strict=False):
-        said = [shell(line, workshop) for line in lines.splitlines()][-1]
+        said = [line_of_shell(line, workshop) for line in lines.splitlines()][-1]
         assert shown in said
 
 
-def test_a_bots_own_tests_pass_as_the_guide_shows(workshop: Path) -> None:
-    shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+def test_a_bots_own_tests_pass_as_the_guide_shows(workshop: Shell) -> None:
+    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
     (source,) = bots_and_tests()[1]
-    (workshop / "test_my_bot.py").write_text(source)
-    said = shell(blocks("sh")[-1].strip(), workshop)
+    (workshop.folder / "test_my_bot.py").write_text(source)
+    said = line_of_shell(blocks("sh")[-1].strip(), workshop)
     assert f"{source.count('def test_')} passed" in said
 
 
-def test_the_config_gives_the_twin_its_setting(workshop: Path) -> None:
-    shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
-    config = yaml.safe_load((workshop / "mine.yaml").read_text())
+def test_the_config_gives_the_twin_its_setting(workshop: Shell) -> None:
+    line_of_shell("cp bots/manual/_template.py bots/manual/my_bot.py", workshop)
+    config = yaml.safe_load((workshop.folder / "mine.yaml").read_text())
     (twin,) = [entry for entry in config["bots"] if isinstance(entry, dict)]
     assert (twin.pop("bot"), twin.pop("name")) == ("MyBot", "Bold")
-    plays(find_bots(workshop).find("MyBot"), **twin)
-    ranking = shell("dubito run mine.yaml --games 30", workshop)
+    plays(find_bots(workshop.folder).find("MyBot"), **twin)
+    ranking = line_of_shell("dubito run mine.yaml --games 30", workshop)
     assert all(re.search(rf"^{name} ", ranking, re.MULTILINE) for name in ("MyBot", "Bold", "StefaBot"))
 
 

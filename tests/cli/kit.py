@@ -1,5 +1,6 @@
 """What the tests of the command line share: a command in this process, or in one of its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -49,6 +50,13 @@ class Shell:
         folder = self.folder / "bots" / kind
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+
+
+def made(folder: Path, *words: str) -> None:
+    """What several tests begin with: `dubito` in that folder, which must end well."""
+    with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
 
 
 @contextmanager

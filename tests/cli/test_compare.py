@@ -152,7 +152,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in ("a", "b"):
         words = ("--games", "40", "--table-sizes", "3,4", "--output", str(home / folder), "--quiet")
         with pytest.raises(SystemExit):
-            main(("run", "--bots", FIELD, "--contenders", "ClaudeBot,MrDoubt", *words))
+            main(("run", "--bots", FIELD, "--contenders", "ClaudeBot,MrDoubt", "--no-report", *words))
     return home
 
 
@@ -191,11 +191,11 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (lambda: Path("b/manifest.yaml").unlink(), "b is no run folder: it has no manifest.yaml"),
-        (lambda: rmtree("b"), "b is no run folder: it has no manifest.yaml"),
-        (lambda: swap("b", Path("b").touch), "b is no run folder: it has no manifest.yaml"),
+        (lambda: Path("b/manifest.yaml").unlink(), "b is not a run folder: it has no manifest.yaml"),
+        (lambda: rmtree("b"), "there is no b: there is no run in runs either"),
+        (lambda: swap("b", Path("b").touch), "b is not a run: give a run folder, or a file that `dubito export` made"),
         (lambda: Path("b/run.db").unlink(), "b has no run.db"),
-        (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or no run store"),
+        (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not readable as YAML"),
         (lambda: Path("b/manifest.yaml").write_bytes(b"\xff"), "b/manifest.yaml is damaged: it is not readable"),
         (lambda: Path("b/manifest.yaml").write_text("[" * 1000), "b/manifest.yaml is damaged: it is not readable"),
@@ -231,7 +231,10 @@ def test_a_manifest_of_another_run_is_refused(shell: Shell) -> None:
 
 def test_compare_needs_a_run(shell: Shell) -> None:
     said = shell("compare")
-    assert (said.code, said.err) == (2, "dubito: Missing argument 'RUN...'.\n")
+    assert (said.code, said.err) == (
+        2,
+        "dubito: there is no run in runs yet: `dubito demo` or `dubito run CONFIG` makes one\n",
+    )
 
 
 def field_of(folder: str) -> list[dict[str, Any]]:

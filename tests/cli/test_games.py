@@ -88,7 +88,7 @@ def test_replay_names_the_first_difference(shell: Shell) -> None:
         ((*GAME, "--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
         ((*GAME, "--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
         ((*GAME, "--max-turns", "0"), "dubito: --max-turns: must be at least 1, not 0\n"),
-        (("replay", "none.json"), "dubito: cannot read none.json: No such file or directory\n"),
+        (("replay", "none.json"), "dubito: there is no none.json: there is no run in runs either\n"),
         (("replya", "x"), "dubito: No such command 'replya'."),
     ],
 )

@@ -13,6 +13,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.statistics import paired_difference
 from dubito.games.dubito.results import RESULTS
 from dubito.registry import find_bots
+from tests.conftest import few
 
 TWIN = '''
 from bots.manual.random_boi import RandomBoi
@@ -40,7 +41,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]
 
 
-@pytest.fixture(scope="module", params=["twins", "a strong and a weak bot"])
+@pytest.fixture(scope="module", params=few(["twins", "a strong and a weak bot"], 1))
 def population(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
     """Differences to draw from."""
     folder = tmp_path_factory.mktemp("twins")
@@ -62,6 +63,7 @@ def test_95_of_100_intervals_cover_the_true_difference(population: list[int], de
     assert 0.935 <= covered / 1500 <= (0.965 if deals > 5 else 1.0)
 
 
+@pytest.mark.at_length  # in the gate those of the twins above are drawn from
 def test_twins_differ_by_nothing_that_an_interval_excludes(tmp_path: Path) -> None:
     """Fifty runs of 20 deals each, played and not drawn."""
     population = differences(tmp_path, TWINS, table_sizes=[3])

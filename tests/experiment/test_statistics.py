@@ -19,6 +19,7 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules
+from tests.conftest import few
 
 
 def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]:
@@ -106,7 +107,7 @@ def test_of_what_no_sample_holds_only_the_rate_is_known() -> None:
     assert sampled_rate(6, 600, alike) == wilson(0.01, 300), "a deal counts as one"
 
 
-@pytest.mark.parametrize(("deals", "sampled"), [(600, 30), (1500, 150)])
+@pytest.mark.parametrize(("deals", "sampled"), few([(600, 30), (1500, 150)], 1))
 def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
     """500 simulated runs whose seats share a luck of their own, of which so many of the first deals are looked at."""
     rng = Random(2)

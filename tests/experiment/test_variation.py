@@ -8,6 +8,7 @@ import pytest
 
 from dubito.experiment.statistics import Rate, Sums, deviation
 from dubito.experiment.variation import Variation, apart, design_effect, variation
+from tests.conftest import few
 from tests.experiment.test_statistics import sums
 
 ALIKE = [0.2] * 11
@@ -20,9 +21,9 @@ def seen(rng: Random, rates: Sequence[float], seats: int) -> Variation:
     return variation([sum(rng.random() < rate for _ in range(n)) for n, rate in zip(sat, rates, strict=True)], sat)
 
 
-@pytest.mark.parametrize("seats", [10, 60])
+@pytest.mark.parametrize("seats", few([10, 60], 1))
 @pytest.mark.parametrize(
-    ("rates", "least"), [(ALIKE, 0.95), (FAR, 0.92), ([0.15, 0.2, 0.25], 0.92), ([0.0] * 10 + [0.5], 0.88)]
+    ("rates", "least"), few([(ALIKE, 0.95), ([0.0] * 10 + [0.5], 0.88), (FAR, 0.92), ([0.15, 0.2, 0.25], 0.92)], 2)
 )
 def test_the_interval_covers_what_it_claims(rates: list[float], least: float, seats: int) -> None:
     """More where chance hides nearly everything, a little less where it all lies in one group of few seats."""
@@ -76,8 +77,8 @@ def test_one_seat_each_says_nothing() -> None:
         assert found.beyond.high > 0.4
         assert found.chance is not None
         assert found.chance < 0.5, "no more than a rate can vary"
-    for few in (variation([3], [10]), variation([3, 0], [10, 0]), variation([], [])):
-        assert few == Variation(None, None, Rate(None))
+    for little in (variation([3], [10]), variation([3, 0], [10, 0]), variation([], [])):
+        assert little == Variation(None, None, Rate(None))
 
 
 def test_two_groups_by_hand() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from dubito.llm.pace import Pace
 from dubito.llm.rate_headers import Limit
+from tests.conftest import in_turn
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated
 
@@ -49,8 +50,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("in_flight", [32, 128])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("in_flight", "case"), in_turn([32, 128], CASES))
 def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_flight: int) -> None:
     limiter, rate, told = CASES[case]
     end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **told)

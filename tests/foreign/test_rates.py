@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from dubito.llm.budget import Caps
+from tests.conftest import few
 from tests.foreign.kit import played
 from tests.foreign.limits import Bucket, Window
 from tests.foreign.server import Answer, Foreign, Habits, by_the_question
@@ -39,13 +40,10 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(
     ("limits", "in_flight"),
-    [
-        ("small bursts", 1),
-        ("nothing told", 128),
-        *((limits, 32) for limits in LIMITED),
-        *(pytest.param(limits, 128, marks=pytest.mark.at_length) for limits in LIMITED if limits != "nothing told"),
-        pytest.param("nothing told", 1, marks=pytest.mark.at_length),
-    ],
+    few(
+        [("small bursts", 1), ("nothing told", 1), *((limits, many) for many in (32, 128) for limits in LIMITED)],
+        [("small bursts", 1), ("nothing told", 128), ("moments", 32), ("tokens", 32), ("a fixed minute", 32)],
+    ),
 )
 def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
     with Foreign(LIMITED[limits]()) as server:
@@ -59,10 +57,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
 
 @pytest.mark.parametrize(
     ("seconds", "in_flight"),
-    [
-        *((1, 1), (8, 1), (3, 32), (20, 32)),
-        *(pytest.param(*both, marks=pytest.mark.at_length) for both in ((3, 1), (20, 1), (1, 32), (8, 32))),
-    ],
+    few([(seconds, many) for many in (1, 32) for seconds in (1, 3, 8, 20)], [(8, 1), (20, 32)]),
 )
 def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
     habits = Habits(latency=QUICK, overloaded=(10, seconds), scale=SCALE)

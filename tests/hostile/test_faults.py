@@ -15,6 +15,7 @@ from dubito.house.server import House
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 from dubito.llm.failures import AccountFault
 from dubito.llm.wire import Protocol
+from tests.conftest import in_turn
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS
 
@@ -104,8 +105,7 @@ def test_the_tables_have_every_fault_of_the_house() -> None:
     assert set(TRIES) == set(TRANSPORT_FAULTS)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("struck", CONTENT_FAULTS, indirect=True)
+@pytest.mark.parametrize(("protocol", "struck"), in_turn(PROTOCOLS, CONTENT_FAULTS), indirect=["struck"])
 def test_a_content_fault(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
     """It is an answer or it has its cause, and the re-ask says what was wrong and what is wanted."""
     fault = request.node.callspec.params["struck"]
@@ -124,8 +124,7 @@ def test_a_content_fault(struck: Desk, protocol: Protocol, request: pytest.Fixtu
     assert struck.clock.slept == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("struck", TRANSPORT_FAULTS, indirect=True)
+@pytest.mark.parametrize(("protocol", "struck"), in_turn(PROTOCOLS, TRANSPORT_FAULTS), indirect=["struck"])
 def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
     """So many tries as the player has, each failed under its own name; then it is unreachable. A limit uses up none."""
     fault = request.node.callspec.params["struck"]

@@ -12,6 +12,7 @@ from dubito.house.dialect import Written
 from dubito.house.faults import Faults
 from dubito.house.opinion import Opinion
 from dubito.house.server import House
+from tests.conftest import in_turn
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
 
 YES = '{"answer":true}'
@@ -76,8 +77,7 @@ def _asked(name: str) -> Iterator[tuple[str, Any, Any]]:
             yield raw.http_response.text, raw.headers, house.calls[-1]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, TEXTS))
 def test_another_text_in_a_good_reply(replies: Replies, protocol: str, name: str) -> None:
     assert ended(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
 

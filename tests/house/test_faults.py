@@ -10,7 +10,7 @@ from dubito.house.faults import MIXES, PARAMETERS, Faults
 from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 
-MANY = 10_000
+MANY = 6_000
 
 
 def asked(draw: int, attempt: int = 1) -> HeardRequest:
@@ -35,7 +35,7 @@ def test_each_fault_has_its_share() -> None:
     faults = Faults(rate_limit=0.1, cut_body=0.2, prose=0.3, refusal=0.1)
     tries, replies = Counter(of_tries(faults)), Counter(of_replies(faults))
     shares = [tries["rate_limit"], tries["cut_body"], replies["prose"], replies["refusal"]]
-    assert shares == pytest.approx([0.1 * MANY, 0.2 * MANY, 0.3 * MANY, 0.1 * MANY], rel=0.1)
+    assert shares == pytest.approx([0.1 * MANY, 0.2 * MANY, 0.3 * MANY, 0.1 * MANY], rel=0.13)
     assert set(tries) == {None, "rate_limit", "cut_body"}
     assert set(replies) == {None, "prose", "refusal"}
 

@@ -359,7 +359,7 @@ def copy(folder: Path, into: Path, **files: str) -> None:
 
 def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
     copy(HOME / "prompts/guess/plain", tmp_path / "mine", prompt="title: x\nanswer: [p_bluff, answer]\n")
-    assert refused("./mine", tmp_path).endswith("answer: guess has nothing to state as p_bluff: take it away")
+    assert refused("./mine", tmp_path).endswith("answer: guess has nothing to state as p_bluff: remove it")
 
 
 def test_includes_are_found_beside_the_prompt_and_in_the_project(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_wrong_address(shell: Shell) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://127.0.0.1/v1", "http://", "http://[::1", "http://a:b"])
 def test_an_address_that_is_none(shell: Shell, address: str) -> None:
-    refused(shell, "Asker: base_url", "is no address such as http://127.0.0.1:8000/v1", base_url=address)
+    refused(shell, "Asker: base_url", "is not an address such as http://127.0.0.1:8000/v1", base_url=address)
 
 
 def test_a_server_that_is_down(shell: Shell) -> None:
@@ -128,7 +128,7 @@ def test_a_template_with_an_unknown_variable(shell: Shell) -> None:
 def test_a_cache_folder_made_by_something_else(shell: Shell) -> None:
     Path("photos").mkdir()
     Path("photos/cat.jpg").touch()
-    refused(shell, "photos is there and is no cache of replies: choose another --cache", flags=("--cache", "photos"))
+    refused(shell, "photos exists and is not a cache of replies: choose another --cache", flags=("--cache", "photos"))
     assert [path.name for path in Path("photos").iterdir()] == ["cat.jpg"]
 
 
@@ -206,9 +206,9 @@ def test_parameters_that_the_harness_sends_itself(shell: Shell, name: str) -> No
         ({"deadline": 1e9}, "Asker: deadline: must be less than or equal to 86400"),
         ({"retry_after_cap": 1e9}, "Asker: retry_after_cap: must be less than or equal to 86400"),
         ({"api_key_env": ""}, "Asker: api_key_env: must not be empty"),
-        ({"base_url": "http://127.0.0.1:1/v1\n"}, "Asker: base_url 'http://127.0.0.1:1/v1' is no address such as "),
+        ({"base_url": "http://127.0.0.1:1/v1\n"}, "Asker: base_url 'http://127.0.0.1:1/v1' is not an address such as "),
         ({"base_url": "http://127.0.0.1:1/\0"}, "Asker: base_url 'http://127.0.0.1:1/"),
-        ({"base_url": "http://127.0.0.1:1/a b"}, "Asker: base_url 'http://127.0.0.1:1/a b' is no address such as "),
+        ({"base_url": "http://127.0.0.1:1/a b"}, "Asker: base_url 'http://127.0.0.1:1/a b' is not an address such as "),
         ({"model": ""}, "Asker: model: must not be empty"),
         ({"model": 4}, "Asker: model: must be a valid string"),
         ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat' or 'messages'"),

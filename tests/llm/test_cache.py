@@ -158,7 +158,7 @@ def test_a_cache_that_was_made_to_drop_is_mended(folder: Path) -> None:
 def test_a_folder_made_by_something_else_is_refused_and_left_alone(folder: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"cache is there and is no cache of replies: choose another --cache"):
+    with pytest.raises(UsageError, match=r"cache exists and is not a cache of replies: choose another --cache"):
         ReplyCache(folder)
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
 

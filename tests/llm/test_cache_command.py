@@ -283,7 +283,7 @@ def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> N
 
 @pytest.mark.parametrize("folder", ["nowhere", "."])
 def test_explain_of_no_run_is_refused(shell: Shell, folder: str) -> None:
-    assert sentence(explained(shell, "0.0.0", folder)) == f"{folder} is no run folder: it has no run.db"
+    assert sentence(explained(shell, "0.0.0", folder)) == f"{folder} is not a run folder: it has no run.db"
 
 
 def test_entries_of_an_older_cache_are_passed_over(shell: Shell) -> None:

@@ -177,7 +177,7 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
         (b"- m", "p.yaml: a file of prices is a list of `MODEL: {"),
         (b"", "p.yaml: a file of prices is a list of `MODEL: {"),
         (b"m: {", "p.yaml, line 1: not readable as YAML: "),
-        (b"m: \xff\xfe", "p.yaml is no text in UTF-8"),
+        (b"m: \xff\xfe", "p.yaml is not UTF-8 text"),
         (b"m: !!python/object/apply:os.getcwd []", "p.yaml, line 1: not readable as YAML: "),
         (None, "p.yaml: No such file or directory"),
     ],

@@ -16,6 +16,7 @@ from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
 from dubito.llm.wire import Protocol
+from tests.conftest import in_turn
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
@@ -256,8 +257,10 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str
     assert isinstance(error, AccountFault)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529])
+@pytest.mark.parametrize(
+    ("protocol", "status"),
+    in_turn(PROTOCOLS, [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]),
+)
 @pytest.mark.parametrize("shape", ["in a sentence", "twice", "alone", "as html", "across the cut"])
 def test_the_key_is_in_no_error_even_if_the_server_says_it(
     line: Line, protocol: Protocol, status: int, shape: str

@@ -106,9 +106,12 @@ def test_a_player_whose_name_steers_the_terminal(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: None, "r is no run folder: it has no manifest.yaml"),
-        (lambda folder: folder.mkdir(), "r is no run folder: it has no manifest.yaml"),
-        (lambda folder: folder.write_text("a file"), "r is no run folder: it has no manifest.yaml"),
+        (lambda folder: None, "there is no r: there is no run in runs either"),
+        (lambda folder: folder.mkdir(), "r is not a run folder: it has no manifest.yaml"),
+        (
+            lambda folder: folder.write_text("a file"),
+            "r is not a run: give a run folder, or a file that `dubito export` made",
+        ),
     ],
 )
 def test_no_run_folder(shell: Shell, make: Any, words: str) -> None:
@@ -123,7 +126,7 @@ def test_a_damaged_run_folder(shell: Shell) -> None:
     assert played(shell, "ClaudeBot", games=1).code == 0
     database = Path("r/run.db").read_bytes()
     Path("r/run.db").write_bytes(b"no database at all, only words" * 99)
-    assert "run.db is damaged or no run store" in shell("status", "r").err
+    assert "run.db is damaged or not a run store" in shell("status", "r").err
     Path("r/run.db").unlink()
     ended = shell("status", "r")
     assert (ended.code, ended.err) == (2, "dubito: r has no run.db\n")

@@ -7,6 +7,7 @@ import pytest
 
 from dubito.experiment.runner import Run
 from dubito.house.server import House
+from tests.conftest import few
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, rows, small
 
 DECISIONS = "SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions ORDER BY 1, 2, 3"
@@ -31,7 +32,7 @@ def runs(folder: Path, **settings: Any) -> tuple[House, list[Run]]:
     return house, played
 
 
-@pytest.mark.parametrize("prompt", ["plain", "reasoned"])
+@pytest.mark.parametrize("prompt", few(["plain", "reasoned"], ["reasoned"]))
 def test_the_same_decisions_and_results(tmp_path: Path, prompt: str) -> None:
     """All but the requests themselves is the same: answers, stated probabilities, replies, draws, games."""
     house, played = runs(tmp_path, prompt=prompt)

@@ -14,6 +14,7 @@ from dubito.llm.prices import Price, Tariff
 from dubito.llm.wire import Usage
 from dubito.store.records import Spend
 from tests.cli.kit import Shell
+from tests.conftest import few
 from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small
 from tests.llm.test_runs import check_kept
 
@@ -130,7 +131,7 @@ def two() -> Experiment:
 
 @pytest.mark.parametrize(
     ("share", "in_flight"),
-    [(0.3, 32), (0.7, 1), *(pytest.param(*both, marks=pytest.mark.at_length) for both in ((0.3, 1), (0.7, 32)))],
+    few([(0.3, 32), (0.3, 1), (0.7, 1), (0.7, 32)], 1),
 )
 def test_a_cap_is_spent_on_games_that_end(tmp_path: Path, whole: Run, share: float, in_flight: int) -> None:
     took = sum(log.calls for log in whole.models.values())

@@ -15,13 +15,14 @@ from open_spiel.python.algorithms.generate_playthrough import playthrough
 from dubito.errors import UsageError
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.game_data import DiscardEvent
+from tests.conftest import few
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 
 ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
 GOLDEN = Path(__file__).parent / "playthroughs"
 
 
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", few(SHORT, SHORT[::3]))
 def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
     """Clones, serialisation, undrawn chance, masks, tensors of every state."""
     pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)

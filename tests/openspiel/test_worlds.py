@@ -10,6 +10,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
+from tests.conftest import few
 from tests.openspiel.kit import new, states
 
 GAMES = (
@@ -26,7 +27,7 @@ def some(name: str) -> Iterator[Any]:
         yield from states(name, seed)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", few(GAMES, 2))
 def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     worlds, others = 0, 0
     for number, state in enumerate(some(name)):
@@ -44,7 +45,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
     assert others > 0.9 * worlds > 5
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", few(GAMES, 2))
 def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
     """In another world, the same draw leads to the same third one: nothing was read from what is hidden."""
     for number, state in enumerate(states(name, seed=6)):

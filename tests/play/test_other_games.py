@@ -213,7 +213,7 @@ def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
     said = play("Coin", "--game", "kuhn", "--config", "c.yaml")
     assert (said.code, said.err) == (
         2,
-        "dubito: c.yaml is of another game: give --game kuhn one that says `game: kuhn`, or take it away\n",
+        "dubito: c.yaml is of another game: give --game kuhn one that says `game: kuhn`, or leave it out\n",
     )
 
 

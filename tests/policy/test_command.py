@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.kit import Shell
+from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, says
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
@@ -102,7 +103,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", few(FAULTS, 3))
 def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str) -> None:
     wrong, cause = FAULTS[fault]
 

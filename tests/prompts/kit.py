@@ -15,6 +15,7 @@ from dubito.handlers import Entrant, step
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
+from tests.conftest import few
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
@@ -22,6 +23,9 @@ PROMPTS = {name: load_prompt(name, REPO) for name in prompt_names(REPO)}
 PLAIN = PROMPTS["plain"]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
+TABLES = few(  # in the gate each size once, and each of the rules twice
+    [(rules, size) for rules in RULES for size in SIZES], [(RULES[size % len(RULES)], size) for size in SIZES]
+)
 
 Decide = Callable[[Position, Random], bool]
 

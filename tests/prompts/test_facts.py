@@ -19,14 +19,16 @@ from dubito.games.dubito.game_data import (
     GameStartEvent,
     TurnOutput,
 )
+from dubito.games.dubito.memory import Memory
+from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, is_honest
-from dubito.games.dubito.witness import Witness
+from dubito.llm.prompts import SeatTexts
 from tests.engine.helpers import cards, position
-from tests.prompts.kit import RULES, SIZES, by_temper, turns
+from tests.prompts.kit import PLAIN, PROMPTS, RULES, TABLES, by_temper, turns
 
-GAMES = pytest.mark.parametrize(("rules", "size"), [(rules, size) for rules in RULES for size in SIZES], ids=str)
+GAMES = pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 
 
 def words(values: list[int]) -> Counter[str]:
@@ -115,9 +117,35 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
     for game, positions in turns(rules, size, 9):
         one = positions[-1] if positions else None
         if one is not None:
-            witness = Witness(one.seat, one.events, [play.cards for play in one.own_plays])
+            witness = Memory.of(one.seat, one.events, one.own_plays).witness
             for seat in witness.active():
                 assert witness.players[seat] == game.player_data(seat)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
+    """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""
+    followed = 0
+    notebooks: dict[int, tuple[Notebook, SeatTexts]] = {seat: (Notebook(seat, rules), SeatTexts()) for seat in range(4)}
+    for _, positions in turns(rules, 4, 1):
+        for one in positions:
+            notebook, texts = notebooks[one.seat]
+            own_plays = iter(one.own_plays[len(notebook.own_plays) :])
+            for event in one.events[len(notebook.events) :]:
+                own = isinstance(event, CardsPlayedEvent) and event.player_id == one.seat
+                notebook.observe(event, (), next(own_plays).cards if own else None)
+            notebook.turn_begins(one.hand)
+            for node, answer in one.answers.items():
+                notebook.answered(node, answer)
+            position = notebook.position(one.node, one.turn, one.hand)
+            assert notebook.facts(position) == facts(one)
+            assert notebook.facts(replace(position, events=one.events[:1], own_plays=())) == facts(
+                replace(one, events=one.events[:1], own_plays=())
+            )
+            for prompt in PROMPTS.values():
+                assert prompt.fill(facts(one), texts if prompt is PLAIN else None) == prompt.render(one)
+            followed += len(texts.chapters) > 2
+    assert followed > 20
 
 
 def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:

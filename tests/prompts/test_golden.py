@@ -15,6 +15,7 @@ from dubito.llm.explain import common
 from dubito.llm.prompts import Rendered, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
+from tests.conftest import few
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
 from tests.prompts.kit import PLAIN, REPO, RULES, SIZES, turns
@@ -74,7 +75,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(part["text"], "cache_control" in part) for each in parts for part in each]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat", "messages"]))
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Protocol) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.

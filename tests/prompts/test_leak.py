@@ -9,7 +9,7 @@ from dubito.games.dubito.facts import facts
 from dubito.games.dubito.rules import Rules, deal_hands
 from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams
-from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper
+from tests.prompts.kit import PROMPTS, RULES, TABLES, asked_bot, by_temper
 from tests.prompts.worlds import Move, World, questions, twin
 
 
@@ -34,8 +34,7 @@ def random_move(world: World, chance: Random) -> Move:
     return False, None if game.number else number, world.choose(game.seat, cards)
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int) -> None:
     """At every decision of every seat of a whole game."""
     chance = Random(f"moves {size} {rules}")

@@ -67,7 +67,7 @@ def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(
     at_length: bool,
 ) -> None:
     """And states the same probability: nothing is lost or turned round on the way through a prompt."""
-    many = 2000 if at_length else 1300
+    many = 2000 if at_length else 400
     answers = Counter[tuple[str, bool]]()
     stated = set[float | None]()
     for position in recorded(many):
@@ -82,7 +82,7 @@ def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(
     assert answers.total() == many
     assert {node for node, _ in answers} == set(NODES)
     for node in "CD":
-        assert min(answers[node, True], answers[node, False]) > 50, "or every answer would be right"
+        assert min(answers[node, True], answers[node, False]) > many / 40, "or every answer would be right"
     assert len(stated) > 50
 
 
@@ -183,17 +183,18 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
 
 
 @pytest.mark.parametrize("rules", RULES[:2], ids=str)
-def test_house_sharp_beats_random_boi_clearly(rules: Rules) -> None:
-    """R10: 120 deals of three to six, in the same seat with the same cards and hand-written neighbours."""
+def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> None:
+    """R10: deals of three to six, in the same seat with the same cards and hand-written neighbours."""
+    deals = 120 if at_length else 24
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []
     for bot in (asked_bot(rules, by_the_prompt), REGISTRY.bots["RandomBoi"].cls, REGISTRY.bots["ClaudeBot"].cls):
         score = 0.0
-        for deal in range(120):
+        for deal in range(deals):
             streams = DealStreams(11, deal)
             field = streams.seating().choices(others, k=2 + deal % 4)
             table = deal_table([Entrant("x", one) for one in (bot, *field)], rules, streams, deal=deal)
-            score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / 120
+            score += {Result.HARD_WIN: 1.0, Result.SOFT_WIN: 0.5}.get(play_game(table).result(0), 0.0) / deals
         scores.append(score)
     sharp_one, random_boi, claude = scores
     assert sharp_one > random_boi + 0.15

@@ -10,13 +10,12 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position, from_json, to_json
-from tests.prompts.kit import RULES, SIZES, turns
+from tests.prompts.kit import TABLES, turns
 
 Damage = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize(("rules", "size"), TABLES, ids=str)
 def test_every_position_of_a_game_comes_back(rules: Any, size: int) -> None:
     seen = 0
     for _, positions in turns(rules, size, 4):

@@ -11,7 +11,7 @@ from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import answer_format
-from dubito.llm.prompts import OWN_PROMPTS, Prompt, load_prompt, prompt_names
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
 from dubito.llm.templates import plain
 from tests.prompts.kit import PLAIN, REPO
 
@@ -254,6 +254,23 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
     starts = [chapter.split("|")[0] for chapter in rendered.history[1:]]
     assert all(text.startswith(f"seat {position.seat} ") for text in starts)
     assert rendered.user == str(len(lines)), "the user text may still tell it all"
+
+
+@pytest.mark.parametrize("changed", ["seat", "rule_text", "history"])
+def test_a_seat_is_sent_its_own_texts_anew_when_facts_change(tmp_path: Path, changed: str) -> None:
+    """A subclass of a model player may tell other facts than before, those that are steady too."""
+    prompt_folder(tmp_path, history="{{ seat }} {{ history }}\n", system="{{ seat }} {{ rule_text }}")
+    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
+    before = prompt.fill(values, texts)
+    other = values | {changed: 99 if changed == "seat" else ["otherwise"] * len(values[changed])}
+    assert prompt.fill(other, texts) == prompt.fill(other) != before
+    assert prompt.fill(values, texts) == before
+
+
+def test_a_system_text_that_tells_the_moment_is_told_anew(tmp_path: Path) -> None:
+    prompt_folder(tmp_path, system='{% include "now.jinja" %}').joinpath("now.jinja").write_text("{{ hand }}")
+    prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
+    assert prompt.fill(values, texts) != prompt.fill(values | {"hand": {"ace": 1}}, texts)
 
 
 def test_a_chapter_without_text_is_left_out(tmp_path: Path) -> None:

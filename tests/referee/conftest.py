@@ -19,9 +19,9 @@ if sys.platform == "win32":
 def meet(tmp_path: Path) -> Callable[..., list[Line]]:
     """Have the script of a bot meet that of another one in both seats; nothing of them may be left afterwards."""
 
-    def play(one: str, other: str = kit.GOOD, **config: object) -> list[Line]:
-        lines = list(kit.pair(tmp_path, one, other, **config).play(range(2)))
-        assert warden.sweep(str(tmp_path)) == 0, "a process of a bot was left behind"
+    def play(one: str, other: str = kit.GOOD, apart: bool = False, **config: object) -> list[Line]:
+        lines = list(kit.pair(tmp_path, one, other, apart, **config).play(range(2)))
+        assert warden.sweep(str(tmp_path / "run")) == 0, "a process of a bot was left behind"
         return lines
 
     return play

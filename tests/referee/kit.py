@@ -45,14 +45,11 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
     return Tournament(said, bots_of(said, folder, "the test"), said.secret or "")
 
 
-def pair(folder: Path, one: str, other: str, **config: object) -> Pair:
-    """Two scripts, ready to play."""
-    return Pair(
-        tournament(folder, {"one": one, "other": other}, **config),
-        Pairing(0, (0, 1)),
-        folder,
-        Confinement(MEMORY, None),
-    )
+def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:
+    """Two scripts, ready to play; `apart` in worlds of their own, which cost a moment."""
+    told = tournament(folder, {"one": one, "other": other}, **config)
+    confinement = Confinement(int(told.config.memory_gb * (1 << 30)), None, apart)
+    return Pair(told, Pairing(0, (0, 1)), folder / "run", confinement)
 
 
-NOWHERE = Confinement(MEMORY, None)
+NOWHERE = Confinement(MEMORY, None, apart=False)

@@ -9,6 +9,7 @@ from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.match import Draws, Match
+from dubito.referee.process import alone
 from dubito.referee.table import Referee, Table
 
 PATH = {"PATH": "/usr/bin:/bin"}
@@ -16,7 +17,7 @@ PATH = {"PATH": "/usr/bin:/bin"}
 
 @contextmanager
 def running(folder: Path, script: str) -> Iterator[tuple[Channel, Table]]:
-    channel = Channel(("sh", "-c", script), folder, PATH)
+    channel = Channel(alone(("sh", "-c", script), folder, PATH))
     try:
         yield channel, Table((channel, channel))
     finally:
@@ -55,7 +56,7 @@ def test_lines_come_whole_and_long_ones_are_cut(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
-    channel = Channel((str(tmp_path / "missing"),), tmp_path, PATH)
+    channel = Channel(alone((str(tmp_path / "missing"),), tmp_path, PATH))
     channel.send(b"kuhn_poker\n")
     channel.shut()
     assert channel.closed
@@ -82,7 +83,9 @@ class SlowTable(Table):
 def test_an_answer_heard_when_the_others_time_is_up_counts(tmp_path: Path) -> None:
     game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
     match = Match(game.new_initial_state(), V1(game), Draws(1, (2, 3)))
-    silent, quick = (Channel(("sh", "-c", script), tmp_path, PATH) for script in ("sleep 60", "read node; echo 2"))
+    silent, quick = (
+        Channel(alone(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
+    )
     table = SlowTable((silent, quick))
     try:
         Referee(match, table, Limits(move=0.0, chance=0.0), (0.0, 0.0)).play()

@@ -36,8 +36,8 @@ done
 
 def met(folder: Path, one: str, other: str, **config: object) -> list[Line]:
     tournament = kit.tournament(folder, {"one": one, "other": other}, dialect="v2", **{**SLOWLY, **config})
-    lines = list(LaterPair(tournament, Pairing(0, (0, 1)), folder, kit.NOWHERE).play(range(6)))
-    assert warden.sweep(str(folder)) == 0
+    lines = list(LaterPair(tournament, Pairing(0, (0, 1)), folder / "run", kit.NOWHERE).play(range(6)))
+    assert warden.sweep(str(folder / "run")) == 0
     return lines
 
 

@@ -62,12 +62,13 @@ CRASHES = {
     "forking into another session": "#!/bin/sh\nsetsid sleep 60 &\nexit 3",
     "closing its output and staying": "#!/bin/sh\nexec 1>&-\nexec sleep 60",
 }
+ALONE = "forking into another session"
 
 
-@pytest.mark.parametrize("how", CRASHES)
-def test_a_bot_that_leaves_is_seen_at_once(meet: Meet, how: str) -> None:
+@pytest.mark.parametrize(("how", "apart"), [*((how, True) for how in CRASHES), (ALONE, False)])
+def test_a_bot_that_leaves_is_seen_at_once(meet: Meet, how: str, apart: bool) -> None:
     """In seat 0 and in seat 1, with a move time that the test would not wait for."""
-    for line in meet(CRASHES[how], move_seconds=100.0):
+    for line in meet(CRASHES[how], apart=apart, move_seconds=100.0):
         assert strikes(line, "one") == ["crash"]
         assert strikes(line, "other") == []
         assert ending(line, "one") in (3, "SIGSEGV", "SIGKILL")
@@ -172,8 +173,34 @@ def test_a_bot_that_does_not_end_is_ended(meet: Meet, last: str, status: int | s
         assert ending(line, "other") == 0
 
 
-@pytest.mark.parametrize("child", ["sleep 60 &", "setsid sleep 60 &", "(setsid sh -c 'sleep 60; sleep 60' &)"])
-def test_a_grandchild_that_holds_the_pipes_holds_nobody(meet: Meet, child: str) -> None:
-    for line in meet(acting(FIRST, first=child), grace_seconds=100.0):
+LEAVING = "(setsid sh -c 'sleep 60; sleep 60' &)"
+
+
+@pytest.mark.parametrize(("child", "apart"), [("sleep 60 &", True), (LEAVING, True), (LEAVING, False)])
+def test_a_grandchild_that_holds_the_pipes_holds_nobody(meet: Meet, child: str, apart: bool) -> None:
+    for line in meet(acting(FIRST, first=child), apart=apart, grace_seconds=100.0):
         assert line.strikes == []
         assert line.exit == (0, 0)
+
+
+def test_a_line_that_races_the_question_counts_once(meet: Meet) -> None:
+    """It comes before the question, and is out of turn, or after it, and is the answer: nothing else is shifted."""
+    racing = acting(FIRST, pondering="{ sleep 0.01; echo 99; } &")
+    for line in meet(racing, acting(f"sleep 0.0$((1 + $$ % 2)); {FIRST}"), games=["phantom_ttt"], move_seconds=60.0):
+        mine = [strike for strike in line.strikes if line.seats[strike.seat] == "one"]
+        assert {strike.kind for strike in mine} <= {"ponder", "illegal"}
+        assert 1 <= len(mine) <= 5
+        assert {strike.said for strike in mine if strike.kind == "illegal"} <= {"99"}
+        assert strikes(line, "other") == []
+
+
+GIGABYTE = "head -c 1073741824 /dev/zero"
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("to", ["", ">&2"])
+def test_a_gigabyte_stops_nobody(meet: Meet, to: str) -> None:
+    for line in meet(acting(f"{GIGABYTE} {to}; echo; {FIRST}"), move_seconds=100.0):
+        assert {"illegal"} <= set(strikes(line, "one")) <= {"illegal", "ponder"}
+        assert strikes(line, "other") == []
+        assert line.exit[line.seats.index("other")] == 0

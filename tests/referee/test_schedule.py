@@ -27,6 +27,19 @@ def test_a_pair_waits_until_both_its_bots_are_free() -> None:
     assert waiting[0] == Pairing(0, (0, 3))
 
 
+def test_a_bot_meets_its_opponents_in_the_order_of_rounds() -> None:
+    """The pair that is free waits if one of the two has somebody else to meet before."""
+    waiting = [Pairing(0, (0, 1)), Pairing(0, (1, 2)), Pairing(0, (2, 3)), Pairing(0, (4, 5))]
+    assert startable(waiting, {0}) == Pairing(0, (4, 5))
+
+
+def test_bots_that_stay_are_told_one_seed() -> None:
+    source = Source(0, "secret", stay=True)
+    one, other, fourth = (source.seeds("kuhn_poker", ("a", "b"), match) for match in (0, 1, 4))
+    assert one.bots == fourth.bots != other.bots
+    assert one.chance != fourth.chance
+
+
 def test_a_bot_has_its_own_core_only_if_all_have() -> None:
     assert [cores_of(number, 2, [1, 3, 5, 6]) for number in range(2)] == [(1, 3), (5, 6)]
     assert [cores_of(number, 2, [1, 3, 5]) for number in range(2)] == [None, None]

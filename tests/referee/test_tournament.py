@@ -16,11 +16,13 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
-from dubito.referee.games import folder_name, load
-from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_secret
+from dubito.referee.games import folder_name, load, short_names
+from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_manifest, read_secret
+from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
+from dubito.referee.tables import ballot_table
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
@@ -30,7 +32,11 @@ DRAWN = acting(
     'echo "$DUBITO_SEED $legal" | cksum | { read -r sum rest; set -- $legal; '
     '[ $((sum % 2)) = 0 ] && echo "$1" || eval "echo \\${$#}"; }'
 )
-BOTS = {"first": GOOD, "last": LAST, "drawn": DRAWN, "rude": acting("echo no")}
+LEARNS = acting(  # counts its matches, and takes its first actions in every third of them
+    '[ $((n % 3)) = 0 ] && echo "${legal%% *}" || echo "${legal##* }"',
+    first='n=0; [ -e "$DUBITO_DATA/n" ] && read -r n < "$DUBITO_DATA/n"; echo $((n + 1)) > "$DUBITO_DATA/n"',
+)
+BOTS = {"first": GOOD, "learns": LEARNS, "drawn": DRAWN, "rude": acting("echo no")}
 
 
 def silent(_: str) -> None:
@@ -50,7 +56,7 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
     logs = []
     for pairs in (1, 2):
         folder = tmp_path / str(pairs)
-        log = play(tournament(tmp_path, BOTS, matches=3, pairs=pairs), folder, silent)
+        log = play(tournament(tmp_path, BOTS, matches=3, pairs=pairs, move_seconds=60.0), folder, silent)
         assert [len(lines) for _, lines in log.all_lines()] == [6] * 6
         logs.append(texts(folder))
     assert logs[0] == logs[1]
@@ -213,11 +219,42 @@ def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path)
         play(tournament(tmp_path, two), tmp_path, silent)
 
 
-def test_who_overruns_too_often_is_out_of_every_game(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tournament of three bots in two games, of which `gone` is disqualified."""
+    folder = tmp_path_factory.mktemp("three")
     bots = {"first": GOOD, "last": LAST, "gone": acting("echo oh >&2; exit 1")}
     games = ["kuhn_poker", "leduc_poker"]
-    play(tournament(tmp_path, bots, matches=1, games=games), tmp_path / "run", silent)
-    found = standings(opened(tmp_path / "run"), 1)
+    play(tournament(folder, bots, matches=1, games=games), folder / "run", silent)
+    return folder / "run"
+
+
+def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(three, tmp_path / "run")
+    damaged = run / "matches/0-kuhn_poker/first--last.jsonl"
+    damaged.write_text("damaged\n" + damaged.read_text().splitlines()[1] + "\n")
+    (run / "matches/0-kuhn_poker/last--gone.jsonl").unlink()
+    shutil.rmtree(run / "matches/1-leduc_poker")
+    found = standings(opened(run), 1, resamples=5)
+    assert sorted(found.places) == [0, 1]
+    assert [game.ranking is None for game in found.games] == [False, True]
+    assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_manifest(run))
+    assert len(found.damaged) == 1
+    assert write_pages(run, opened(run), found, read_manifest(run)).exists()
+    honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
+    honest.write_text(re.sub(r'"strikes":\[\{[^]]*', '"strikes":[', honest.read_text()))
+    partial = standings(opened(run), 1, resamples=5)
+    assert sorted(partial.places) == [0, 1, 2]
+    ballots = ballot_table(partial, 0)
+    assert [row[2] is None for row in ballots.rows] == [False, True, True]
+    assert len(list(ballots.shown())) == 3
+    shutil.rmtree(run / "matches/0-kuhn_poker")
+    with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` goes on"):
+        standings(opened(run), 1)
+
+
+def test_who_overruns_too_often_is_out_of_every_game(three: Path) -> None:
+    found = standings(opened(three), 1)
     assert found.disqualified == {
         2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it wrote: oh"
     }
@@ -243,6 +280,11 @@ def test_games_whose_names_begin_alike_have_folders_of_their_own() -> None:
     assert folders[0] == "kuhn_poker"
 
 
+def test_games_have_short_names_where_these_are_their_own() -> None:
+    names = ["kuhn_poker", "goofspiel(imp_info=True)", "liars_dice(numdice=1)", "liars_dice[numdice=1]"]
+    assert short_names(names) == ["kuhn_poker", "goofspiel", *names[2:]]
+
+
 def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
     told = "cat /proc/self/limits | grep 'Max address' >&2; cat /proc/net/dev >&2; env >&2"
     os.environ["DUBITO_TEST_SECRET"] = "x"  # noqa: S105
@@ -256,6 +298,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
         del os.environ["DUBITO_TEST_SECRET"]
     events = [json.loads(text) for text in (tmp_path / "run" / "run.log").read_text().splitlines()]
     (facts,) = [event for event in events if event["event"] == "enforced"]
+    assert read_manifest(tmp_path / "run")["enforced"].items() <= facts.items()
     text = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
     if facts["memory"]:
         assert "17179869184" in text

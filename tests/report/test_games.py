@@ -223,7 +223,7 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
     with pytest.raises(UsageError, match="keeps no finished game"):
         reported(tmp_path / "run")
-    with pytest.raises(UsageError, match="is no run folder"):
+    with pytest.raises(UsageError, match="is not a run folder"):
         reported(tmp_path)
 
 

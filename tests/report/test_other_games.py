@@ -9,7 +9,7 @@ import pytest
 from tests.chromium import Chrome
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
-from tests.games.kit import GAMES, write_kuhn
+from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
 __all__ = ["shell"]
@@ -142,7 +142,7 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: 
     assert chrome.errors == []
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", EVERY_GAME)
 def test_every_link_of_a_report_leads_somewhere(shell: Shell, game: str) -> None:
     said = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
     assert said.code == 0, said.err

@@ -31,10 +31,10 @@ def config(house: House, path: Path, games: int) -> Path:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, at_length: bool) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
-    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (3, 12, Faults(content=0.1, cut_body=0.1))
+    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (2, 12, Faults(content=0.1, cut_body=0.1))
     chance = random.Random(7)
     with storm(tmp_path, faults) as watched:
-        words = (str(config(watched.house, tmp_path / "c.yaml", games)), "--quiet")
+        words = (str(config(watched.house, tmp_path / "c.yaml", games)), "--quiet", "--no-report")
         digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
         events = len(watched.house.calls)
         watched.next(events)
@@ -59,7 +59,7 @@ def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path,
     games, kills = (9000, (1, 3, 6)) if at_length else (3000, (1,))
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": games}))
-    words = ("c.yaml", "--workers", "2")
+    words = ("c.yaml", "--workers", "2", "--no-report")
     digest = ended(start(tmp_path, *words, "--output", "whole", "--quiet"))
     for tenth in kills:
         with start(tmp_path, *words, "--output", "cut") as process:

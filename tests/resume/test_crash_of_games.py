@@ -13,6 +13,7 @@ import yaml
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from tests.cli.kit import REPO
+from tests.conftest import few
 from tests.llm.kit import contender
 from tests.resume.killing import ended, kill, same_games, start, storm
 
@@ -34,7 +35,7 @@ def config(house: House, game: str) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", few(GAMES, 1))
 def test_a_run_killed_in_a_storm_ends_as_undisturbed_and_replays(tmp_path: Path, game: str, at_length: bool) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
     with storm(tmp_path, Faults(storm=0.3) if at_length else Faults(content=0.1, cut_body=0.1)) as watched:

@@ -92,7 +92,7 @@ def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
     said = shell("estimate", "bots.yaml")
     assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players: its games cost nothing but time\n")
     said = shell("estimate", config_file(contender("one")), "--from", "nowhere")
-    assert (said.code, "nowhere is no run folder" in said.err) == (2, True)
+    assert (said.code, "nowhere is not a run folder" in said.err) == (2, True)
 
 
 def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:

@@ -12,7 +12,7 @@ from tests.resume.kit import published
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
 SHORT = {"max_turns": 12}
-GAMES = 2 * chunk.DEALS + 300
+GAMES = chunk.DEALS + 300
 
 
 @pytest.fixture(scope="module")

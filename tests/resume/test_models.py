@@ -9,6 +9,7 @@ import pytest
 
 from dubito.experiment.runner import Run
 from dubito.llm.budget import Caps
+from tests.conftest import few
 from tests.llm.kit import rows
 from tests.resume.kit import go, models, published
 
@@ -26,8 +27,7 @@ def calls(folder: Path) -> int:
     return int(rows(folder, "SELECT count(*) FROM tries")[0][0])
 
 
-@pytest.mark.parametrize("in_flight", [1, 6])
-@pytest.mark.parametrize("stops", [[1], [20, 3, 40]])
+@pytest.mark.parametrize(("stops", "in_flight"), few([([20, 3, 40], 6), ([1], 1), ([1], 6), ([20, 3, 40], 1)], 1))
 def test_a_stopped_run_goes_on_to_the_same_end(
     whole: tuple[Run, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:

@@ -194,4 +194,4 @@ def test_where_no_locks_can_be_had_it_is_said(shell: Shell) -> None:
     (Path("cache") / "locks").mkdir()
     ended = played(shell, contender("one"))
     assert ended.code == 0
-    assert "no locks can be had in the cache cache (Is a directory)" in ended.err
+    assert "the cache cache has no locks (Is a directory)" in ended.err

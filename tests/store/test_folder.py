@@ -76,9 +76,9 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is no run folder"):
+    with pytest.raises(UsageError, match="is not a run folder"):
         check(tmp_path, RUN)
-    with pytest.raises(UsageError, match="is no run folder"):
+    with pytest.raises(UsageError, match="is not a run folder"):
         check(tmp_path / "notes.txt", RUN)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

@@ -88,7 +88,7 @@ def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) ->
 @pytest.mark.parametrize("content", [b"", b"no database at all, only words" * 99])
 def test_a_file_that_is_no_run_store_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.db").write_bytes(content)
-    with pytest.raises(UsageError, match=r"run\.db is damaged or no run store"):
+    with pytest.raises(UsageError, match=r"run\.db is damaged or not a run store"):
         RunDb.open(tmp_path / "run.db")
 
 

@@ -227,7 +227,7 @@ def test_one_process_asks_into_a_folder(home: Path) -> None:
         pass
     (games / "run.db").write_bytes(b"no database" * 100)
     with (
-        pytest.raises(UsageError, match=r"run\.db is damaged or no run store"),
+        pytest.raises(UsageError, match=r"run\.db is damaged or not a run store"),
         opponents(file, None, games, FIRST, lambda: False),
     ):
         pass

@@ -187,7 +187,7 @@ def without(change: Callable[[Path], None], saved: Served, tmp_path: Path) -> st
     ("change", "sentence"),
     [
         (lose, "there is no run.db beside its file."),
-        (damage, "shown: run.db is damaged or no run store: "),
+        (damage, "shown: run.db is damaged or not a run store: "),
         (longer, "the run.db beside its file has another game under its number."),
         (other, "the run.db beside its file has another game under its number."),
     ],

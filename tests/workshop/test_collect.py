@@ -207,9 +207,7 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
     played(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
-    with pytest.raises(
-        UsageError, match=r"game 1 of .*run is now played another way than it was: something was changed"
-    ):
+    with pytest.raises(UsageError, match=r"game 1 of .*run is now played differently: something was changed"):
         from_run(kept(tmp_path / "run"), NODES, 20)
 
 
@@ -247,9 +245,9 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("models.yaml",), "dubito: this config has model players, who have to be asked first: `dubito run` it, then"),
+        (("models.yaml",), "dubito: this config has model players, which have to be asked first: `dubito run` it,"),
         (("none.yaml",), "dubito: cannot read none.yaml: No such file or directory"),
-        (("empty",), "dubito: empty is no run folder: it has no manifest.yaml"),
+        (("empty",), "dubito: empty is not a run folder: it has no manifest.yaml"),
         (("walkers.yaml",), "dubito: walkers.yaml has no such positions: none of its bots answers the nodes"),
         (("models.yaml", "--count", "0"), "dubito: Invalid value for '--count'"),
         (("models.yaml", "--node", "F"), "dubito: Invalid value for '--node'"),

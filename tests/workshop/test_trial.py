@@ -23,6 +23,7 @@ from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
 from dubito.workshop.recorded import Recorded, read_folder, shipped
 from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
+from tests.conftest import few
 from tests.experiment.kit import REPO, registry
 from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
@@ -56,7 +57,7 @@ def answers(taken: list[Taken]) -> list[bool | None]:
     return [one.answer for one in taken]
 
 
-@pytest.mark.parametrize("api", ["responses", "chat", "messages"])
+@pytest.mark.parametrize("api", few(["responses", "chat", "messages"], 1))
 def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path, api: str) -> None:
     """Against the house's policy, asked directly."""
     trial = tried(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
@@ -179,7 +180,7 @@ def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         assert default_folder([other], found) != default_folder([entry()], FOUND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
-    with pytest.raises(UsageError, match="mine is there and is no run folder"):
+    with pytest.raises(UsageError, match="mine exists and is not a run folder"):
         tried(tmp_path, entry(), name="mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 

@@ -8,7 +8,7 @@ import yaml
 
 from dubito.games.dubito.spec import SPEC
 from dubito.workshop.recorded import shipped
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, made
 from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt
 
@@ -83,7 +83,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     assert said.code == 3
     assert said.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
-        "what was answered is kept in r, and the same command goes on\n"
+        "what was answered is kept in r, and the same command resumes\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").out.splitlines()[-2].startswith("calls: 38")
 
@@ -113,8 +113,8 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--budget", "euro=1"), "--budget: unknown key 'euro': choose from calls, tokens, usd"),
         (("plain", *HOUSE, "--in-flight", "0"), "--in-flight: must be at least 1, not 0"),
         (("plain", *HOUSE, "--prices", "none.yaml"), "cannot read "),
-        (("plain", *HOUSE, "--output", "here"), "here is there and is no run folder: choose another --output"),
-        (("plain", *HOUSE, "--cache", "here"), "here is there and is no cache of replies: choose another --cache"),
+        (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),
+        (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
             "--budget usd needs a price of 'm', and there is none: see --prices",
@@ -159,7 +159,7 @@ def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> 
     assert (said.code, said.out) == (2, "")
     assert said.err == (
         "dubito: r holds a trial of prompts, in which no game was played: `dubito status` reads it, and the "
-        "command that wrote it goes on with it or prints it again\n"
+        "command that wrote it resumes it or prints it again\n"
     )
 
 
@@ -175,9 +175,17 @@ def test_the_status_of_a_trial(trial: Shell) -> None:
     assert trial("run", "models.yaml", "--output", "r").err.startswith("dubito: r belongs to another run: ")
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trial in the folder `r`."""
+    home = tmp_path_factory.mktemp("home")
+    config_file(contender("a"), name=str(home / "models.yaml"))
+    made(home, "prompts", "test", "plain", *HOUSE, "--output", "r")
+    return home
+
+
 @pytest.fixture
-def trial(shell: Shell) -> Shell:
-    """A shell beside a trial in the folder `r`."""
-    config_file(contender("a"), name="models.yaml")
-    assert shell("prompts", "test", "plain", *HOUSE, "--output", "r").code == 0
+def trial(home: Path, shell: Shell) -> Shell:
+    """A shell in a copy of it."""
+    shutil.copytree(home, shell.folder, dirs_exist_ok=True)
     return shell

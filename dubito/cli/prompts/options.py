@@ -24,7 +24,7 @@ def main_node(game: Spec) -> str:
 
 
 def check_node(game: Spec, node: str | None) -> None:
-    """Raise click's error for a node that the game has not."""
+    """Raise click's error for a node that the game does not have."""
     names = nodes_of(game)
     if node is not None and node not in names:
         raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")

@@ -59,7 +59,7 @@ def _bots(said: Config | Identity) -> Registry:
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
-    """The nodes to be recorded; refuses one that the game has not."""
+    """The nodes to be recorded; refuses one that the game does not have."""
     check_node(registry.game, node)
     return nodes_of(registry.game) if node is None else [node]
 

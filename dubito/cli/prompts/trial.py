@@ -51,7 +51,7 @@ def test(
     check_model(model, settings, calls, spec)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
-    kept = f"what was answered is kept in {folder}, and the same command goes on"
+    kept = f"what was answered is kept in {folder}, and the same command resumes"
     try:
         done = ask(entries, found, folder, means)
     except RunStopped as error:

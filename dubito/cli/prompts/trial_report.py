@@ -56,7 +56,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
 
 
 def _takes(row: ScoreRow) -> list[str]:
-    """Tokens of a decision, cost of a thousand; dashes where nobody said them."""
+    """Tokens of a decision, cost of a thousand; dashes where they are not known."""
     tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
     return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
 

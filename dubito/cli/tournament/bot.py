@@ -17,8 +17,8 @@ def bot(player: str, **server: str | None) -> None:
     """Play one match as PLAYER over standard input and output: a bot of OpenSpiel's games, or a model as in
     openai:MODEL@PROMPT.
 
-    It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; who
-    asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
+    It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; a
+    player that asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
     from dubito.cli.company import opponents
     from dubito.referee.seated import Seat, play
 

@@ -19,8 +19,8 @@ from dubito.cli.tournament.rank import print_result
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def play(config: Path, quiet: bool, **flags: Any) -> int:
-    """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command goes on
-    where a stopped one left off."""
+    """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command resumes
+    a tournament that was stopped."""
     from dubito.referee import tournament
     from dubito.referee.config import tournament as read
 

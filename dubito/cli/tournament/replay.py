@@ -14,9 +14,9 @@ def replay(run: Path, match: int | None) -> int:
     """Play every match in the folder RUN again, without its bots: draws from their seeds, actions from the log, returns
     compared. Exit code 1 if anything differs."""
     from dubito.referee import log
+    from dubito.referee.config import source
     from dubito.referee.games import load
     from dubito.referee.replay import difference, differences, numbered, told
-    from dubito.referee.schedule import Source
 
     kept, manifest = log.opened(run), log.read_manifest(run)
     if match is not None:
@@ -28,9 +28,8 @@ def replay(run: Path, match: int | None) -> int:
         for sentence in told(root, line):
             say(sentence)
         return 0
-    matches, identity = 0, manifest["identity"]
-    source = Source(identity["seed"], log.read_secret(run), identity["twins"])
-    for line, wrong in differences(kept, source):
+    matches = 0
+    for line, wrong in differences(kept, source(manifest["identity"], log.read_secret(run))):
         matches += 1
         if wrong is not None:
             say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")

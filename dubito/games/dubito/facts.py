@@ -1,6 +1,7 @@
 """What prompts are told of Dubito, and how its positions are kept (`dubito.game.Facts`)."""
 
-from dubito.games.dubito.knowledge import OwnPlay, Position, facts, rate, steady_facts
+from dubito.games.dubito.knowledge import Position, facts, rate, steady_facts
+from dubito.games.dubito.memory import OwnPlay
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.positions import example_position, from_json, to_json
 

@@ -77,21 +77,21 @@ def sharp(values: Mapping[str, str]) -> bool:
 
 
 def stated_chance(values: Mapping[str, str]) -> float | None:
-    """At node C, how probable `house-sharp` holds it that the last play is dishonest; None without the facts for it."""
+    """The probability that `house-sharp`, at node C, gives to the last play being dishonest; None without the facts."""
     try:
         if values["node"] != "C":
             return None
         return 1.0 if values["sure_bluff"] == "yes" else round(_chance_of_bluff(values), 3)
     except (LookupError, ValueError, ArithmeticError):
-        return None  # the answer may stand all the same
+        return None  # the answer itself is still good
 
 
 _MOST: Final = 3  # cards in a play
 _UNKNOWN: Final = 0.5
 _WEIGHT: Final = 2.0  # doubts that a record counts for before there is one
-_SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # a play of so many cards is a bluff the more often
-_OPENER_ODDS: Final = 0.35  # who opened chose the number
-_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # cards of the number to spare, just enough, too few without jokers
+_SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # odds of a bluff by the number of cards
+_OPENER_ODDS: Final = 0.35  # the opener chose the number
+_SCARCE_ODDS: Final = (1.0, 1.5, 4.0)  # by cards of the number left: some to spare, just enough, too few without jokers
 _FREE_TURN: Final = 2.5  # cards that the turn after a caught bluff puts down
 _PICK_UP: Final = 0.6  # what a card taken up costs: some soon leave as a set
 _THREAT: Final = 3.0  # what it is worth to stop a player who could win on its next turn

@@ -4,7 +4,7 @@ Everything that a hand-written bot can see or derive is in it, and nothing else.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -13,25 +13,16 @@ from dubito.games.dubito.game_data import (
     COPIES,
     JOKER,
     NUMBERS,
-    CardsPlayedEvent,
-    DoubtResolvedEvent,
     Event,
     PlayerData,
     TurnData,
 )
+from dubito.games.dubito.memory import Memory, OwnPlay, names
 from dubito.games.dubito.player import NODES
-from dubito.games.dubito.record import card_name, cards_in_words, in_order, sentence
+from dubito.games.dubito.record import card_name
 from dubito.games.dubito.rule_text import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
-from dubito.games.dubito.rules import Rules, is_honest
+from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.witness import Witness
-
-
-@dataclass(frozen=True, slots=True)
-class OwnPlay:
-    """One of the seat's own plays: the number it claimed, and the cards it really was."""
-
-    number: int
-    cards: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +73,22 @@ _MEANINGS: Final = {
 }
 
 
-def facts(position: Position) -> dict[str, Any]:
+def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
     """The facts as plain values that JSON can hold; the keys are the same at every node.
 
-    Cards are words ("ace", "7", "joker"); a rate without data and what an empty board lacks are None.
+    Cards are words ("ace", "7", "joker"); a rate without data and what an empty board lacks are None. `memory` is
+    what the position's events come to, where it was kept.
     """
     turn, seat = position.turn, position.seat
-    witness = Witness(seat, position.events, [play.cards for play in position.own_plays])
+    memory = memory or Memory.of(seat, position.events, position.own_plays)
+    witness = memory.witness
     question, if_true, if_false = effects(position.node, position.hand, turn, position.answers, position.rules.win_rule)
     return {
         **_rules_in_words(position.rules, len(witness.players)),
         "seat": seat,
-        "history": _history(position),
-        "own_moves": [place for place, event in enumerate(position.events) if _moved(event) == seat],
-        "own_plays": [_own_play(play) for play in position.own_plays],
+        "history": memory.history.copy(),
+        "own_moves": memory.own_moves.copy(),
+        "own_plays": [play | {"cards": play["cards"].copy()} for play in memory.own_plays],
         "node": position.node,
         "node_name": NODES[position.node],
         "question": question,
@@ -135,46 +128,6 @@ def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
     }
 
 
-def _history(position: Position) -> list[str]:
-    """What the table saw, an event a line, with the seat's own cards beside its own plays."""
-    own = iter(position.own_plays)
-    lines = []
-    for event in position.events:
-        line = _line(event)
-        if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat:
-            line += _own_cards(next(own))
-        lines.append(line)
-    return lines
-
-
-def _moved(event: Event) -> int | None:
-    """Whose move it tells of, None if it only follows from one."""
-    if isinstance(event, CardsPlayedEvent):
-        return event.player_id
-    return event.doubter_id if isinstance(event, DoubtResolvedEvent) else None
-
-
-@lru_cache(maxsize=4096)
-def _line(event: Event) -> str:
-    line = sentence(event)
-    if isinstance(event, DoubtResolvedEvent) and event.board_cards:
-        line += f" They are {cards_in_words(event.board_cards)}."
-    return line
-
-
-def _own_cards(play: OwnPlay) -> str:
-    kind = "honest" if is_honest(play.cards, play.number) else "a bluff"
-    return f" Yours: {cards_in_words(play.cards)}, {kind}."
-
-
-def _own_play(play: OwnPlay) -> dict[str, Any]:
-    return {
-        "number": card_name(play.number),
-        "cards": _words(in_order(play.cards)),
-        "honest": is_honest(play.cards, play.number),
-    }
-
-
 def _own_hand(hand: tuple[int, ...], turn: TurnData) -> dict[str, Any]:
     counts = Counter(hand)
     return {
@@ -191,8 +144,8 @@ def _board(position: Position, witness: Witness) -> dict[str, Any]:
     elsewhere = witness.elsewhere(number) + hand.count(number)
     jokers = position.rules.jokers - witness.elsewhere(JOKER) - hand.count(JOKER)
     return {
-        "numbers_in_play": _words(turn.playing_cards),
-        "sets_gone": _words(witness.sets_gone),
+        "numbers_in_play": names(turn.playing_cards),
+        "sets_gone": names(witness.sets_gone),
         "jokers_gone": witness.jokers_gone,
         "board_cards": turn.board_cards,
         "streak": turn.streak,
@@ -249,10 +202,6 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
         "put_down": witness.down.get(seat, 0),
         "surely_holds": _spread(witness.certain(seat)),
     }
-
-
-def _words(cards: Iterable[int]) -> list[str]:
-    return [card_name(card) for card in cards]
 
 
 def _spread(counts: Sequence[int]) -> list[str]:

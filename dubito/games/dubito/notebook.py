@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
 from dubito.games.dubito.game_data import CardsPlayedEvent, Event, TurnData
-from dubito.games.dubito.knowledge import OwnPlay, Position
+from dubito.games.dubito.knowledge import Position, facts
+from dubito.games.dubito.memory import Memory, OwnPlay
 from dubito.games.dubito.player import Listener
 from dubito.games.dubito.rules import Rules
 
@@ -18,6 +20,8 @@ class Notebook(Listener):
         """`rules` as the engine has them, or as a config says them."""
         self.events: list[Event] = []
         self.own_plays: list[OwnPlay] = []
+        self._memory = Memory(seat)
+        self._last: Position | None = None  # the one that the memory is of
         self._seat = seat
         self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
         self._answers: dict[str, bool] = {}
@@ -38,13 +42,22 @@ class Notebook(Listener):
         Else they are those that the hand has lost: a substitute may have chosen them (R13).
         """
         self.events.append(event)
+        own_play = None
         if isinstance(event, CardsPlayedEvent) and event.player_id == self._seat:
             gone = sorted((self._held - Counter(hand)).elements()) if played is None else played
-            self.own_plays.append(OwnPlay(event.declared_number, tuple(gone)))
+            own_play = OwnPlay(event.declared_number, tuple(gone))
+            self.own_plays.append(own_play)
+        self._memory.watch(event, own_play)
+        self._last = None
 
     def position(self, node: str, turn: TurnData, hand: Iterable[int]) -> Position:
         """The question that the seat is asked now."""
         events, own_plays = tuple(self.events), tuple(self.own_plays)
-        return Position(
+        self._last = Position(
             self._rules, self._seat, node, tuple(sorted(hand)), turn, events, own_plays, dict(self._answers)
         )
+        return self._last
+
+    def facts(self, position: Position) -> dict[str, Any]:
+        """The facts of a position; fastest for the one it gave last."""
+        return facts(position, self._memory if position is self._last else None)

@@ -27,10 +27,10 @@ from dubito.games.dubito.game_data import (
     TurnOutput,
 )
 from dubito.games.dubito.knowledge import Position
+from dubito.games.dubito.memory import Memory
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
-from dubito.games.dubito.witness import Witness
 from dubito.handlers import Entrant, step
 from dubito.record import first_fault
 from dubito.streams import DealStreams
@@ -100,7 +100,7 @@ def _fault(position: Position) -> str | None:
 
 
 def _asked(position: Position) -> bool:
-    """Whether the walk through the nodes comes by here (R24)."""
+    """Whether the walk through the nodes asks this one (R24)."""
     node, turn = position.node, position.turn
     if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
         return False
@@ -112,10 +112,10 @@ def _asked(position: Position) -> bool:
 
 
 def _contradiction(position: Position, before: int, after: int) -> str | None:
-    """What the events say otherwise than the turn data."""
+    """Where the events contradict the turn data."""
     turn, seat = position.turn, position.seat
     try:
-        witness = Witness(seat, position.events, [play.cards for play in position.own_plays])
+        witness = Memory.of(seat, position.events, position.own_plays).witness
     except LookupError:
         return "events: a player is none of the table"
     around = witness.active()

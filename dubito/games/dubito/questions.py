@@ -52,5 +52,5 @@ class _Seat(Listener):
         self._note(self._seat, self.notebook.position(node, game.turn_data(), game.hands[self._seat].cards))
 
     def answered(self, node: str, answer: bool) -> None:
-        """The nodes behind it on this turn are told."""
+        """The node's answer is noted, for the questions that follow on this turn."""
         self.notebook.answered(node, answer)

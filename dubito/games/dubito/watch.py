@@ -56,5 +56,5 @@ class _Seat(Listener):
         self._watch.ask(self._seat, node)
 
     def answered(self, node: str, answer: bool) -> None:
-        """The nodes behind it on this turn are told."""
+        """The node's answer is noted, for the questions that follow on this turn."""
         self._watch.notebooks[self._seat].answered(node, answer)

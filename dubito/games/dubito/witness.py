@@ -26,11 +26,7 @@ _VALUES: Final = NUMBERS[-1] + 1
 class Witness:
     """The public state of a game, and what is certain to one seat, after a sequence of events."""
 
-    def __init__(self, seat: int, events: Sequence[Event], own_plays: Sequence[Sequence[int]]) -> None:
-        """Watch the events, GameStartEvent first; `own_plays` are the cards of the seat's own plays, in order.
-
-        Raises LookupError for events that no game can produce: an unknown player, a play too many.
-        """
+    def __init__(self, seat: int) -> None:
         self.seat = seat
         self.players: dict[int, PlayerData] = {}  # by seat, winners included
         self.places: dict[int, int] = {}  # by seat, of those who have won
@@ -42,9 +38,6 @@ class Witness:
         self.down: dict[int, int] = {}  # cards each seat put down in this round
         self._certain: dict[int, list[int]] = {}  # seat -> least number held of each value when the round began
         self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
-        self._own_plays = iter(own_plays)
-        for event in events:
-            self._watch(event)
 
     def active(self) -> list[int]:
         """Seats still in the game, in playing order from the own one."""
@@ -73,10 +66,14 @@ class Witness:
                 in_hands += max(0, held[value] - self.down.get(seat, 0))
         return gone + self._own_down[value] + in_hands
 
-    def _watch(self, event: Event) -> None:
+    def watch(self, event: Event, own_cards: Sequence[int] = ()) -> None:
+        """Go on with the next event, GameStartEvent first; `own_cards` are those of a play of the seat's own.
+
+        Raises LookupError for an event that no game can produce: of an unknown player.
+        """
         match event:
             case CardsPlayedEvent():
-                self._played(event)
+                self._played(event, own_cards)
             case DoubtResolvedEvent():
                 self._doubted(event)
             case DiscardEvent(player_id=seat, card_number=number):
@@ -90,7 +87,7 @@ class Witness:
                     self.players[seat] = PlayerData(seat, n, 0, 0, 0, 0, 0)
                     self._certain[seat] = [0] * _VALUES
 
-    def _played(self, event: CardsPlayedEvent) -> None:
+    def _played(self, event: CardsPlayedEvent, own_cards: Sequence[int]) -> None:
         seat, n = event.player_id, event.n_cards
         player = self.players[seat]
         player.turns += 1
@@ -102,10 +99,7 @@ class Witness:
         self.last_player = seat
         self.down[seat] = self.down.get(seat, 0) + n
         if seat == self.seat:
-            cards = next(self._own_plays, None)
-            if cards is None:
-                raise LookupError(f"seat {seat} played more often than its own plays say")
-            for card in cards:
+            for card in own_cards:
                 self._own_down[card] += 1
 
     def _doubted(self, event: DoubtResolvedEvent) -> None:

@@ -86,7 +86,7 @@ def count_of(value: Any) -> int:
 
 
 def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
-    """The counts, or None, which is missing usage, if one of them counts nothing.
+    """The counts; None, as for missing usage, if one of them is not a count.
 
     Some servers count reasoning within the output, others beside it: the largest reading is the bill.
     """

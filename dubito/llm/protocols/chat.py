@@ -34,7 +34,7 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     if newer:
         body |= {"prompt_cache_key": cache_key, "store": False}
     if asks_provider(settings):
-        body["service_tier"] = "default"  # what is not said is the project's own choice, at another price
+        body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
     if settings.response_format == "json_schema":
         schema = {"name": "answer", "strict": True, "schema": exchange.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -54,7 +54,7 @@ def failure(body: Mapping[str, Any]) -> Failure | None:
 
 
 def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-    """What was said in the only choice, and how it ended. What was thought beside it is passed over."""
+    """What was said in the only choice, and how it ended. Thoughts beside it are ignored."""
     choices = objects(body.get("choices"))
     choice = next(iter(choices), {})
     message = mapping(choice.get("message"))

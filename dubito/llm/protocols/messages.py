@@ -41,12 +41,12 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
         "output_config": mapping(parameters.pop("output_config", None)) | form,
     }
     if asks_provider(settings):
-        body["service_tier"] = "standard_only"  # what is not said may be served by paid-for priority
+        body["service_tier"] = "standard_only"  # left out, it may be served at the price of priority
     return Request("messages", "/v1/messages", body | parameters)
 
 
 def failure(body: Mapping[str, Any]) -> Failure | None:
-    """The error that stands in a reply's place; beside an answer it is none, but a contradiction."""
+    """The error that stands in a reply's place; None beside an answer, which `read` takes as a contradiction."""
     error, content = error_of(body), body.get("content")
     return Failure(error, None if "content" in body else False) if error and not content else None
 
@@ -55,7 +55,7 @@ def _marked(exchange: Exchange) -> list[dict[str, Any]]:
     """The messages, with a mark on the last chapter of the history.
 
     The cache knows whole blocks, and looks back from a mark over 20 of them for one that was marked before: a
-    chapter is a block, so that the mark of the player's request before is at most one back.
+    chapter is a block, so the mark of the player's previous request is at most one back.
     """
     first, *rest = exchange.turns()
     if not exchange.history:
@@ -66,9 +66,9 @@ def _marked(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-    """What was said, and how it ended. Blocks of thinking are passed over.
+    """What was said, and how it ended. Blocks of thinking are ignored.
 
-    A refusal beside a text is what a filter leaves that stopped it: it is no contradiction here.
+    A refusal beside a text means that a filter stopped it: here it is no contradiction.
     """
     blocks = objects(body.get("content"))
     if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):

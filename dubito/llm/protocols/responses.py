@@ -36,12 +36,12 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
         "text": {"format": schema},
     }
     if asks_provider(settings):
-        body["service_tier"] = "default"  # what is not said is the project's own choice, at another price
+        body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
     return Request("responses", "/responses", body | settings.parameters)
 
 
 def failure(body: Mapping[str, Any]) -> Failure | None:
-    """The error that stands in a reply's place; beside an answer it is none, but a contradiction."""
+    """The error that stands in a reply's place; None beside an answer, which `read` takes as a contradiction."""
     error, status, output = error_of(body), body.get("status"), body.get("output")
     begun = True if output else None if "output" in body else False
     if isinstance(status, str) and status in _UNFINISHED:

@@ -12,8 +12,7 @@ from dubito.games.bs.cards import DECK, HandView
 from dubito.games.bs.table import Table as View
 from dubito.handlers import Entrant
 from dubito.registry import find_bots
-from tests.bots.test_docs import name_of
-from tests.bots.test_docs import shell as line_of_shell
+from tests.bots.test_docs import line_of_shell, name_of
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
 from tests.games.bs.kit import play_deal
@@ -32,12 +31,12 @@ PROSE = re.sub(r"^```.*?^```$", "", WRITING, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def here(shell: Shell) -> Shell:
     """A folder as the guide finds it: the template, and the config that it says to save."""
-    (tmp_path / FOLDER).mkdir(parents=True)
-    (tmp_path / FOLDER / "_template.py").write_text(TEMPLATE)
-    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
-    return tmp_path
+    (shell.folder / FOLDER).mkdir(parents=True)
+    (shell.folder / FOLDER / "_template.py").write_text(TEMPLATE)
+    (shell.folder / "mine.yaml").write_text(blocks("yaml")[0])
+    return shell
 
 
 @pytest.mark.parametrize("source", [*blocks("python"), TEMPLATE], ids=name_of)
@@ -82,7 +81,7 @@ def test_the_bot_that_remembers_sees_who_was_caught(tmp_path: Path) -> None:
     assert total > 10
 
 
-def test_the_ten_minutes_work_line_by_line(here: Path) -> None:
+def test_the_ten_minutes_work_line_by_line(here: Shell) -> None:
     """With fewer games, that they may be played in a test."""
     lines, game, *_ = blocks("sh")
     lines = lines.replace("--games 2000", "--games 100")
@@ -96,11 +95,11 @@ def test_the_ten_minutes_work_line_by_line(here: Path) -> None:
     assert "really" in told
 
 
-def test_the_config_gives_the_twin_its_setting(here: Path) -> None:
+def test_the_config_gives_the_twin_its_setting(here: Shell) -> None:
     line_of_shell(blocks("sh")[0].splitlines()[0], here)
-    config = yaml.safe_load((here / "mine.yaml").read_text())
+    config = yaml.safe_load((here.folder / "mine.yaml").read_text())
     (twin,) = [entry for entry in config["bots"] if isinstance(entry, dict)]
-    bot = find_bots(here, "bs").find(twin.pop("bot"))
+    bot = find_bots(here.folder, "bs").find(twin.pop("bot"))
     assert Entrant(twin.pop("name"), bot.cls, twin).settings == {"trust": 6}
     ranking = line_of_shell("dubito run mine.yaml --games 30 --no-report", here)
     assert all(re.search(rf"^{name} ", ranking, re.MULTILINE) for name in ("MyBot", "Trusting", "ConMan"))

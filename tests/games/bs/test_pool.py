@@ -36,10 +36,10 @@ TURNS, LIES, CARDS, ACCUSED, RIGHT = 38.95, 0.437, 5.03, 0.331, 0.702
 
 
 @pytest.fixture(scope="module")
-def pool() -> list[tuple[list[type[BSBot]], Game]]:
+def pool(at_length: bool) -> list[tuple[list[type[BSBot]], Game]]:
     """Games of four different ones of the pool, with who sat where."""
     games = []
-    for number in range(GAMES):
+    for number in range(GAMES if at_length else GAMES // 3):
         bots = DealStreams(1, number).seating().sample(list(RATES), 4)
         games.append((bots, play_deal(bots, 1, number)))
     return games
@@ -57,7 +57,7 @@ def test_win_rates_are_the_controllers(pool: Pool) -> None:
     sat = Counter(bot for bots, _ in pool for bot in bots)
     won = Counter(bots[game.winner] for bots, game in pool if game.winner is not None)
     rates = {bot.__name__: (won[bot] / sat[bot], rate) for bot, rate in RATES.items()}
-    assert won.total() == GAMES, "no game without a winner"
+    assert won.total() == len(pool), "no game without a winner"
     assert [
         name for (name, (found, rate)), bot in zip(rates.items(), RATES, strict=True) if not near(found, rate, sat[bot])
     ] == []
@@ -65,20 +65,21 @@ def test_win_rates_are_the_controllers(pool: Pool) -> None:
 
 def test_wins_by_seat_are_the_controllers(pool: Pool) -> None:
     won = Counter(game.winner for _, game in pool)
-    assert all(near(won[seat] / GAMES, share, GAMES) for seat, share in enumerate(SEATS)), won
+    assert all(near(won[seat] / len(pool), share, len(pool)) for seat, share in enumerate(SEATS)), won
 
 
 def test_turns_lies_and_accusations_are_the_controllers(pool: Pool) -> None:
     turns = [game.turns_played for _, game in pool]
-    mean = sum(turns) / GAMES
-    error = sqrt(sum((one - mean) ** 2 for one in turns)) / GAMES
+    mean = sum(turns) / len(pool)
+    error = sqrt(sum((one - mean) ** 2 for one in turns)) / len(pool)
     assert abs(mean - TURNS) <= ERRORS * error
     counts = [seat for _, game in pool for seat in game.counts]
     drawn = sum(seat.accusations_drawn for seat in counts)
-    assert sum(seat.lies for seat in counts) / sum(turns) == pytest.approx(LIES, abs=0.01)
-    assert sum(seat.cards_played for seat in counts) / sum(turns) == pytest.approx(CARDS, abs=0.2)
-    assert drawn / sum(turns) == pytest.approx(ACCUSED, abs=0.01)
-    assert sum(seat.accusations_right for seat in counts) / drawn == pytest.approx(RIGHT, abs=0.015)
+    wide = sqrt(GAMES / len(pool))
+    assert sum(seat.lies for seat in counts) / sum(turns) == pytest.approx(LIES, abs=0.01 * wide)
+    assert sum(seat.cards_played for seat in counts) / sum(turns) == pytest.approx(CARDS, abs=0.2 * wide)
+    assert drawn / sum(turns) == pytest.approx(ACCUSED, abs=0.01 * wide)
+    assert sum(seat.accusations_right for seat in counts) / drawn == pytest.approx(RIGHT, abs=0.015 * wide)
 
 
 class NeverRid(BSBot):

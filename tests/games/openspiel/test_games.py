@@ -10,6 +10,7 @@ from dubito.game import Choice
 from dubito.game_registry import find_game
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
+from tests.conftest import few
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
@@ -44,7 +45,7 @@ def test_a_hidden_game_of_two_starts_and_ends(name: str) -> None:
     assert returns == pytest.approx(state.state.returns(), abs=0.001)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", few(PLAYED, PLAYED[::4]))
 def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
     """Where a schema lists a game's names, no move has another one."""
     if name in (*NEED_PARAMETERS, "pathfinding"):  # which is for one without them

@@ -1,0 +1,243 @@
+"""What the commands print with `--json`: one object each. The keys stay; new ones may join them (docs/json.md).
+
+Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import click
+from pydantic import BaseModel, ConfigDict, Field
+
+from dubito.cli.output import say
+
+State = Literal["playing", "stopped", "finished"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Interval(_Part):
+    """An estimate with its 95 % interval."""
+
+    value: float | None = Field(description="null: there is nothing to estimate it from")
+    low: float
+    high: float
+
+
+class Player(_Part):
+    """A player of a run in all its seats."""
+
+    name: str
+    games: int = Field(description="seats that it played; a bot seated twice counts twice")
+    buckets: dict[str, int] = Field(description="how many of these ended in each way that the game counts")
+    rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
+    fallback_turns: int = Field(description="turns that the fallback bot played after an error of the bot")
+    forfeits: int = Field(description="games that it ended by an error")
+
+
+class Contender(_Part):
+    """A contender in the contenders' seat."""
+
+    name: str
+    run: str = Field(description="the run folder")
+    deals: int
+    rates: dict[str, Interval]
+    fallback_share: float = Field(description="of its decisions, the share that a fallback bot took")
+
+
+class Difference(_Part):
+    """How much more of a measure the first has than the other, on the same deals."""
+
+    difference: Interval
+    more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
+
+
+class Pair(_Part):
+    """Two contenders compared."""
+
+    one: str
+    other: str
+    differences: dict[str, Difference] = Field(description="by the keys of the game's headline measures")
+
+
+class Model(_Part):
+    """What a model player's decisions took."""
+
+    name: str
+    decisions: int
+    games: int
+    outcomes: dict[str, int] = Field(description="model, model_after_reask, fallback:CAUSE")
+    reasks: int
+    calls: int
+    attempts: int
+    cached: int = Field(description="attempts answered from the cache")
+    tokens: dict[str, int]
+    usd: float | None = Field(description="null: no price is known")
+    assumed: int = Field(description="calls counted at their worst case")
+
+
+class Run(_Part):
+    """Of `dubito run`."""
+
+    format: Literal["dubito run 1"] = "dubito run 1"
+    folder: str
+    game: str
+    seed: int
+    games: int = Field(description="that the run is to have")
+    kept: int = Field(description="games that stand in the run folder")
+    state: State
+    stopped: str | None = Field(description="why it stopped before its end")
+    results_digest: str
+    ranking: list[Player] = Field(description="the best first")
+    contenders: list[Contender] = Field(description="the best first")
+    pairs: list[Pair]
+    models: list[Model]
+    report: str | None = Field(description="the first page of its report")
+
+
+class Status(_Part):
+    """Of `dubito status`."""
+
+    format: Literal["dubito status 1"] = "dubito status 1"
+    folder: str
+    trial: bool = Field(description="whether it is a trial of prompts, in which no game is played")
+    games: int | None
+    kept: int | None
+    state: State | None
+    replies: int | None = Field(description="to questions of games, in a run with models")
+    results_digest: str | None
+    models: list[Model]
+    failed_calls: dict[str, int] = Field(description="by kind")
+
+
+class Comparison(_Part):
+    """Of `dubito compare`."""
+
+    format: Literal["dubito comparison 1"] = "dubito comparison 1"
+    runs: list[str]
+    notes: list[str] = Field(description="what a reader must know of the comparison")
+    contenders: list[Contender]
+    pairs: list[Pair]
+
+
+class Bot(_Part):
+    """A bot that was found."""
+
+    name: str
+    strategy: str
+    origin: str
+    file: str
+    usual: bool = Field(description="false: it joins a field by name only")
+    repeatable: bool
+    missing: list[str] = Field(description="nodes that are not written yet")
+
+
+class BrokenFile(_Part):
+    """A file that cannot be used."""
+
+    file: str
+    reason: str
+
+
+class Bots(_Part):
+    """Of `dubito bots`."""
+
+    format: Literal["dubito bots 1"] = "dubito bots 1"
+    game: str
+    bots: list[Bot]
+    broken: list[BrokenFile]
+
+
+class Game(_Part):
+    """A game, or a family of games."""
+
+    name: str
+    seats: tuple[int, int] | None = Field(description="at least and at most; null for a family")
+    summary: str
+    why_not: str | None = Field(default=None, description="why it cannot be played")
+
+
+class Games(_Part):
+    """Of `dubito games`."""
+
+    format: Literal["dubito games 1"] = "dubito games 1"
+    games: list[Game]
+
+
+class ListedRun(_Part):
+    """A run folder."""
+
+    folder: str
+    game: str | None = Field(description="null: a trial of prompts, or a folder that cannot be read")
+    state: State | None
+    games: int | None
+    kept: int | None
+    models: list[str]
+    usd: float | None = Field(description="what its models cost; null: nothing that has a price was asked")
+    date: str = Field(description="when it was last written to, in UTC")
+    fault: str | None = Field(description="why it cannot be read")
+
+
+class Runs(_Part):
+    """Of `dubito runs`."""
+
+    format: Literal["dubito runs 1"] = "dubito runs 1"
+    runs: list[ListedRun] = Field(description="the last written first")
+
+
+class PlayerEstimate(_Part):
+    """What a model player will take; each pair a range that should hold 95 times in 100."""
+
+    name: str
+    calls: tuple[float, float]
+    tokens_in: tuple[float, float]
+    tokens_out: tuple[float, float]
+    usd: tuple[float, float] | None = Field(description="null: no price is known")
+    learned_from: str
+
+
+class Estimate(_Part):
+    """Of `dubito estimate`."""
+
+    format: Literal["dubito estimate 1"] = "dubito estimate 1"
+    games: int
+    players: list[PlayerEstimate]
+    usd: tuple[float, float] | None = Field(description="of all players with a price")
+    seconds: tuple[float, float]
+
+
+class CachedModel(_Part):
+    """The replies of a model."""
+
+    server: str
+    model: str
+    replies: int
+
+
+class CacheStats(_Part):
+    """Of `dubito cache stats`."""
+
+    format: Literal["dubito cache 1"] = "dubito cache 1"
+    folder: str
+    replies: int
+    bytes: int
+    older: int = Field(description="replies of older versions, which nothing asks for any more")
+    models: list[CachedModel]
+
+
+Document = Run | Status | Comparison | Bots | Games | Runs | Estimate | CacheStats
+DOCUMENTS: tuple[type[_Part], ...] = (Run, Status, Comparison, Bots, Games, Runs, Estimate, CacheStats)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flag `--json`, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")(
+        command
+    )
+
+
+def print_document(document: Document) -> None:
+    """Print it, and nothing else, to standard output."""
+    say(document.model_dump_json(indent=1))

@@ -1,0 +1,86 @@
+"""Results as `--json` has them: intervals, players, contenders, what models took."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from dubito.cli import documents
+from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
+from dubito.experiment.ranking import ranking
+from dubito.experiment.statistics import Rate
+from dubito.experiment.tally import Tally
+from dubito.game import Results
+from dubito.llm.prices import PICO
+from dubito.store.records import PlayerLog
+
+
+def interval(rate: Rate) -> documents.Interval:
+    """A rate; JSON has no infinities, and no rate is one."""
+    assert isfinite(rate.low)
+    assert isfinite(rate.high)
+    return documents.Interval(value=rate.value, low=rate.low, high=rate.high)
+
+
+def players(tally: Tally, names: Sequence[str], results: Results) -> list[documents.Player]:
+    """All players of a run, the best first."""
+    return [
+        documents.Player(
+            name=row.name,
+            games=row.games,
+            buckets=row.buckets,
+            rates={key: interval(rate) for key, rate in row.rates.items()},
+            fallback_turns=row.fallback_turns,
+            forfeits=row.forfeits,
+        )
+        for row in ranking(tally, names, results)
+    ]
+
+
+def contenders(
+    tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
+) -> list[documents.Contender]:
+    """The contenders in their seat, the best first; `runs` are the folders that they played in."""
+    return [
+        documents.Contender(
+            name=row.contender.name,
+            run=runs[row.contender.run],
+            deals=row.deals,
+            rates={key: interval(rate) for key, rate in row.rates.items()},
+            fallback_share=row.contender.fallback_share,
+        )
+        for row in contender_ranking(tally, compared, results)
+    ]
+
+
+def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[documents.Pair]:
+    """Every pair of contenders, those of the best first."""
+    return [
+        documents.Pair(
+            one=row.one.name,
+            other=row.other.name,
+            differences={
+                key: documents.Difference(difference=interval(found.rate), more_games=found.more_games)
+                for key, found in row.differences.items()
+            },
+        )
+        for row in contender_pairs(tally, compared, results)
+    ]
+
+
+def models(logs: Mapping[str, PlayerLog]) -> list[documents.Model]:
+    """What each model player's decisions took."""
+    return [
+        documents.Model(
+            name=name,
+            decisions=log.decisions,
+            games=log.games,
+            outcomes=log.outcomes,
+            reasks=log.reasks,
+            calls=log.calls,
+            attempts=log.attempts,
+            cached=log.cached,
+            tokens=log.tokens,
+            usd=None if log.picodollars is None else log.picodollars / PICO,
+            assumed=log.assumed,
+        )
+        for name, log in logs.items()
+    ]

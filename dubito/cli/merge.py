@@ -1,0 +1,42 @@
+"""`dubito merge`: the shards of a run made one run."""
+
+from pathlib import Path
+
+import click
+
+from dubito.cli.output import say
+from dubito.cli.run import say_report
+from dubito.cli.summary import print_summary
+from dubito.experiment import merge as merging
+from dubito.experiment.runner import finished
+from dubito.registry import find_bots
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="The run folder. [default: where the whole run would be]",
+)
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
+def merge(runs: tuple[Path, ...], out: Path | None, report: bool) -> int:
+    """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
+
+    Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
+    """
+    shards = merging.shards_in(runs)
+    registry = find_bots(Path.cwd(), shards[0].identity.game)
+    whole = shards[0].experiment().whole
+    for player in whole.players:
+        registry.find(player.bot)
+    folder = out or merging.default_folder(shards)
+    merging.merge(shards, folder)
+    run = finished(whole, registry, folder)
+    assert run is not None  # all of its games are there
+    print_summary(run, sizes=False)
+    if report:
+        say_report(folder, registry, new=True)
+    say(f"run folder: {folder}")
+    return 0

@@ -1,0 +1,73 @@
+"""`dubito runs`: the runs that lie here, and how each stands."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from dubito.cli.documents import ListedRun, Runs, State, json_option, print_document
+from dubito.cli.output import note, table
+from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.stored import StoredRun, opened
+from dubito.llm.prices import PICO, dollars
+from dubito.store.folder import is_trial, manifest_of
+from dubito.store.lock import is_claimed
+from dubito.store.shelf import RUNS, run_folders, written
+
+
+@click.command()
+@click.argument("folder", default=RUNS, type=click.Path(path_type=Path))
+@json_option
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs in FOLDER, by default `runs`, the last written first."""
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no folder {one_line(str(folder))}: `dubito demo` or `dubito run CONFIG` makes a run"
+        )
+    found = [_listed(run) for run in run_folders(folder)]
+    if as_json:
+        print_document(Runs(runs=found))
+        return
+    headers = ["run", "game", "state", "games", "models", "cost", "last written"]
+    table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_row(run) for run in found if run.fault is None])
+    for run in found:
+        if run.fault is not None:
+            note(f"cannot be read: {run.fault}")
+
+
+def state_of(run: StoredRun) -> State:
+    """Whether somebody is playing it, or it stopped before its end."""
+    return "finished" if run.kept >= run.games else "playing" if is_claimed(run.folder) else "stopped"
+
+
+def _listed(folder: Path) -> ListedRun:
+    said = datetime.fromtimestamp(written(folder), UTC).strftime("%Y-%m-%d %H:%M")
+    nothing = ListedRun(
+        folder=str(folder), game=None, state=None, games=None, kept=None, models=[], usd=None, date=said, fault=None
+    )
+    try:
+        if is_trial(manifest_of(folder)):
+            return nothing
+        with opened(folder) as run:
+            costs = [log.picodollars for log in run.models.values()]
+            known = [cost for cost in costs if cost is not None]
+            return nothing.model_copy(
+                update={
+                    "game": run.identity.game,
+                    "state": state_of(run),
+                    "games": run.games,
+                    "kept": run.kept,
+                    "models": list(run.models),
+                    "usd": sum(known) / PICO if known and len(known) == len(costs) else None,
+                }
+            )
+    except DubitoError as error:
+        return nothing.model_copy(update={"fault": one_line(str(error))})
+
+
+def _row(run: ListedRun) -> list[str]:
+    if run.game is None:
+        return [run.folder, "", "a trial of prompts", "", "", "", run.date]
+    games = f"{run.kept:,}" if run.kept == run.games else f"{run.kept:,} of {run.games:,}"
+    cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))
+    return [run.folder, run.game, run.state or "", games, ", ".join(run.models), cost, run.date]

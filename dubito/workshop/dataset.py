@@ -1,0 +1,204 @@
+"""A run as a dataset: Parquet files of its games and of its models' decisions, with a card that says what they hold."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.experiment.outcome import unpack
+from dubito.experiment.replay import RunToReplay
+from dubito.experiment.statistics import Rate
+from dubito.llm.prices import PICO
+from dubito.llm.protocols import read_reply
+from dubito.llm.wire import Received
+from dubito.store.model_log import ModelLog, answer_from
+from dubito.workshop.collect import watched_games
+from dubito.workshop.dataset_card import card
+from dubito.workshop.recorded import Recorded
+
+_AT_ONCE: Final = 500  # games in a group of rows
+_Row = dict[str, Any]
+
+
+def write_dataset(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:
+    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is told of each game.
+
+    The games are played again, so that each decision stands beside the facts it was based on. Raises UsageError
+    without pyarrow, where the folder is there already or cannot be written, or where a game is played differently now.
+    """
+    if find_spec("pyarrow") is None:
+        raise UsageError("Parquet files need pyarrow: pip install 'dubito[parquet]'")
+    if not kept.experiment.games:
+        raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to export")
+    if folder.exists():
+        raise UsageError(f"{one_line(str(folder))} is there already: choose another folder")
+    draft = folder.with_name(f"{folder.name}.part")
+    try:
+        draft.mkdir(parents=True)
+        _write(kept, draft, progress)
+        (draft / "README.md").write_text(card(kept), encoding="utf-8")
+        draft.rename(folder)
+    except OSError as error:
+        raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
+    finally:
+        rmtree(draft, ignore_errors=True)  # whole or not at all
+
+
+def _write(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:
+    from pyarrow import Table, parquet
+
+    for name, schema, rows in (
+        ("games", _games_schema(), _game_rows(kept)),
+        ("decisions", _decisions_schema(), _decision_rows(kept, progress)),
+    ):
+        with parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
+            for group in rows:
+                writer.write_table(Table.from_pylist(group, schema=schema))
+
+
+def _games_schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("game", pa.int64()),
+            ("deal", pa.int64()),
+            ("players", pa.list_(pa.string())),
+            ("contender_seat", pa.int64()),
+            ("buckets", pa.list_(pa.string())),
+            ("measures", pa.string()),
+            ("counts", pa.string()),
+            ("capped", pa.bool_()),
+        ]
+    )
+
+
+def _decisions_schema() -> Any:
+    import pyarrow as pa
+
+    words, whole, real = pa.string(), pa.int64(), pa.float64()
+    return pa.schema(
+        [
+            ("game", whole), ("deal", whole), ("seat", whole), ("decision", whole), ("turn", whole),
+            ("player", words), ("model", words), ("node", words), ("question", words), ("facts", words),
+            ("prompt", words), ("request", words), ("reply", words), ("answer", words), ("outcome", words),
+            ("p_bluff", real), ("truth", words), ("attempts", whole), ("tokens_input", whole),
+            ("tokens_cached", whole), ("tokens_output", whole), ("usd", real),
+        ]
+    )  # fmt: skip
+
+
+def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
+    experiment, results = kept.experiment, kept.registry.game.results
+    names = [player.name for player in experiment.players]
+    every = experiment.game_numbers
+    for first in range(every.start, every.stop, _AT_ONCE):
+        rows = []
+        query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
+        for game, packed in kept.db.read(query, (first, min(first + _AT_ONCE, every.stop))):
+            outcome = unpack(packed, results)
+            measured = [
+                {
+                    measure.key: Rate(count / measure.scale).on(measure.span).value
+                    for measure, count in zip(results.measures, counts, strict=True)
+                }
+                for counts in outcome.measured(results)
+            ]
+            counts = [dict(zip(results.counts, own, strict=True)) for own in outcome.counts]
+            rows.append(
+                {
+                    "game": game,
+                    "deal": game // experiment.games_per_deal,
+                    "players": [names[player] for player in outcome.seats],
+                    "contender_seat": outcome.contender_seat,
+                    "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
+                    "measures": json.dumps(measured),
+                    "counts": json.dumps(counts),
+                    "capped": outcome.capped,
+                }
+            )
+        yield rows
+
+
+def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
+    specs = model_specs(kept.experiment, kept.registry)
+    models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
+    log, play = ModelLog(kept.db), watched_games(kept)
+    rows: list[_Row] = []
+    for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
+        found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
+        rows += [_decision_row(kept, row, found, models) for row in _decisions(kept, log, game)]
+        progress(played)
+        if played % _AT_ONCE == 0:
+            yield rows
+            rows = []
+    yield rows
+
+
+def _decision_row(
+    kept: RunToReplay, row: _Row, found: Mapping[tuple[int, int], Recorded], models: Mapping[str, tuple[str, str]]
+) -> _Row:
+    """A decision with the position that it was taken in."""
+    spec, one = kept.registry.game, found[row["seat"], row["decision"]]
+    model, prompt = models[row["player"]]
+    return {
+        **row,
+        "deal": row["game"] // kept.experiment.games_per_deal,
+        "model": model,
+        "prompt": prompt,
+        "question": spec.node(row["node"]).method,
+        "facts": json.dumps(spec.facts.facts(one.position)),
+        "truth": None if one.hidden is None else json.dumps(asdict(one.hidden)),
+    }
+
+
+def _decisions(kept: RunToReplay, log: ModelLog, game: int) -> Iterator[_Row]:
+    """What models decided in a game, and what it took; of several attempts the last one's request and reply."""
+    asked = defaultdict(list)
+    query = (
+        "SELECT seat, decision, player, request, raw, input, cached, output FROM attempts WHERE game = ? "
+        "ORDER BY seat, decision, attempt"
+    )
+    for seat, decision, *rest in kept.db.read(query, (game,)):
+        asked[seat, decision].append(rest)
+    query = (
+        "SELECT seat, decision, sum(picodollars), count(picodollars) = count(*) FROM tries WHERE game = ? GROUP BY 1, 2"
+    )
+    costs = {
+        (seat, decision): cost if priced else None for seat, decision, cost, priced in kept.db.read(query, (game,))
+    }
+    query = "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2"
+    for seat, decision, turn, node, answer, outcome, p_bluff in kept.db.read(query, (game,)):
+        attempts, cost = asked[seat, decision], costs.get((seat, decision), 0)
+        player, request, raw, *_ = attempts[-1]
+        tokens = [sum(attempt[place] or 0 for attempt in attempts) for place in (3, 4, 5)]
+        yield {
+            "game": game,
+            "seat": seat,
+            "decision": decision,
+            "turn": turn,
+            "player": player,
+            "node": node,
+            "request": request,
+            "reply": _reply(log, request, raw),
+            "answer": json.dumps(answer_from(answer)),
+            "outcome": outcome,
+            "p_bluff": p_bluff,
+            "attempts": len(attempts),
+            **dict(zip(("tokens_input", "tokens_cached", "tokens_output"), tokens, strict=True)),
+            "usd": None if cost is None else cost / PICO,
+        }
+
+
+def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
+    """The text of a reply; None where none came."""
+    if not raw:
+        return None
+    text = read_reply(json.loads(log.text(request))["protocol"], Received(200, log.text(raw))).text
+    return None if text is None else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,81 @@
+"""The card of a dataset: a README in the form that Hugging Face reads, with every column explained."""
+
+import json
+from typing import Final
+
+import dubito
+from dubito.errors import one_line
+from dubito.experiment.replay import RunToReplay
+
+_GAMES: Final = {
+    "game": "number of the game in the run",
+    "deal": "number of the deal; games of one deal have the same cards",
+    "players": "names by seat",
+    "contender_seat": "the seat of the contender, null without one",
+    "buckets": "what the game was for each seat",
+    "measures": "JSON, by seat: the game's measures",
+    "counts": "JSON, by seat: what the game counts",
+    "capped": "whether it was stopped at the most turns",
+}
+_DECISIONS: Final = {
+    "game, deal, seat": "where it was taken",
+    "decision": "number of the seat's decision in its game, from 0",
+    "turn": "the seat's own turn, from 1",
+    "player, model": "who took it",
+    "node, question": "what was asked",
+    "facts": "JSON: all that the prompt could tell of the position; nothing that the seat cannot know",
+    "prompt, request": "digests of the prompt's files and of what was sent",
+    "reply": "text of the last reply, null if none came",
+    "answer": "JSON: the answer that was played",
+    "outcome": "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered",
+    "p_bluff": "the probability of a bluff that the model stated, if it did",
+    "truth": "JSON: what the engine knew, hidden from the seat",
+    "attempts": "how often it was asked",
+    "tokens_input, tokens_cached, tokens_output": "over its attempts",
+    "usd": "what they cost in dollars; 0 from the cache, null where no price is known",
+}
+
+
+def card(kept: RunToReplay) -> str:
+    """The card of a run's dataset."""
+    experiment = kept.experiment
+    players = ", ".join(one_line(player.name) for player in experiment.players)
+    return f"""---
+configs:
+- config_name: decisions
+  data_files: decisions.parquet
+- config_name: games
+  data_files: games.parquet
+tags: [games, imperfect-information, {json.dumps(kept.registry.game.name)}]
+---
+
+# A run of {kept.registry.game.name}
+
+{experiment.games:,} games of seed {experiment.seed}, played by dubito {dubito.__version__}; results digest
+{kept.db.results_digest()}. Players: {players}.
+
+Decisions are those of players that ask a model. Seats are told as numbers: no name of a player stands in `facts`.
+
+## decisions.parquet
+
+{_table(_DECISIONS)}
+## games.parquet
+
+{_table(_GAMES)}
+## Reading it
+
+```python
+import pandas
+
+decisions = pandas.read_parquet("decisions.parquet")
+
+from datasets import load_dataset
+
+decisions = load_dataset(".", "decisions", split="train")
+```
+"""
+
+
+def _table(columns: dict[str, str]) -> str:
+    rows = [f"| {name} | {meaning} |" for name, meaning in columns.items()]
+    return "\n".join(["| column | |", "| --- | --- |", *rows, ""])

@@ -1,0 +1,37 @@
+"""A run whose chunks MPI plays: `mpiexec -n 17 python -m mpi4py.futures examples/clusters/mpi.py CONFIG FOLDER`.
+
+One process leads and 16 play. Any other `concurrent.futures` executor goes in the same place.
+"""
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+
+from dubito.experiment.config import check, read_config
+from dubito.experiment.model_checks import CallOptions
+from dubito.experiment.resolve import resolve
+from dubito.experiment.runner import Means, play
+from dubito.experiment.workers import Crew, new_stop
+from dubito.registry import find_bots
+
+
+def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], int]) -> str:
+    """Play a config of hand-written bots into a folder with these workers; the results digest."""
+    here = Path.cwd()
+    checked = check(read_config(config), str(config))
+    registry = find_bots(here, checked.game)
+    calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True, working_directory=here)
+    crew = Crew(executor, at_once)
+    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(), lambda games: None, crew=crew))
+    if run.failure is not None:
+        raise run.failure
+    return run.results_digest
+
+
+if __name__ == "__main__":
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor() as pool:
+        pool.bootup()
+        print(run(Path(sys.argv[1]), Path(sys.argv[2]), pool, lambda: pool.num_workers))

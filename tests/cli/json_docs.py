@@ -1,0 +1,63 @@
+"""Writes docs/json.md from the objects themselves: `python -m tests.cli.json_docs`."""
+
+from typing import Any, Final
+
+from dubito.cli.documents import DOCUMENTS
+from tests.cli.kit import REPO
+
+FILE: Final = REPO / "docs" / "json.md"
+_HEAD: Final = """# `--json`
+
+With `--json` these commands print one object, and nothing else, to standard output; notes, warnings and progress go to
+standard error, and the exit codes are the usual ones. An error before anything started prints no object. The keys stay
+as they are: new ones may join, and a change that could break a reader raises the number in `format`. A rate is a share
+from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
+
+```sh
+dubito run examples/models.yaml --json > result.json
+dubito runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
+```
+"""
+_COMMANDS: Final = ("run", "status", "compare", "bots", "games", "runs", "estimate", "cache stats")
+
+
+def text() -> str:
+    """The page."""
+    parts = [_HEAD]
+    named: dict[str, Any] = {}
+    for command, document in zip(_COMMANDS, DOCUMENTS, strict=True):
+        schema = document.model_json_schema()
+        named |= schema.get("$defs", {})
+        parts.append(f"## `dubito {command} --json`\n\n{_table(schema)}")
+    parts.append("## Their parts\n")
+    parts += [f"### {name}\n\n{part['description']}\n\n{_table(part)}" for name, part in sorted(named.items())]
+    return "\n".join(parts)
+
+
+def _table(schema: dict[str, Any]) -> str:
+    rows = [f"| `{key}` | {_type(of)} | {of.get('description', '')} |" for key, of in schema["properties"].items()]
+    return "\n".join(["| key | type | |", "| --- | --- | --- |", *rows, ""])
+
+
+def _type(of: dict[str, Any]) -> str:
+    """A schema's type in words."""
+    if "$ref" in of:
+        name = of["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "const" in of:
+        return f'"{of["const"]}"'
+    if "enum" in of:
+        return " or ".join(f'"{value}"' for value in of["enum"])
+    if "anyOf" in of:
+        return " or ".join(map(_type, of["anyOf"]))
+    if "prefixItems" in of:
+        return "pair of " + _type(of["prefixItems"][0])
+    if of.get("type") == "array":
+        return f"list of {_type(of['items'])}"
+    if of.get("type") == "object":
+        return f"object of {_type(of['additionalProperties'])}"
+    return str(of["type"])
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

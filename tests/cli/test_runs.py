@@ -1,0 +1,103 @@
+"""The run that a command means, `dubito runs` and `dubito view`."""
+
+import os
+import re
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.kit import Shell, started
+
+RUN = ("run", "--games", "20", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--quiet")
+
+
+def play(shell: Shell, folder: str, date: int, *more: str) -> None:
+    """A run in this folder, as if written at that second."""
+    assert shell(*RUN, "--output", folder, *more).code == 0
+    for file in Path(folder).iterdir():
+        os.utime(file, (date, date))
+
+
+def test_runs_are_listed_the_last_written_first(shell: Shell) -> None:
+    play(shell, "runs/older", 1_700_000_000)
+    play(
+        shell,
+        "runs/set/newer",
+        1_700_000_060,
+        "--game",
+        "bs",
+        "--bots",
+        "Player1,Player2,Player3,Player4",
+        "--table-sizes",
+        "4",
+    )
+    (broken := Path("runs/broken")).mkdir()
+    (broken / "manifest.yaml").write_text("games: 1")
+    os.utime(broken / "manifest.yaml", (1, 1))
+    said = shell("runs")
+    assert [re.split(r"  +", line.strip()) for line in said.out.splitlines()[2:]] == [
+        ["runs/set/newer", "bs", "finished", "20", "2023-11-14 22:14"],
+        ["runs/older", "dubito", "finished", "20", "2023-11-14 22:13"],
+    ]
+    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: it does not say what was run\n"
+    assert "results digest" in shell("status").out
+    assert shell("status").err == "the latest run: runs/set/newer\n"
+
+
+def test_a_run_that_was_stopped_says_how_far_it_came(shell: Shell) -> None:
+    play(shell, "runs/one", 1_700_000_000)
+    manifest = Path("runs/one/manifest.yaml")
+    manifest.write_text(manifest.read_text().replace("games: 20", "games: 1000", 1))
+    assert " stopped  20 of 1,000 " in shell("runs").out
+
+
+def test_nothing_there_yet(shell: Shell) -> None:
+    assert shell("runs").err.startswith("dubito: there is no folder runs: `dubito demo`")
+    Path("runs").mkdir()
+    for command in ("status", "report", "replay", "compare", "view"):
+        assert shell(command).err.startswith("dubito: there is no run in runs yet: `dubito demo`"), command
+
+
+@pytest.mark.parametrize("command", ["status", "report", "replay", "compare", "view"])
+def test_a_misspelt_run_gets_the_nearest(shell: Shell, command: str) -> None:
+    play(shell, "runs/sharp-against-all", 1_700_000_000)
+    said = shell(command, "runs/shrap-against-all")
+    assert (said.code, said.err) == (
+        2,
+        "dubito: there is no runs/shrap-against-all: did you mean runs/sharp-against-all?\n",
+    )
+
+
+def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
+    play(shell, "runs/one", 1_700_000_000, "--contenders", "MrDoubt,ClaudeBot")
+    assert shell("export", "runs/one", "one.zip").code == 0
+    assert shell("compare", "one.zip").out == shell("compare", "runs/one").out
+    assert shell("status", "one.zip").out == shell("status", "runs/one").out
+    assert shell("report", "one.zip").out == "report: one.zip-report/index.html\n"
+    Path("words.txt").write_text("no run")
+    assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
+    assert shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: did you mean runs/one?\n"
+
+
+def test_view_writes_the_report_and_writes_it_anew_after_more_games(shell: Shell) -> None:
+    play(shell, "runs/one", 1_700_000_000)
+    assert shell("view", "--no-browser").out == "report: runs/one/report/index.html\n"
+    index = Path("runs/one/report/index.html")
+    before = index.stat().st_ino
+    shell("view", "--no-browser")
+    assert index.stat().st_ino == before
+    os.utime("runs/one/run.db", (2**33, 2**33))
+    shell("view", "--no-browser")
+    assert index.stat().st_ino != before
+
+
+def test_view_serves_an_exported_run_on_loopback(shell: Shell) -> None:
+    play(shell, "runs/one", 1_700_000_000)
+    shell("export", "runs/one", "one.zip")
+    with started(shell.folder, "view", "one.zip", "--no-browser") as process:
+        assert process.stdout is not None
+        found = re.fullmatch(r"report: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", process.stdout.readline())
+        assert found
+        with urlopen(found[1], timeout=20) as page:  # noqa: S310, our own address
+            assert b"<title>" in page.read()

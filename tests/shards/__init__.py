@@ -1,0 +1,1 @@
+"""Tests of runs that are played in parts, or by other executors."""

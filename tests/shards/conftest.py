@@ -1,0 +1,13 @@
+"""Chunks so short that a few games are many of them."""
+
+import pytest
+
+from dubito.experiment import chunk
+from tests.cli.conftest import shell as shell
+
+
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many deals are a chunk, in this process."""
+    monkeypatch.setattr(chunk, "DEALS", 2)
+    return 2

@@ -1,0 +1,40 @@
+"""What the tests of shards share: short chunks, the shards of an experiment played, merged and looked into."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import connect
+from typing import Any
+
+from dubito.experiment.config import Experiment
+from dubito.experiment.merge import merge, shards_in
+from dubito.experiment.shards import cut
+from tests.experiment.kit import registry
+from tests.llm.kit import ran
+
+
+def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[Path]:
+    """Play every shard of an experiment, the last first; their folders, that one first too."""
+    folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
+    for number, one in zip(range(count, 0, -1), folders, strict=True):
+        calls["cache"] = folder / f"cache-{number}"  # as on machines of their own
+        assert ran(cut(of, number, count, registry()), one, **calls).failure is None
+    return folders
+
+
+def merged(folders: Sequence[Path], folder: Path) -> Path:
+    """The shards in these folders as one run."""
+    merge(shards_in(folders), folder)
+    return folder
+
+
+def everything_in(folder: Path, *, but: Sequence[str] = ()) -> list[str]:
+    """All rows of a run's database as SQL, but those of some tables."""
+    with closing(connect(folder / "run.db")) as connection:
+        lines = [*connection.iterdump()]
+    return [line for line in lines if not line.startswith(tuple(f'INSERT INTO "{table}"' for table in but))]
+
+
+def published(folder: Path) -> list[bytes]:
+    """What a run says of itself: its counts, and its manifest."""
+    return [(folder / name).read_bytes() for name in ("all_games.yaml", "manifest.yaml")]

@@ -1,0 +1,136 @@
+"""Any executor plays chunks, and what comes back is what this process would have played; others' bytes are refused."""
+
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.errors import RunStopped
+from dubito.experiment import chunk, job
+from dubito.experiment.config import Experiment, check
+from dubito.experiment.resolve import resolve
+from dubito.experiment.runner import Run, play
+from dubito.experiment.workers import Crew
+from dubito.game_registry import find_game
+from dubito.games.dubito.results import RESULTS
+from dubito.registry import find_bots
+from tests.cli.kit import REPO, Shell
+from tests.experiment.kit import experiment, means, registry
+from tests.games.kit import registry_of, write_kuhn
+from tests.shards.kit import everything_in, published
+
+BOTS = ["RandomBoi", "StefaBot"]
+
+
+def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> Run:
+    """The run of an experiment, its chunks played by two of an executor's workers."""
+    how = means(folder, **more)
+    bots = registry() if of.game == "dubito" else registry_of(of.game)
+    return play(of, folder, replace(how, registry=bots, crew=Crew(executor, lambda: 2)))
+
+
+@pytest.mark.parametrize("name", ["bs", "defuse", "dubito", "openspiel:kuhn_poker"])
+def test_any_executor_plays_any_game(name: str, tmp_path: Path, short_chunks: int) -> None:
+    game = find_game(name, REPO)
+    config = {"game": game.name, "games": 7, "table_sizes": [game.seats[0]]}
+    of = resolve(check(config, "test"), registry_of(game.name))
+    with ThreadPoolExecutor(2) as threads:
+        played_by(threads, of, tmp_path / "threads")
+    play(of, tmp_path / "alone", replace(means(tmp_path / "alone"), registry=registry_of(game.name)))
+    assert everything_in(tmp_path / "threads") == everything_in(tmp_path / "alone")
+    assert published(tmp_path / "threads") == published(tmp_path / "alone")
+
+
+def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunks: int) -> None:
+    write_kuhn(tmp_path)
+    own = find_bots(tmp_path, "kuhn")
+    of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
+    text = job.job_of(of, own)
+    packed = [job.play_chunk(text, number) for number in range(3)]
+    rows = [row for one in packed for row in job.played_from(one, own.game.results).outcomes]
+    assert len(rows) == 6
+    spec = tmp_path / "games" / "kuhn" / "spec.py"
+    spec.write_text(f"{spec.read_text()}# edited\n")
+    job._player.cache_clear()
+    with pytest.raises(RunStopped, match="its package of the game kuhn has other bytes"):
+        job.played_from(job.play_chunk(text, 0), own.game.results)
+
+
+@pytest.mark.at_length
+def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
+    of = experiment(bots=BOTS, games=chunk.DEALS + 5, table_sizes=[3], rules={"max_turns": 12})
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        played_by(processes, of, tmp_path / "processes")
+    play(of, tmp_path / "alone", means(tmp_path / "alone"))
+    assert everything_in(tmp_path / "processes") == everything_in(tmp_path / "alone")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, has other bytes"),
+        (lambda of: of["bots"].update(NoBot="ff"), "no bot is named 'NoBot'"),
+        (lambda of: of.update(engine="ff"), "its package of the game dubito has other bytes"),
+        (lambda of: of.update(dubito="9.9"), r"it has dubito .*, and the run is played by 9\.9: install that"),
+    ],
+)
+def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:
+    content = yaml.safe_load(job.job_of(experiment(bots=BOTS, games=4), registry()))
+    change(content)
+    with pytest.raises(RunStopped, match=rf"the worker .*, process \d+, refuses: {why}"):
+        job.played_from(job.play_chunk(yaml.safe_dump(content), 0), RESULTS)
+
+
+def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
+    shell.bot("faulty.py", FAULTY)
+    own = find_bots(shell.folder)
+    for policy in ("stop", "fallback"):
+        of = resolve(check({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
+        back = job.played_from(job.play_chunk(job.job_of(of, own), 0), RESULTS)
+        here = chunk.ChunkPlayer(of, own).play(0, lambda: False)
+        assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
+        assert (str(back.error), str(back.first_fallback)) == (str(here.error), str(here.first_fallback))
+        assert back.error or back.first_fallback
+        assert (back.error is None) == (policy == "fallback")
+
+
+FAULTY = '''
+from bots.base import BotBase
+class Faulty(BotBase):
+    """Answers one node with no bool, now and then."""
+    def bluff_first_hand(self, p): return False
+    def maximize_first_hand(self, p): return True
+    def should_doubt(self, p): return 1 if self.rng.random() < 0.02 else False
+    def bluff_regular(self, p): return False
+    def maximize_regular(self, p): return True
+'''
+
+
+def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) -> None:
+    of = experiment(bots=BOTS, games=40, table_sizes=[3])
+    with ThreadPoolExecutor(1) as threads:
+        how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
+        run = play(of, tmp_path / "run", replace(how, crew=Crew(threads, lambda: 1)))
+    assert (run.interrupted, run.failure) == (True, None)
+    assert run.tally.games in (2, 4), "the chunk that was there, and one that came meanwhile"
+    assert played_by(ThreadPoolExecutor(1), of, tmp_path / "run").tally.games == 40
+
+
+class Lost(Executor):
+    """Loses whatever it is given."""
+
+    def submit(self, *_: Any, **__: Any) -> Future[Any]:
+        """A future that is lost."""
+        future: Future[Any] = Future()
+        future.set_exception(BrokenExecutor("the node has gone"))
+        return future
+
+
+def test_a_lost_worker_stops_the_run_in_order(tmp_path: Path) -> None:
+    run = played_by(Lost(), experiment(bots=BOTS, games=4), tmp_path / "run")
+    assert str(run.failure) == "the executor has lost a chunk (BrokenExecutor: the node has gone)"

@@ -1,0 +1,179 @@
+"""What `dubito merge` refuses, each by name; what `--shard` refuses."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.experiment import chunk
+from dubito.store.run_db import RunDb
+from tests.cli.kit import Said, Shell
+from tests.experiment.kit import experiment
+from tests.llm.kit import config_file, contender
+from tests.shards.kit import play_shards
+
+BOTS = ["RandomBoi", "StefaBot"]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three shards of a run of six games, `1-of-3` to `3-of-3`."""
+    folder = tmp_path_factory.mktemp("shards")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunk, "DEALS", 2)
+        play_shards(experiment(bots=BOTS, games=6, table_sizes=[3]), folder, 3)
+    return folder
+
+
+@pytest.fixture
+def shards(played: Path, shell: Shell, short_chunks: int) -> Callable[..., Said]:
+    """`dubito merge` of these folders, the three shards being there."""
+    shutil.copytree(played, shell.folder, dirs_exist_ok=True)
+    return lambda *folders: shell("merge", *folders, "--no-report")
+
+
+def altered(name: str, key: str, value: object) -> str:
+    """A copy of a shard whose manifest has another value there; its name."""
+    shutil.copytree(name, "altered")
+    manifest = yaml.safe_load(Path("altered/manifest.yaml").read_text())
+    part = manifest
+    *path, last = key.split(".")
+    for step in path:
+        part = part[int(step) if step.isdigit() else step]
+    part[last] = value
+    Path("altered/manifest.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False))
+    return "altered"
+
+
+def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Said], shell: Shell) -> None:
+    said = shards("3-of-3", "1-of-3", "2-of-3")
+    assert (said.code, said.err) == (0, "")
+    folder = said.out.splitlines()[-1].removeprefix("run folder: ")
+    again = shell("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", folder)
+    assert again.out == said.out
+    assert "finished: nothing was played" in again.err
+    assert shell("replay", folder, "--quiet", "--workers", "1").out.startswith("identical: 6 games")
+    assert "state: finished" in shell("status", folder).out
+
+
+@pytest.mark.parametrize(
+    ("folders", "why"),
+    [
+        ("1-of-3 3-of-3", "shard 2 of 3 is missing"),
+        ("3-of-3", "2 of the 3 shards are missing (1, 2)"),
+        ("1-of-3 2-of-3 3-of-3 2-of-3", "2-of-3 and 2-of-3 are both shard 2"),
+        ("1-of-3 nowhere", "nowhere is not a run folder"),
+    ],
+)
+def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Said], folders: str, why: str) -> None:
+    said = shards(*folders.split())
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"dubito: {why}")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("identity.seed", 7, "seed is 0 in 1-of-3 and 7 in altered"),
+        ("identity.rules.max_turns", 7, "rules.max_turns is 1000 in 1-of-3 and 7 in altered"),
+        ("identity.bots.1.source", "ffff", "bots.StefaBot.source is "),
+        ("identity.bots.1.prompt", "ffff", "bots.StefaBot.prompt is "),
+        ("identity.shard.of", 4, "the number of shards is 3 in 1-of-3 and 4 in altered"),
+        ("identity.shard.games", 8, "games of the whole run is 6 in 1-of-3 and 8 in altered"),
+        ("identity.shard.engine", "ffff", "the engine (its digest) is "),
+        ("versions.dubito", "9.9", "the version of dubito is "),
+    ],
+)
+def test_shards_of_another_run_or_version_are_named(
+    key: str, value: object, why: str, shards: Callable[..., Said]
+) -> None:
+    said = shards("1-of-3", altered("2-of-3", key, value), "3-of-3")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"dubito: 1-of-3 and altered are not of one run: {why}")
+
+
+def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Said]) -> None:
+    said = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
+    assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not belong together)")
+
+
+def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, size in ((1, 1), (2, 2)):
+        monkeypatch.setattr(chunk, "DEALS", size)
+        words = ("--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", f"{number}")
+        assert shell("run", *words, "--shard", f"{number}/2").code == 0
+    said = shell("merge", "1", "2", "--no-report")
+    assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2, and should be 3\n")
+
+
+def test_a_half_finished_shard_is_named(shards: Callable[..., Said]) -> None:
+    said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
+    assert said.err.startswith(
+        "dubito: altered is unfinished: 2 of 4 games are kept; the command that began it goes on"
+    )
+
+
+def test_a_whole_run_is_no_shard(shards: Callable[..., Said], shell: Shell) -> None:
+    shards("1-of-3", "2-of-3", "3-of-3")
+    (whole,) = Path().glob("run-*")
+    assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run and no shard")
+    said = shards("1-of-3", "2-of-3", "3-of-3")
+    assert (said.code, said.err) == (2, f"dubito: {whole} is there already: choose another --out\n")
+
+
+def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Said]) -> None:
+    with RunDb.create(Path("2-of-3/run.db")) as db, db.writing() as connection:
+        connection.execute("UPDATE games SET outcome = x'0162' WHERE game = 3")
+    before = sorted(Path().iterdir())
+    said = shards("1-of-3", "2-of-3", "3-of-3")
+    assert (said.code, said.err) == (2, "dubito: 2-of-3/run.db: games 2 to 3 were changed by hand\n")
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("shard", "why"),
+    [
+        ("0/16", "--shard 0/16: the shards of 16 are 1/16 to 16/16"),
+        ("17/16", "--shard 17/16: the shards of 16 are 1/16 to 16/16"),
+        ("3/0", "--shard: say it as 3/16, the third of sixteen, not '3/0'"),
+        ("x", "--shard: say it as 3/16, the third of sixteen, not 'x'"),
+        ("1/2", "--shard 1/2: this run of 60 deals has 1 chunks of 1,000 deals"),
+    ],
+)
+def test_shards_that_are_none_are_refused(shard: str, why: str, shell: Shell) -> None:
+    said = shell("run", "--games", "60", "--shard", shard)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"dubito: {why}")
+    assert not Path("runs").exists()
+
+
+def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks: int) -> None:
+    words = ("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--quiet")
+    for number in (1, 2):
+        assert shell(*words, "--shard", f"{number}/2").code == 0
+    one, two = sorted(Path("runs").iterdir())
+    assert (one.name[-13:], two.name[-13:]) == ("-shard-1-of-2", "-shard-2-of-2")
+    assert shell("status", f"{two}").out.startswith(
+        "shard: 2 of 2, from game 2 on\ngames: 4 of 4 kept\nstate: finished"
+    )
+    assert shell("merge", f"{one}", f"{two}", "--no-report").out.endswith(f"run folder: {str(one)[:-13]}\n")
+    said = shell(*words)
+    assert "finished: nothing was played" in said.err
+    assert shell("export", f"{two}", "two.zip").code == 0
+    assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
+    assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} keeps the games 2 to 5")
+    said = shell(*words, "--output", f"{one}")
+    assert said.err == f"dubito: {one} holds a shard, and this is a whole run: choose another --output\n"
+    longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
+    assert "shard.games is 6 there and 8 here" in longer.err
+
+
+def test_a_budget_is_a_shards_own_and_the_sum_is_said(shell: Shell, short_chunks: int) -> None:
+    config = config_file(contender("one"), games=4, budget={"usd": 0.5, "calls": 200})
+    said = shell("run", config, "--shard", "2/2", "--offline", "--output", "r")
+    assert (said.code, said.out) == (3, ""), "nothing is in the cache, and nobody may be asked"
+    first, *_ = said.err.splitlines()
+    assert first == "note: a budget is each shard's own: the 2 shards together may use up $1.0000, 400 calls"

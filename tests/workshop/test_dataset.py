@@ -1,0 +1,82 @@
+"""A run as a dataset: what stands in it is what the run keeps, and what it was asked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.llm.prompts import load_prompt
+from dubito.store.run_db import RunDb
+from tests.cli.kit import REPO, Shell
+from tests.llm.kit import config_file, contender
+
+parquet = pytest.importorskip("pyarrow.parquet", reason="the extra dubito[parquet] is not installed")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A run of two models, one of which fails now and then, and its dataset in `d`."""
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
+    config = config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, games=6)
+    assert shell("run", config, "--output", "r", "--quiet").code == 0
+    return shell
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a table of the dataset."""
+    found: list[dict[str, Any]] = parquet.read_table(f"d/{name}.parquet").to_pylist()
+    return found
+
+
+def test_a_decision_stands_beside_what_it_was_taken_by(shell: Shell) -> None:
+    assert shell("export", "r", "--parquet", "d", "--quiet").out == "written: d\n"
+    decisions = rows("decisions")
+    with RunDb.open(Path("r/run.db")) as db:
+        kept = db.read("SELECT game, seat, decision, node, outcome, answer FROM decisions ORDER BY 1, 2, 3")
+    assert [
+        (row["game"], row["seat"], row["decision"], row["node"], row["outcome"], json.loads(row["answer"]))
+        for row in decisions
+    ] == kept
+    assert {row["outcome"] for row in decisions} == {"model", "model_after_reask", "fallback:malformed"}
+    for row in decisions:
+        facts = json.loads(row["facts"])
+        assert (facts["seat"], facts["node"], row["deal"]) == (row["seat"], row["node"], row["game"] // 2)
+        assert json.loads(row["truth"])["hands"][row["seat"]]
+        if row["outcome"].startswith("model"):
+            assert json.loads(row["reply"])["answer"] is json.loads(row["answer"])
+        if row["player"] == "one":
+            assert (row["p_bluff"] is not None) == (row["node"] == "C")
+            assert row["prompt"] == load_prompt("reasoned", REPO).digest
+            assert row["tokens_input"] > 0 == row["usd"]
+
+
+def test_a_game_has_its_players_and_what_it_came_to(shell: Shell) -> None:
+    shell("export", "r", "--parquet", "d", "--quiet")
+    games = rows("games")
+    assert [game["game"] for game in games] == list(range(6))
+    names = {"one", "failing", "StefaBot", "UsualBot"}
+    for game in games:
+        assert len(game["players"]) == len(game["buckets"]) == len(json.loads(game["measures"])) == 3
+        assert set(game["players"]) <= names
+        assert game["players"][game["contender_seat"]] in ("one", "failing")
+        for bucket, measured in zip(game["buckets"], json.loads(game["measures"]), strict=True):
+            assert (bucket == "hard_wins") == (measured["hard_wins"] == 1)
+    assert "config_name: decisions" in Path("d/README.md").read_text()
+
+
+def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:
+    Path("d").mkdir()
+    for words, sentence in (
+        (("r",), "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset"),
+        (
+            ("r", "x.zip", "--parquet", "e"),
+            "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
+        ),
+        (("r", "--parquet", "d"), "d is there already: choose another folder"),
+        (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another"),
+    ):
+        said = shell("export", *words)
+        assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
+    assert sorted(path.name for path in Path().iterdir()) == ["c.yaml", "cache", "d", "r"]
