@@ -11,9 +11,9 @@ from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import Filter, GamePage, Page, Section, Words
+from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
 from dubito.report.played import Games, NotShown
-from dubito.report.questions import Questions
+from dubito.report.questions import AskedQuestions
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
@@ -35,7 +35,7 @@ class ShownGames:
     source: StoredRun
     choice: GameChoice
     games: Games
-    asked: Questions
+    asked: AskedQuestions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
     opened: list[int] = field(default_factory=list)  # the games that have a page
     refused: dict[int, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class ShownGames:
             rows.append(self._line(game, unpack(row, results), counts))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
-        words = Words(
+        words = Paragraph(
             "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words. "
             "A name with how it ended, as it stands behind the names, keeps the games that this player ended so."
         )

@@ -11,7 +11,7 @@ from dubito.report.about import about
 from dubito.report.duels import duels
 from dubito.report.headline import headline, of_contenders, of_field
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points, unit_of
+from dubito.report.parts import Block, Chart, Page, Paragraph, Section, marks, points, unit_of
 from dubito.report.result_table import Column, ResultTable
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
@@ -22,7 +22,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     said = headline(source, rows)
-    answer: list[Block] = [Words(sentence, answer=not place) for place, sentence in enumerate(said)]
+    answer: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
     sections = [Section("In short", answer), Section("Ranking", _ranking(source, rows))]
     if source.game.is_duel:
         sections.append(Section("First against second", duels(source.tally, source.names, results)))
@@ -42,9 +42,9 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
 def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     games, planned = source.tally.games, source.games
     said = f"{games:,} games; 95 % intervals, clustered by deal. {source.game.results.meaning}"
-    blocks: list[Block] = [Words(said)]
+    blocks: list[Block] = [Paragraph(said)]
     if games < planned:
-        blocks.append(Words(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
+        blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
     table = _with_ranks(ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"), rows, source)
     return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
 

@@ -12,7 +12,7 @@ ChartKind = Literal["intervals", "stacked", "calibration"]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Paragraph:
     """A paragraph; a `warning` stands out, and so does what is the `answer` of a page."""
 
     text: str
@@ -21,7 +21,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class NamedValues:
     """Pairs of a name and what it is."""
 
     pairs: Sequence[tuple[str, str]]
@@ -90,7 +90,7 @@ class Verbatim:
     text: str
 
 
-Block = Words | Facts | Verbatim | Chart | HeatMap | ResultTable
+Block = Paragraph | NamedValues | Verbatim | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)

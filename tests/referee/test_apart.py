@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dubito.referee import warden
-from dubito.referee.log import Line
+from dubito.referee.log import MatchLine
 from dubito.referee.play import size
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting
@@ -19,7 +19,7 @@ LIMITS = (
 )
 
 
-def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[Line]:
+def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[MatchLine]:
     (folder / "run").mkdir()
     (folder / "run" / "secret").write_text("abracadabra")
     pair = kit.pair(folder, one, other, apart=True, **config)
