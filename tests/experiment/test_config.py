@@ -83,7 +83,7 @@ def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
             r"x\.yaml, line 1: not readable as YAML: a text holds half a character",
         ),
         (b"- games\n", "a config is a list of `key: value` lines"),
-        (b"\xff\xfe\x00", "no text in UTF-8|not readable"),
+        (b"\xff\xfe\x00", "not UTF-8 text|not readable"),
         (b"a: !!python/object:os.system {}\n", "could not determine a constructor"),
         (b"a: " + b"[" * 3000, "not readable as YAML"),
     ],

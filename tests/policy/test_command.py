@@ -226,7 +226,7 @@ STATES = OWN.replace("def act(self, view):\n        return {act}", "def chances(
 @pytest.mark.parametrize(
     ("chances", "said"),
     [
-        ("{view.legal[0]: 0.3}", "to sum to 1"),
+        ("{view.legal[0]: 0.3}", "and sum to 1"),
         ("{'pass': 0.5, 'fold': 0.5}", "a probability for each legal action"),
         ("{0: -0.5, 1: 1.5}", "a probability for each legal action"),
         ("1 / 0", "chances raised ZeroDivisionError"),
@@ -274,12 +274,12 @@ def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
     [
         (("UniformRandom", "--game", "openspiel:kuhn_poker", "--output", "/dev/null"), "choose another --output"),
         (("Nobody", "--game", "openspiel:kuhn_poker"), "no bot is named 'Nobody'"),
-        (("UniformRandom", "--game", "dubito"), "none of OpenSpiel's games"),
+        (("UniformRandom", "--game", "dubito"), "not one of OpenSpiel's games"),
         (("UniformRandom", "--game", "openspiel:tic_tac_toe"), "perfect information"),
         (("UniformRandom", "--game", "openspiel:liars_dice"), "more than 2,000 information states"),
         (("UniformRandom", "--game", "openspiel:gin_rummy"), "does not say what a seat knows"),
         (("UniformRandom", "--game", "openspiel:goofspiel"), "move at the same time"),
-        (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "stands twice"),
+        (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "is named twice"),
         (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "asks a model: say which"),
         (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
     ],
