@@ -84,7 +84,7 @@ def play(
     folder = folder.absolute()
     _check(tournament, folder)
     for bot in tournament.bots:
-        probe(bot)
+        probe(bot, folder)
     with claimed(folder):
         manifest: dict[str, Any] = {
             "identity": tournament.identity(),

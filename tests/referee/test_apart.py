@@ -65,6 +65,12 @@ def test_who_harms_its_keeper_harms_only_itself(tmp_path: Path) -> None:
     assert "its keeper is gone" in second.stderr[second.seats.index("one")]
 
 
+def test_a_bot_that_cuts_its_keepers_memory_stops_nobody(tmp_path: Path) -> None:
+    cut = "import resource; resource.prlimit(1, resource.RLIMIT_AS, (1 << 20, 1 << 20))"
+    for line in met(tmp_path, acting(FIRST, first=f"{sys.executable} -I -S -c '{cut}'"), move_seconds=60.0):
+        assert line.strikes == []
+
+
 @pytest.mark.at_length
 def test_a_fork_bomb_stays_in_its_world(tmp_path: Path) -> None:
     bomb = acting(FIRST, first="while :; do sleep 60 & done")
