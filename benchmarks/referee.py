@@ -12,18 +12,18 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Final
 
-from dubito.referee.bots import Bot
+from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament, checked
 from dubito.referee.confine import Confinement, cores_here
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
-from dubito.referee.match import Draws, Match
+from dubito.referee.match import Match, MatchDraws
 from dubito.referee.play import Pair
 from dubito.referee.process import alone
 from dubito.referee.schedule import Pairing
-from dubito.referee.table import Referee, Table
+from dubito.referee.table import MatchTable, Referee
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """
@@ -63,12 +63,12 @@ def ping_pong(times: int) -> tuple[float, float]:
         return (perf_counter() - start) / times * 1e6, (process_time() - own) / times * 1e6
 
 
-def node(name: str, table: Table, least: int) -> tuple[float, float]:
+def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
     """Microseconds of a node, chance and decisions alike, observed by both, without starts and ends: in all, ours."""
     game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
     dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
-        draws = Draws(seed, (1, 2))
+        draws = MatchDraws(seed, (1, 2))
         match = Match(root.clone(), dialect, draws)
         start, ours = perf_counter(), process_time()
         Referee(match, table, Limits(chance=0.0), (0.0, 0.0)).play()
@@ -81,7 +81,7 @@ def node(name: str, table: Table, least: int) -> tuple[float, float]:
 
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     """Matches a second of two plain Python bots that are started in each; and milliseconds of work of a match."""
-    bots = [Bot(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
+    bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     config = checked({"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}, "here", {})
     cores = cores_here()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
@@ -107,7 +107,7 @@ def main() -> None:
         folder = Path(name)
         command = (PYTHON, "-S", "-E", "-c", STAYS)
         one, other = (Channel(alone(command, folder, {})) for _ in range(2))
-        table = Table((one, other))
+        table = MatchTable((one, other))
         try:
             node("kuhn_poker", table, 100)
             for game in GAMES:

@@ -5,11 +5,16 @@ after each round, so that a slow moment of the machine slows both. Such a loop i
 inside a function, where names are locals, as at the top level of a script; both readings are printed.
 The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools, of draw and defuse two bots. A
 cost includes statistics and store. Needs an idle core, two for the line of two workers.
+
+`python benchmarks/speed.py --pair PURE COMPILED` measures two installations instead, given by their Pythons, in turn,
+in CPU time, at each table size: medians of seven rounds, and of the ratio its least and most too.
 """
 
 import argparse
+import json
 import random
 import statistics
+import subprocess
 import tempfile
 import time
 from dataclasses import replace
@@ -113,31 +118,80 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     return {"play": play, "statistics": tallied, "store": store}
 
 
-def main() -> None:
+SIZES = (3, 4, 5, 6, 7)
+
+
+def costs_by_size(round_: int) -> list[float]:
+    """Microseconds of CPU of a game at each table size; a round is a seed."""
+    registry = find_bots(HERE)
+    bots = [player.bot for player in the_experiment(registry, DEALS).field]
+    costs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            config = Config(games=DEALS, seed=round_, table_sizes=[size], bots=[*bots])
+            experiment, start = resolve(config, registry), time.process_time()
+            run(experiment, registry, 1, Path(folder) / str(size))
+            costs.append((time.process_time() - start) / DEALS * 1e6)
+    return costs
+
+
+def pair(pythons: list[str], rounds: int) -> None:
+    """Print what a game costs under each of two Pythons, measured in turn."""
+    costs: dict[str, list[list[float]]] = {python: [] for python in pythons}
+    for number in range(rounds):
+        for python in pythons if number % 2 else pythons[::-1]:
+            words = [python, __file__, "--round", str(number)]
+            costs[python].append(json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout))
+    for place, size in enumerate((*SIZES, "all")):
+        first, second = ([of(row, place) for row in costs[python]] for python in pythons)
+        ratios = [a / b for a, b in zip(first, second, strict=True)]
+        spread = f"{statistics.median(ratios):.2f} times [{min(ratios):.2f}, {max(ratios):.2f}]"
+        medians = f"{statistics.median(first):,.0f} and {statistics.median(second):,.0f} us of CPU a game"
+        print(f"{size} players: {medians}, {spread}")
+
+
+def of(row: list[float], place: int) -> float:
+    """The cost at a size, or the mean of all behind the last."""
+    return row[place] if place < len(row) else statistics.mean(row)
+
+
+def figures(games: int, rounds: int) -> None:
     """Print every figure with its target."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=20_000, help="games of the longer runs")
-    parser.add_argument("--rounds", type=int, default=9)
-    arguments = parser.parse_args()
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cost = cost_per_game(the_experiment(registry, 3 * DEALS), registry, arguments.rounds, folder)
+        cost = cost_per_game(the_experiment(registry, 3 * DEALS), registry, rounds, folder)
         print(f"a game: {cost['us']:,.0f} us of CPU")
         print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
         print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
         for game, name, field, most in OTHERS:
-            loops = cost_of_other(game, field, arguments.rounds, folder / name)
+            loops = cost_of_other(game, field, rounds, folder / name)
             print(f"a game of {name}: {loops:,.0f} iterations of a function's loop (target: at most {most:,})")
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")
-        experiment = the_experiment(registry, arguments.games)
+        experiment = the_experiment(registry, games)
         one = run(experiment, registry, 1, folder / "one")
-        size = (folder / "one" / "run.db").stat().st_size / arguments.games
+        size = (folder / "one" / "run.db").stat().st_size / games
         print(f"run.db: {size:.0f} bytes a game (target: at most 100)")
         two = run(experiment, registry, 2, folder / "two")
         print(f"two workers: {one / two:.2f} times one (target: at least 1.8)")
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=20_000, help="games of the longer runs")
+    parser.add_argument("--rounds", type=int, help="nine, of a pair seven")
+    parser.add_argument("--pair", nargs=2, metavar=("PURE", "COMPILED"), help="two Pythons that have dubito")
+    parser.add_argument("--round", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.round is not None:
+        print(json.dumps(costs_by_size(arguments.round)))
+    elif arguments.pair:
+        pair(arguments.pair, arguments.rounds or 7)
+    else:
+        figures(arguments.games, arguments.rounds or 9)
 
 
 if __name__ == "__main__":

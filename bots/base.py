@@ -1,8 +1,10 @@
 """BotBase: a strategy is its answers at the five nodes A-E."""
 
 from dubito.games.dubito.player import FiveNodes
+from dubito.native import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class BotBase(FiveNodes):
     """Subclass this and answer the nodes A, C and D; everything else of a turn is done for you.
 

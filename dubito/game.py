@@ -8,13 +8,11 @@ Beside its `spec.py`, a game's package may hold modules that are found by name: 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, cast
 
 from pydantic import BaseModel
 
@@ -25,6 +23,10 @@ from dubito.results import Ending as Ending
 from dubito.results import Habit as Habit
 from dubito.results import Measure as Measure
 from dubito.results import Results as Results
+from dubito.seating import Player as Player
+from dubito.seating import Seating as Seating
+from dubito.seating import fallback_for as fallback_for
+from dubito.seating import make_player as make_player
 from dubito.streams import SeatStreams
 
 
@@ -184,74 +186,6 @@ class Facts(Protocol):
 
 
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it
-
-
-@dataclass(slots=True)
-class Seating:
-    """Where an instance sits: attached before its `__init__`, one per seat and game."""
-
-    id: int  # the seat
-    game: int
-    deal: int
-    streams: SeatStreams
-    look: Callable[[SeatStreams], Any]  # makes what the bot holds as `self.cards`
-    services: object | None = None  # for a model player: its way to ask, made by the run
-    rules: object | None = None  # of the game; None: as the game's defaults have them
-
-
-class Player:
-    """The base of every bot of every game: answers what it sees with an output.
-
-    `self.id` is the seat, `self.cards` what it holds, `self.rng` the bot's own random stream; all three are there
-    already in `__init__`.
-    """
-
-    is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
-    origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
-    usual: ClassVar[bool] = True  # False: it joins no field that does not name it; says so of its own class only
-
-    _seating: Seating
-    cards: Any
-    id: int
-
-    def __init__(self, id: int) -> None:
-        self.id = id
-
-    @cached_property
-    def rng(self) -> Random:
-        """The bot's own random stream (R27)."""
-        return self._seating.streams.bot
-
-    def play(self, view: Any) -> Any:
-        """Decide this move."""
-        raise NotImplementedError(f"{type(self).__name__} has no play()")
-
-    def observe(self, event: Any) -> None:
-        """Called after every move with what the table saw; does nothing by default."""
-
-    @classmethod
-    def observes(cls) -> bool:
-        """Whether its instances are to be told anything; events are not built for nobody."""
-        return cls.observe is not Player.observe
-
-
-P = TypeVar("P", bound=Player)
-
-
-def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> P:
-    """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
-    player = cls.__new__(cls)
-    player._seating = seating
-    player.cards = seating.look(seating.streams)
-    player.id = seating.id
-    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))  # type: ignore[misc]  # the seat comes first
-    return player
-
-
-def fallback_for(cls: type[P], seating: Seating) -> P:
-    """A new instance of a rule-based bot, to play in the place of this seat's own."""
-    streams = seating.streams.for_fallback()
-    return make_player(cls, replace(seating, streams=streams, services=None), {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,38 +9,51 @@ once more shifts nobody's cards. A `random.Random` is costly to seed and is made
 from hashlib import shake_256
 from random import Random
 
+from dubito.native import mypyc_attr
+
 _SEED_BYTES = 8
 _SEATS = 8
-_SEAT_STREAMS = ("bot", "framework", "fallback")
-_STREAMS = 2 + len(_SEAT_STREAMS) * _SEATS  # deck and seating come first
+_SEAT_STREAMS = 3  # bot, framework, fallback
+_STREAMS = 2 + _SEAT_STREAMS * _SEATS  # deck and seating come first
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class SeatStreams:
     """The three streams of one seat in one deal, each made when first used."""
 
-    __slots__ = ("_seeds", "bot", "fallback", "framework")
+    __slots__ = ("_bot", "_fallback", "_framework", "_seeds")
 
-    bot: Random  # the bot's own, `self.rng`
-    framework: Random  # which cards, how many, which number
-    fallback: Random  # all draws of whoever plays a turn in the bot's place
-
-    def __init__(self, seeds: bytes) -> None:
+    def __init__(self, seeds: bytes, bot: Random | None = None, framework: Random | None = None) -> None:
+        """Streams from these 24 bytes, but for those that are given."""
         self._seeds = seeds
+        self._bot = bot
+        self._framework = framework
+        self._fallback: Random | None = None
+
+    @property
+    def bot(self) -> Random:
+        """The bot's own, `self.rng`."""
+        if self._bot is None:
+            self._bot = _stream(self._seeds, 0)
+        return self._bot
+
+    @property
+    def framework(self) -> Random:
+        """Which cards, how many, which number."""
+        if self._framework is None:
+            self._framework = _stream(self._seeds, 1)
+        return self._framework
+
+    @property
+    def fallback(self) -> Random:
+        """All draws of whoever plays a turn in the bot's place."""
+        if self._fallback is None:
+            self._fallback = _stream(self._seeds, 2)
+        return self._fallback
 
     def for_fallback(self) -> "SeatStreams":
         """The streams of whoever plays in the bot's place: all draws come from the fallback's."""
-        streams = SeatStreams(self._seeds)
-        streams.bot = streams.framework = streams.fallback
-        return streams
-
-    def __getattr__(self, name: str) -> Random:
-        """Called only while a stream is not made yet."""
-        if name not in _SEAT_STREAMS:
-            raise AttributeError(name)
-        place = _SEAT_STREAMS.index(name)
-        stream = Random(int.from_bytes(self._seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
-        setattr(self, name, stream)
-        return stream
+        return SeatStreams(self._seeds, self.fallback, self.fallback)
 
 
 class DealStreams:
@@ -52,13 +65,18 @@ class DealStreams:
 
     def deck(self) -> Random:
         """The stream that shuffles."""
-        return Random(int.from_bytes(self._seeds[:_SEED_BYTES], "little"))
+        return _stream(self._seeds, 0)
 
     def seating(self) -> Random:
         """The stream that draws table size, bots and the contenders' seat (R33)."""
-        return Random(int.from_bytes(self._seeds[_SEED_BYTES : 2 * _SEED_BYTES], "little"))
+        return _stream(self._seeds, 1)
 
     def seat(self, seat: int) -> SeatStreams:
         """The streams of one seat, 0 to 7, afresh at each call."""
-        start = (2 + len(_SEAT_STREAMS) * seat) * _SEED_BYTES
-        return SeatStreams(self._seeds[start : start + len(_SEAT_STREAMS) * _SEED_BYTES])
+        start = (2 + _SEAT_STREAMS * seat) * _SEED_BYTES
+        return SeatStreams(self._seeds[start : start + _SEAT_STREAMS * _SEED_BYTES])
+
+
+def _stream(seeds: bytes, place: int) -> Random:
+    """The stream that is seeded with these eight of the bytes."""
+    return Random(int.from_bytes(seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))

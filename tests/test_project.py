@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,7 +114,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
 
 ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
 DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
-GROUND = ("errors", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
+GROUND = ("errors", "native", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
 
 
 def test_rooms_know_a_game_only_through_its_interface() -> None:
@@ -231,6 +232,45 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
     assert "results digest: " in ranked
     assert len(list((tmp_path / "here" / "runs").iterdir())) == 1
+
+
+RAISING = """from bots.base import BotBase
+
+
+class MyBot(BotBase):
+    def bluff_first_hand(self, p):
+        return False
+
+    def should_doubt(self, p):
+        raise ValueError("on line nine")
+
+    bluff_regular = bluff_first_hand
+"""
+
+
+@pytest.mark.at_length
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
+def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside the clone, with no compiler on the path."""
+    monkeypatch.setenv("DUBITO_COMPILE", "1")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
+    (wheel,) = tmp_path.glob("dubito-*.whl")
+    site, here = tmp_path / "site", tmp_path / "here"
+    command(tmp_path, *pip, "install", "--no-deps", "--target", str(site), str(wheel))
+    monkeypatch.setenv("PATH", "")
+    (here / "bots" / "manual").mkdir(parents=True)
+    assert "(compiled)" in command(here, sys.executable, "-m", "dubito", "--version", site=site)
+    run = ("run", "--games", "1000", "--table-sizes", "3", "--workers", "1", "--output")
+    digests = set[str]()
+    for name, path in (("compiled", site), ("pure", REPO)):
+        ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=path)
+        digests |= {line for line in ranked.splitlines() if line.startswith("results digest: ")}
+    assert len(digests) == 1
+    (here / "bots" / "manual" / "my_bot.py").write_text(RAISING)
+    words = (sys.executable, "-m", "dubito", "play-game", "MyBot", "StefaBot", "ClaudeBot")
+    with pytest.raises(AssertionError, match=r"MyBot .* play raised ValueError: on line nine \(my_bot.py, line 9\)"):
+        command(here, *words, site=site)
 
 
 def command(folder: Path, *words: str, site: Path | None = None) -> str:

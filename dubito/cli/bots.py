@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.documents import Bot, Bots, BrokenFile, json_option, print_document
+from dubito.cli.documents import BotsObject, BrokenFile, ListedBot, json_option, print_document
 from dubito.cli.options import game_option
 from dubito.cli.output import say, table
 from dubito.errors import one_line
@@ -35,11 +35,11 @@ def bots(game: str, as_json: bool) -> None:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
 
 
-def _document(registry: Registry, here: Path) -> Bots:
-    return Bots(
+def _document(registry: Registry, here: Path) -> BotsObject:
+    return BotsObject(
         game=registry.game.name,
         bots=[
-            Bot(
+            ListedBot(
                 name=bot.name,
                 strategy=bot.summary,
                 origin=str(bot.cls.origin),

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from dubito.cli.documents import CachedModel, CacheStats, json_option, print_document
+from dubito.cli.documents import CachedModel, CacheObject, json_option, print_document
 from dubito.cli.listing import Listing
 from dubito.cli.output import note, say, table
 from dubito.errors import UsageError, one_line
@@ -52,12 +52,12 @@ def stats(folder: Path, as_json: bool) -> None:
         note(f"not read: {_flags(others)}")
 
 
-def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheStats:
+def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheObject:
     models = [
         CachedModel(server=server, model=model, replies=count) for (server, model), count in sorted(entries.items())
     ]
     older = len(opened) - entries.total()
-    return CacheStats(folder=str(opened.folder), replies=len(opened), bytes=opened.bytes, older=older, models=models)
+    return CacheObject(folder=str(opened.folder), replies=len(opened), bytes=opened.bytes, older=older, models=models)
 
 
 @cache.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import Comparison, json_option, print_document
+from dubito.cli.documents import ComparisonObject, json_option, print_document
 from dubito.cli.output import note, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared
@@ -32,7 +32,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         found = comparison.tally, comparison.contenders, comparison.results
         print_document(
-            Comparison(
+            ComparisonObject(
                 runs=names,
                 notes=notes,
                 contenders=measured.contenders(*found, names),

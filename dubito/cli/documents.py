@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dubito.cli.output import say
 
-State = Literal["playing", "stopped", "finished"]
+RunState = Literal["playing", "stopped", "finished"]
 
 
 class _Part(BaseModel):
@@ -26,7 +26,7 @@ class Interval(_Part):
     high: float
 
 
-class Player(_Part):
+class PlayerResult(_Part):
     """A player of a run in all its seats."""
 
     name: str
@@ -37,7 +37,7 @@ class Player(_Part):
     forfeits: int = Field(description="games that it ended by an error")
 
 
-class Contender(_Part):
+class ContenderResult(_Part):
     """A contender in the contenders' seat."""
 
     name: str
@@ -54,7 +54,7 @@ class Difference(_Part):
     more_games: int | None = Field(description="how many would tell them apart; 0: they are apart; null: not known")
 
 
-class Pair(_Part):
+class PairResult(_Part):
     """Two contenders compared."""
 
     one: str
@@ -62,7 +62,7 @@ class Pair(_Part):
     differences: dict[str, Difference] = Field(description="by the keys of the game's headline measures")
 
 
-class Model(_Part):
+class ModelUse(_Part):
     """What a model player's decisions took."""
 
     name: str
@@ -78,7 +78,7 @@ class Model(_Part):
     assumed: int = Field(description="calls counted at their worst case")
 
 
-class Run(_Part):
+class RunObject(_Part):
     """Of `dubito run`."""
 
     format: Literal["dubito run 1"] = "dubito run 1"
@@ -87,17 +87,17 @@ class Run(_Part):
     seed: int
     games: int = Field(description="that the run is to have")
     kept: int = Field(description="games that stand in the run folder")
-    state: State
+    state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
     results_digest: str
-    ranking: list[Player] = Field(description="the best first")
-    contenders: list[Contender] = Field(description="the best first")
-    pairs: list[Pair]
-    models: list[Model]
+    ranking: list[PlayerResult] = Field(description="the best first")
+    contenders: list[ContenderResult] = Field(description="the best first")
+    pairs: list[PairResult]
+    models: list[ModelUse]
     report: str | None = Field(description="the first page of its report")
 
 
-class Status(_Part):
+class StatusObject(_Part):
     """Of `dubito status`."""
 
     format: Literal["dubito status 1"] = "dubito status 1"
@@ -105,24 +105,24 @@ class Status(_Part):
     trial: bool = Field(description="whether it is a trial of prompts, in which no game is played")
     games: int | None
     kept: int | None
-    state: State | None
+    state: RunState | None
     replies: int | None = Field(description="to questions of games, in a run with models")
     results_digest: str | None
-    models: list[Model]
+    models: list[ModelUse]
     failed_calls: dict[str, int] = Field(description="by kind")
 
 
-class Comparison(_Part):
+class ComparisonObject(_Part):
     """Of `dubito compare`."""
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
     runs: list[str]
     notes: list[str] = Field(description="what a reader must know of the comparison")
-    contenders: list[Contender]
-    pairs: list[Pair]
+    contenders: list[ContenderResult]
+    pairs: list[PairResult]
 
 
-class Bot(_Part):
+class ListedBot(_Part):
     """A bot that was found."""
 
     name: str
@@ -141,16 +141,16 @@ class BrokenFile(_Part):
     reason: str
 
 
-class Bots(_Part):
+class BotsObject(_Part):
     """Of `dubito bots`."""
 
     format: Literal["dubito bots 1"] = "dubito bots 1"
     game: str
-    bots: list[Bot]
+    bots: list[ListedBot]
     broken: list[BrokenFile]
 
 
-class Game(_Part):
+class ListedGame(_Part):
     """A game, or a family of games."""
 
     name: str
@@ -159,11 +159,11 @@ class Game(_Part):
     why_not: str | None = Field(default=None, description="why it cannot be played")
 
 
-class Games(_Part):
+class GamesObject(_Part):
     """Of `dubito games`."""
 
     format: Literal["dubito games 1"] = "dubito games 1"
-    games: list[Game]
+    games: list[ListedGame]
 
 
 class ListedRun(_Part):
@@ -171,7 +171,7 @@ class ListedRun(_Part):
 
     folder: str
     game: str | None = Field(description="null: a trial of prompts, or a folder that cannot be read")
-    state: State | None
+    state: RunState | None
     games: int | None
     kept: int | None
     models: list[str]
@@ -180,7 +180,7 @@ class ListedRun(_Part):
     fault: str | None = Field(description="why it cannot be read")
 
 
-class Runs(_Part):
+class RunsObject(_Part):
     """Of `dubito runs`."""
 
     format: Literal["dubito runs 1"] = "dubito runs 1"
@@ -198,7 +198,7 @@ class PlayerEstimate(_Part):
     learned_from: str
 
 
-class Estimate(_Part):
+class EstimateObject(_Part):
     """Of `dubito estimate`."""
 
     format: Literal["dubito estimate 1"] = "dubito estimate 1"
@@ -216,7 +216,7 @@ class CachedModel(_Part):
     replies: int
 
 
-class CacheStats(_Part):
+class CacheObject(_Part):
     """Of `dubito cache stats`."""
 
     format: Literal["dubito cache 1"] = "dubito cache 1"
@@ -227,8 +227,19 @@ class CacheStats(_Part):
     models: list[CachedModel]
 
 
-Document = Run | Status | Comparison | Bots | Games | Runs | Estimate | CacheStats
-DOCUMENTS: tuple[type[_Part], ...] = (Run, Status, Comparison, Bots, Games, Runs, Estimate, CacheStats)
+Document = (
+    RunObject | StatusObject | ComparisonObject | BotsObject | GamesObject | RunsObject | EstimateObject | CacheObject
+)
+DOCUMENTS: tuple[type[_Part], ...] = (
+    RunObject,
+    StatusObject,
+    ComparisonObject,
+    BotsObject,
+    GamesObject,
+    RunsObject,
+    EstimateObject,
+    CacheObject,
+)
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

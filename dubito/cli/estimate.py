@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dubito.cli.documents import Estimate, PlayerEstimate, json_option, print_document
+from dubito.cli.documents import EstimateObject, PlayerEstimate, json_option, print_document
 from dubito.cli.options import server_options
 from dubito.cli.output import note, say, table
 from dubito.cli.run import call_options
@@ -78,7 +78,7 @@ def _in_all(found: Sequence[PlayerRanges]) -> Range | None:
     return (sum(low for low, _ in priced), sum(high for _, high in priced)) if priced else None
 
 
-def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> Estimate:
+def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> EstimateObject:
     players = [
         PlayerEstimate(
             name=one.player,
@@ -90,7 +90,7 @@ def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> Esti
         )
         for one in found
     ]
-    return Estimate(games=games, players=players, usd=_usd(_in_all(found)), seconds=duration(found, in_flight))
+    return EstimateObject(games=games, players=players, usd=_usd(_in_all(found)), seconds=duration(found, in_flight))
 
 
 def _usd(picodollars: Range | None) -> Range | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.documents import Game, Games, json_option, print_document
+from dubito.cli.documents import GamesObject, ListedGame, json_option, print_document
 from dubito.cli.output import note, table
 from dubito.game import Family
 from dubito.game_registry import find_families, find_games
@@ -29,16 +29,18 @@ def games(openspiel: bool, as_json: bool) -> None:
     table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
 
 
-def _document(families: Sequence[Family], openspiel: bool) -> Games:
+def _document(families: Sequence[Family], openspiel: bool) -> GamesObject:
     if openspiel:
         family = next(family for family in families if family.name == "openspiel")
         members = [
-            Game(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
+            ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
             for one in family.members()
         ]
-        return Games(games=members)
-    found = [Game(name=game.name, seats=game.seats, summary=game.summary) for game in find_games(Path.cwd())]
-    return Games(games=[*found, *(Game(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)])
+        return GamesObject(games=members)
+    found = [ListedGame(name=game.name, seats=game.seats, summary=game.summary) for game in find_games(Path.cwd())]
+    return GamesObject(
+        games=[*found, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
+    )
 
 
 def _members(family: Family) -> None:

@@ -14,6 +14,7 @@ from dubito import __version__
 from dubito.cli.listing import LateListing
 from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, UsageError, one_line
+from dubito.native import engine_in_words
 
 _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is not "
@@ -45,7 +46,7 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
 
 
 @click.group(cls=LateListing, summaries=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="dubito")
+@click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")
 def cli() -> None:
     """Pit language models, hand-written bots and people against each other at games of hidden information."""
 

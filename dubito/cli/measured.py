@@ -20,10 +20,10 @@ def interval(rate: Rate) -> documents.Interval:
     return documents.Interval(value=rate.value, low=rate.low, high=rate.high)
 
 
-def players(tally: Tally, names: Sequence[str], results: Results) -> list[documents.Player]:
+def players(tally: Tally, names: Sequence[str], results: Results) -> list[documents.PlayerResult]:
     """All players of a run, the best first."""
     return [
-        documents.Player(
+        documents.PlayerResult(
             name=row.name,
             games=row.games,
             buckets=row.buckets,
@@ -37,10 +37,10 @@ def players(tally: Tally, names: Sequence[str], results: Results) -> list[docume
 
 def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
-) -> list[documents.Contender]:
+) -> list[documents.ContenderResult]:
     """The contenders in their seat, the best first; `runs` are the folders that they played in."""
     return [
-        documents.Contender(
+        documents.ContenderResult(
             name=row.contender.name,
             run=runs[row.contender.run],
             deals=row.deals,
@@ -51,10 +51,10 @@ def contenders(
     ]
 
 
-def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[documents.Pair]:
+def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[documents.PairResult]:
     """Every pair of contenders, those of the best first."""
     return [
-        documents.Pair(
+        documents.PairResult(
             one=row.one.name,
             other=row.other.name,
             differences={
@@ -66,10 +66,10 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
     ]
 
 
-def models(logs: Mapping[str, PlayerLog]) -> list[documents.Model]:
+def models(logs: Mapping[str, PlayerLog]) -> list[documents.ModelUse]:
     """What each model player's decisions took."""
     return [
-        documents.Model(
+        documents.ModelUse(
             name=name,
             decisions=log.decisions,
             games=log.games,

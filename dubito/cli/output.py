@@ -12,7 +12,7 @@ from dubito.errors import one_line
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
     from dubito.cli.terminal import LiveLine
     from dubito.experiment.statistics import Rate
-    from dubito.report.parts import Words
+    from dubito.report.parts import Paragraph
     from dubito.report.result_table import ResultTable
 
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
@@ -44,12 +44,12 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         say("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns).rstrip())
 
 
-def show(*blocks: "ResultTable | Words | None", notes: bool = True) -> None:
+def show(*blocks: "ResultTable | Paragraph | None", notes: bool = True) -> None:
     """Tables and sentences of a report, as a terminal has them; where there is none, nothing."""
-    from dubito.report.parts import Words
+    from dubito.report.parts import Paragraph
 
     for block in blocks:
-        if isinstance(block, Words):
+        if isinstance(block, Paragraph):
             say(f"{'warning: ' if block.warning else ''}{block.text}")
         elif block is not None:
             cells = [[cell for column, cell in row if not column.detail] for row in block.shown()]

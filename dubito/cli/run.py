@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import Run, json_option, print_document
+from dubito.cli.documents import RunObject, json_option, print_document
 from dubito.cli.executors import check_executor, crew_of
 from dubito.cli.options import server_options
 from dubito.cli.output import GamesProgress, note, say
@@ -133,13 +133,13 @@ def _experiment(config: Config, shard: str | None, registry: Registry, calls: Ca
     return experiment
 
 
-def document_of(result: runner.Run, report: Path | None) -> Run:
+def document_of(result: runner.Run, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
     experiment, results, kept = result.experiment, result.game.results, result.tally.games
     stopped = "Ctrl-C" if result.interrupted else None
     if result.failure is not None:
         stopped = one_line(str(result.failure), 600)
-    return Run(
+    return RunObject(
         folder=str(result.folder),
         game=result.game.name,
         seed=experiment.seed,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.documents import ListedRun, Runs, State, json_option, print_document
+from dubito.cli.documents import ListedRun, RunsObject, RunState, json_option, print_document
 from dubito.cli.output import note, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import StoredRun, opened
@@ -26,7 +26,7 @@ def runs(folder: Path, as_json: bool) -> None:
         )
     found = [_listed(run) for run in run_folders(folder)]
     if as_json:
-        print_document(Runs(runs=found))
+        print_document(RunsObject(runs=found))
         return
     headers = ["run", "game", "state", "games", "models", "cost", "last written"]
     table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_row(run) for run in found if run.fault is None])
@@ -35,7 +35,7 @@ def runs(folder: Path, as_json: bool) -> None:
             note(f"cannot be read: {run.fault}")
 
 
-def state_of(run: StoredRun) -> State:
+def state_of(run: StoredRun) -> RunState:
     """Whether somebody is playing it, or it stopped before its end."""
     return "finished" if run.kept >= run.games else "playing" if is_claimed(run.folder) else "stopped"
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import State, Status, json_option, print_document
+from dubito.cli.documents import RunState, StatusObject, json_option, print_document
 from dubito.cli.output import percent, say
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
@@ -54,15 +54,15 @@ def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
     return standing(log, games_per_deal, run_folder.first_game(manifest)) if log.players() else None
 
 
-def _state(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> State:
+def _state(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> RunState:
     return "finished" if db.games() == manifest.get("games") else "playing" if playing else "stopped"
 
 
-def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) -> Status:
+def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) -> StatusObject:
     log, trial = ModelLog(db), run_folder.is_trial(manifest)
     so_far = None if trial else _standing(log, manifest)
     kept = db.games() if so_far is None else so_far.kept
-    return Status(
+    return StatusObject(
         folder=name,
         trial=trial,
         games=None if trial else manifest.get("games"),

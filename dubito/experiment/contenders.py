@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from dubito.experiment.fallbacks import Bounds, contender_bounds, fallback_share
+from dubito.experiment.fallbacks import FallbackBounds, contender_bounds, fallback_share
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
 from dubito.experiment.tally import Tally
 from dubito.game import Results
@@ -31,7 +31,7 @@ class ContenderRow:
     contender: Contender
     deals: int
     rates: dict[str, Rate]  # by the keys of the game's measures, as played
-    bounds: Bounds
+    bounds: FallbackBounds
 
 
 @dataclass(frozen=True, slots=True)

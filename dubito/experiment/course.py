@@ -34,7 +34,7 @@ def _in_order(first: int, games_per_deal: int, ended: set[int]) -> int:
     return first
 
 
-class Course:
+class RunCourse:
     """The course of one run while it is played, for all its threads; tells its standing without reading the disk."""
 
     def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int, first_game: int = 0) -> None:

@@ -15,7 +15,7 @@ from dubito.llm.failures import FALLBACK_OUTCOME
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class FallbackBounds:
     """The headline measures per seat, from worst to best."""
 
     touched: int  # seats for which a fallback answered at least once
@@ -49,20 +49,20 @@ def _touched(measured: Sequence[int], results: Results) -> list[int]:
     return [1, *(measured[results.place(key)] for key in results.headline)]
 
 
-def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> Bounds:
+def player_bounds(tally: Tally, results: Results, player: int, seats: int, measured: Sequence[int]) -> FallbackBounds:
     """The bounds of a player's rates over all its seats; `measured` are its sums of all measures as played."""
     return _bounds(tally.tables["touched"].get((player,)), results, seats, measured)
 
 
-def contender_bounds(tally: Tally, results: Results, contender: int, seats: int = 1) -> Bounds:
+def contender_bounds(tally: Tally, results: Results, contender: int, seats: int = 1) -> FallbackBounds:
     """The bounds of a contender's rates in the contenders' seat, or seats of each deal."""
     deals, *measured = tally.tables["contended"][contender,]
     return _bounds(tally.tables["touched_contenders"].get((contender,)), results, seats * deals, measured)
 
 
-def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> Bounds:
+def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: Sequence[int]) -> FallbackBounds:
     if not seats:
-        return Bounds(0, 0, {key: results.measure(key).span or (0.0, 1.0) for key in results.headline})
+        return FallbackBounds(0, 0, {key: results.measure(key).span or (0.0, 1.0) for key in results.headline})
     touched, *theirs = sums or (0, *(0 for _ in results.headline))
     rates = {}
     for key, their in zip(results.headline, theirs, strict=True):
@@ -71,4 +71,4 @@ def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: 
         ends = Rate(None, least / (scale * seats), (least + scale * touched) / (scale * seats))
         ends = ends.on(results.measures[place].span)
         rates[key] = (ends.low, ends.high)
-    return Bounds(touched, seats, rates)
+    return FallbackBounds(touched, seats, rates)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from dubito.experiment.config import Experiment, PlayerSpec
-from dubito.experiment.course import Course
+from dubito.experiment.course import RunCourse
 from dubito.experiment.embedded import EmbeddedHouses
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.watch import Watch
@@ -42,7 +42,7 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend, registry.game) as pipeline:
-        course = Course(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
+        course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
         players = {
@@ -151,7 +151,7 @@ class Models:
     players: Mapping[str, Decider]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
-    course: Course | None = None  # None: they are only played again
+    course: RunCourse | None = None  # None: they are only played again
 
     def journal(self) -> Journal:
         """A new game's."""

@@ -44,7 +44,7 @@ def trouble(error: DubitoError) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Opponent:
     """One who may sit down."""
 
     name: str
@@ -60,17 +60,17 @@ class Opponents:
         self._specs = {spec.name: spec for spec in company.field}
         self._registry, self._models = registry, models
 
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[Opponent]:
         """All whose games can be taken up again, by name."""
         found = [self._choice(spec) for spec in self._specs.values() if self._registry.find(spec.bot).repeatable]
         return sorted(found, key=lambda choice: choice.name.casefold())
 
-    def _choice(self, spec: PlayerSpec) -> Choice:
+    def _choice(self, spec: PlayerSpec) -> Opponent:
         bot = self._registry.find(spec.bot)
         if not bot.cls.is_model:
-            return Choice(spec.name, bot.summary, None)
+            return Opponent(spec.name, bot.summary, None)
         model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
-        return Choice(spec.name, f"Asks {model} with the prompt {prompt}.", model)
+        return Opponent(spec.name, f"Asks {model} with the prompt {prompt}.", model)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of them may sit down to a game that can be taken up again."""

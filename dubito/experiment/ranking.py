@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dubito.experiment.fallbacks import Bounds, player_bounds
+from dubito.experiment.fallbacks import FallbackBounds, player_bounds
 from dubito.experiment.results import measured_beside, seat_sums, sum_of, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation
 from dubito.experiment.tally import Tally
@@ -23,7 +23,7 @@ class RankingRow:
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
     forfeits: int  # games that it ended by a bot error
-    bounds: Bounds  # of a model player: had every game with a fallback gone otherwise
+    bounds: FallbackBounds  # of a model player: had every game with a fallback gone otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import Config, Experiment, PlayerEntry, PlayerSpec, sentence_of
-from dubito.game import Spec
+from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO, digest_of_game
 from dubito.registry import Bot, Registry
 
@@ -178,7 +178,10 @@ def unsettled(bot: Bot) -> PlayerSpec:
 
 def _parameters(bot: Bot) -> list[inspect.Parameter]:
     """The settings of a bot: the parameters of `__init__` after self and id."""
-    return list(inspect.signature(cast(Any, bot.cls).__init__).parameters.values())[2:]
+    init = cast(Any, bot.cls).__init__
+    if init is cast(Any, Player).__init__:  # compiled, it has no signature
+        return []
+    return list(inspect.signature(init).parameters.values())[2:]
 
 
 def _check_setting(bot: Bot, key: object) -> None:

@@ -26,7 +26,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What is sent back, and the record of it; `delivery` is None where it arrives as it should."""
 
     status: int
@@ -45,7 +45,7 @@ class Core:
     faults: Faults
     context: int
 
-    def create(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str]) -> Answer:
+    def create(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str]) -> ServerAnswer:
         """One call of a model: checked, struck by a fault or answered."""
         try:
             wire.admit(headers)
@@ -68,7 +68,7 @@ class Core:
         call = replace(answer.call, fault=name)
         return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
 
-    def _reply(self, wire: Wire, asked: HeardRequest, body: JsonBody) -> Answer:
+    def _reply(self, wire: Wire, asked: HeardRequest, body: JsonBody) -> ServerAnswer:
         """A model's reply to a good request; it depends on no try."""
         try:
             prompt = wire.read(body)
@@ -88,9 +88,9 @@ class Core:
             fault=name,
         )
         content = fault.pack(wire.reply(asked, body, prompt, written), self.faults.size)
-        return Answer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
+        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), content, call, fault.media)
 
-    def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> Answer:
+    def models(self, wire: Wire, asked: HeardRequest, headers: Mapping[str, str], name: str | None) -> ServerAnswer:
         """The list of models, or one of them."""
         try:
             wire.admit(headers)
@@ -100,9 +100,9 @@ class Core:
             return self.refuse(wire, asked, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
         call = Call(wire.name, asked.path, name, 200, asked.digest, asked.draw, asked.try_number)
-        return Answer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
+        return ServerAnswer(200, wire.headers(_request_id(asked), limited=False), canonical(body), call)
 
-    def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> Answer:
+    def refuse(self, wire: Wire, asked: HeardRequest, refusal: Refusal) -> ServerAnswer:
         """The provider's error for the refusal."""
         model = (asked.body or {}).get("model")
         named = model if isinstance(model, str) else None
@@ -110,7 +110,7 @@ class Core:
         call = Call(wire.name, asked.path, named, status, asked.digest, asked.draw, asked.try_number)
         request_id = _request_id(asked)
         headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
-        return Answer(status, headers, canonical(wire.error(refusal, request_id)), call)
+        return ServerAnswer(status, headers, canonical(wire.error(refusal, request_id)), call)
 
     def _unknown(self, model: str) -> Refusal:
         known = ", ".join(nearest_first(model, self.policy.models))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dubito.house.calls import CallLog
-from dubito.house.core import Answer
+from dubito.house.core import ServerAnswer
 from dubito.house.transport_faults import Delivery
 
 TRANSPORT: Final = "transport"  # under this name the connection stands in a request's state
@@ -20,7 +20,7 @@ _NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 class Delivered(Response):
     """An answer, sent as its delivery says; the connection is closed afterwards in any case."""
 
-    def __init__(self, answer: Answer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
+    def __init__(self, answer: ServerAnswer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
         super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
         self._answer, self._delivery, self._log, self._closing = answer, delivery, log, closing
 

@@ -24,7 +24,7 @@ from dubito.game_registry import find_games
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.calls import Call, CallLog
 from dubito.house.chat_wire import ChatWire
-from dubito.house.core import Answer, Core, Policy
+from dubito.house.core import Core, Policy, ServerAnswer
 from dubito.house.delivery import TRANSPORT, Delivered
 from dubito.house.dialect import Api, Wire
 from dubito.house.faults import Faults
@@ -85,7 +85,7 @@ class _Desk:
         """The client went before its request was whole: nobody asked anything, nobody reads this."""
         return Response(status_code=499)
 
-    def _sent(self, answer: Answer) -> Response:
+    def _sent(self, answer: ServerAnswer) -> Response:
         """The answer for starlette. It is logged before it leaves: no client has an answer that the log lacks."""
         if answer.delivery is not None:
             return Delivered(answer, answer.delivery, self._log, self._closing)

@@ -22,7 +22,7 @@ from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
 from dubito.openspiel.dubito_cards import CardsCourse
 from dubito.openspiel.dubito_course import DubitoCourse
-from dubito.openspiel.spiel import HarnessGame, Kind, registered
+from dubito.openspiel.spiel import GameKind, HarnessGame, registered
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 
@@ -45,7 +45,7 @@ def _dubito(given: Mapping[str, Any]) -> DubitoCourse:
 class DubitoGame(HarnessGame):
     """Dubito for 3 to 8."""
 
-    kind = Kind(
+    kind = GameKind(
         "dubito",
         "Dubito",
         DUBITO,
@@ -67,7 +67,7 @@ class DubitoGame(HarnessGame):
 class BSGame(HarnessGame):
     """BS for four."""
 
-    kind = Kind(
+    kind = GameKind(
         "dubito_bs",
         "BS, king of the hill",
         BS,
@@ -83,7 +83,7 @@ class BSGame(HarnessGame):
 class DefuseGame(HarnessGame):
     """Draw and defuse for two, of whom one wins what the other loses."""
 
-    kind = Kind(
+    kind = GameKind(
         "dubito_defuse",
         "Draw and defuse",
         DEFUSE,

@@ -10,7 +10,7 @@ import pyspiel
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent, Player, Seating, make_player
-from dubito.openspiel.course import Course, Seen
+from dubito.openspiel.course import Course, LogEntry
 from dubito.openspiel.spiel import HarnessGame, HarnessState
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
@@ -50,7 +50,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         self._player: Player | None = None
         self._streams = DealStreams(self._seed, self._games).seat(self._seat)
         self._at = 0  # so many entries of the log were told
-        self._last: Seen | None = None
+        self._last: LogEntry | None = None
         self._left = False
         self._steps: deque[int] = deque()
 

@@ -16,7 +16,7 @@ from dubito.games.bs.events import PlayEvent, TurnEvent, WinEvent
 from dubito.games.bs.spec import RESULTS, SPEC
 from dubito.games.bs.state import Game, deal
 from dubito.games.bs.table import SEATS
-from dubito.openspiel.course import CHANCE, Course, Draws, Pieces, one_hot
+from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 DONE: Final = NUMBERS  # actions below are numbers
 NO, YES = DONE + 1, DONE + 2
@@ -41,7 +41,7 @@ class BSCourse(Course):
         self.picks: list[int] = []  # the numbers of a play that is not done
         self._deck: list[int] = []  # in the order in which it is dealt
         self._left = Counter(dict.fromkeys(range(NUMBERS), COPIES))
-        self._draws = Draws()
+        self._draws = ChanceDraws()
         self._accusers: list[int] = []
         self._answers = 0  # to the play under question
         self._last = False  # the last of them, which waits for chance
@@ -71,7 +71,7 @@ class BSCourse(Course):
 
     def _deal(self) -> None:
         copies = [iter(DECK[COPIES * number : COPIES * (number + 1)]) for number in range(NUMBERS)]
-        self._draws = Draws([next(copies[number]) for number in self._deck])
+        self._draws = ChanceDraws([next(copies[number]) for number in self._deck])
         self._deck = []
         self.engine = deal(self.max_rounds, cast(Random, self._draws))
         self._tell([self.engine.start])

@@ -18,7 +18,7 @@ TERMINAL: Final = -4
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
 
-class Seen(NamedTuple):
+class LogEntry(NamedTuple):
     """An entry of the log: what somebody saw of the game."""
 
     only: int | None  # the one seat that saw it; None: all
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     what: Any  # the engine's event; or a tuple of a word and numbers, where only a seat knows
 
 
-class Draws:
+class ChanceDraws:
     """Stands in for the `Random` of an engine: gives out what chance has decided, and nothing else.
 
     Raises IndexError if the engine draws more than that, and ShuffleAgain if it shuffles more often.
@@ -68,7 +68,7 @@ class Course:
 
     def __init__(self, players: int) -> None:
         self.players = players
-        self.log: list[Seen] = []
+        self.log: list[LogEntry] = []
         self.history: list[tuple[int, int]] = []  # who decided, and what
         self.engine: Any = None  # None: the deal is not over
 
@@ -117,9 +117,9 @@ class Course:
 
     def note(self, text: str, what: Any, only: int | None = None) -> None:
         """Keep what everybody has seen, or one seat alone."""
-        self.log.append(Seen(only, text, what))
+        self.log.append(LogEntry(only, text, what))
 
-    def seen(self, seat: int) -> Iterator[Seen]:
+    def seen(self, seat: int) -> Iterator[LogEntry]:
         """All that a seat has seen: nothing after it has left the game."""
         for entry in self.log:
             if entry.only is None or entry.only == seat:

@@ -23,7 +23,7 @@ from dubito.games.defuse.events import (
 from dubito.games.defuse.spec import RESULTS
 from dubito.games.defuse.state import Game, deal
 from dubito.openspiel import defuse_worlds
-from dubito.openspiel.course import CHANCE, Course, Draws, Pieces, one_hot
+from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
@@ -44,7 +44,7 @@ class DefuseCourse(Course):
 
     def __init__(self) -> None:
         super().__init__(2)
-        self._draws = Draws()
+        self._draws = ChanceDraws()
         self._dealt = 0  # cards of the hands, before the pile
         self._order: list[str] = []  # what is shuffled, as far as it is; its end is the top
         self._begin([card for card, n in DEALT.items() for _ in range(n)])

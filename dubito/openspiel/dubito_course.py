@@ -33,7 +33,7 @@ from dubito.games.dubito.player import NODES, FiveNodes, Listener
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules, check_players, deal_hands
 from dubito.openspiel import dubito_worlds
-from dubito.openspiel.course import CHANCE, Course, Draws, Pieces, ShuffleAgain, one_hot
+from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, ShuffleAgain, one_hot
 from dubito.streams import SeatStreams
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
@@ -152,7 +152,7 @@ class DubitoCourse(Course):
     def _deal(self) -> None:
         """Hand the deck to the engine, which has it shuffled again if somebody holds a set (R2)."""
         try:
-            hands = deal_hands(cast(Random, Draws(self._deck)), self.players, self.rules)
+            hands = deal_hands(cast(Random, ChanceDraws(self._deck)), self.players, self.rules)
         except ShuffleAgain:
             self._begin()
             return

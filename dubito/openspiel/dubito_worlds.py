@@ -36,7 +36,7 @@ def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
     if own is None:
         return []  # the deal is not over, and nobody has seen anything
     events = [what for what in seen if not isinstance(what, tuple)]
-    bounds = Bounds(seat, own, events, seen)
+    bounds = DealBounds(seat, own, events, seen)
     hands = bounds.deal(course.rules.jokers, chance)
     world = course.anew()
     for place in range(sum(map(len, hands))):
@@ -46,7 +46,7 @@ def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
     return [action for _, action in world.history]
 
 
-class Bounds:
+class DealBounds:
     """What the other seats must have been dealt, at least and at most, and what they have shown since."""
 
     def __init__(self, seat: int, own: Sequence[int], events: Sequence[Event], seen: Sequence[object]) -> None:
@@ -163,7 +163,7 @@ def _own_steps(course: "DubitoCourse", seat: int) -> Iterator[int]:
 
 
 def _replay(
-    world: "DubitoCourse", seat: int, own: deque[int], events: Sequence[Event], bounds: Bounds, chance: Random
+    world: "DubitoCourse", seat: int, own: deque[int], events: Sequence[Event], bounds: DealBounds, chance: Random
 ) -> None:
     """Make the moves that the seat saw: its own step by step, those of others by what they came to."""
     for place, event in enumerate(events):

@@ -11,7 +11,7 @@ from dubito.game import Spec
 from dubito.openspiel.course import TERMINAL, Course
 
 
-class Kind(NamedTuple):
+class GameKind(NamedTuple):
     """What pyspiel is told of a game before it is loaded."""
 
     short_name: str
@@ -48,7 +48,7 @@ class Kind(NamedTuple):
 class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
     """A game of the harness, by its parameters; raises UsageError where the game has no such rules."""
 
-    kind: Kind
+    kind: GameKind
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         kind = self.kind

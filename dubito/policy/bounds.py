@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from dubito.policy.table import Table, seated
+from dubito.policy.table import PolicyTable, seated
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import best_response, nash_conv
 
@@ -14,7 +14,7 @@ _WORK: Final = 500_000  # nodes that may be gone through for an exact bound: sec
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class MeasureBounds:
     """The least and the most that a measure could be."""
 
     low: float
@@ -22,7 +22,7 @@ class Bounds:
     exact: bool = True  # whether `high` is reached by some rows; otherwise it is only certain that it is not passed
 
 
-def value_bounds(tree: Tree, seat: int, table: Table, others: Table, free: Sequence[str]) -> Bounds:
+def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable, free: Sequence[str]) -> MeasureBounds:
     """The mean return of a table in a seat, over all probabilities that could stand in its `free` rows.
 
     Both ends are exact: a best and a worst response that choose in these states alone. The others' table stays as it
@@ -30,10 +30,10 @@ def value_bounds(tree: Tree, seat: int, table: Table, others: Table, free: Seque
     """
     tables, states = seated(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
-    return Bounds(low, high)
+    return MeasureBounds(low, high)
 
 
-def nash_conv_bounds(tree: Tree, table: Table, free: Sequence[str]) -> Bounds:
+def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> MeasureBounds:
     """The nash_conv of a table, over all probabilities that could stand in its `free` rows.
 
     The upper end is exact where that is cheap: nash_conv is convex in every single row, so that it is highest where
@@ -45,25 +45,25 @@ def nash_conv_bounds(tree: Tree, table: Table, free: Sequence[str]) -> Bounds:
     free_states = [state for state in tree.states if state.string in set(free)]
     base = nash_conv(tree, table)
     if not free_states:
-        return Bounds(base, base)
+        return MeasureBounds(base, base)
     two = tree.players == 2 and tree.constant_sum is not None
     # Then it is a sum of what each seat's rows let the other win, and either seat's can be tried alone.
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
     if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _WORK:
-        return Bounds(low, max(base, _with_insight(tree, table, frozenset(free))), exact=False)
+        return MeasureBounds(low, max(base, _with_insight(tree, table, frozenset(free))), exact=False)
     tops = (max(nash_conv(tree, pure) for pure in _pure(table, group)) for group in groups)
-    return Bounds(low, base + sum(top - base for top in tops))
+    return MeasureBounds(low, base + sum(top - base for top in tops))
 
 
-def _pure(table: Table, states: Sequence[InfoState]) -> Iterator[Table]:
+def _pure(table: PolicyTable, states: Sequence[InfoState]) -> Iterator[PolicyTable]:
     """The table with every choice of one certain action in these states."""
     for choice in product(*(state.actions for state in states)):
         rows = {s.string: {a: float(a == c) for a in s.actions} for s, c in zip(states, choice, strict=True)}
         yield {**table, **rows}
 
 
-def _certain(tree: Tree, table: Table, free: frozenset[str]) -> float:
+def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
     """Of two players: what the best responses to the table win together when the free rows do most against them."""
     won = 0.0
     for seat in (0, 1):
@@ -76,7 +76,7 @@ def _certain(tree: Tree, table: Table, free: frozenset[str]) -> float:
     return won + tree.constant_sum
 
 
-def _with_insight(tree: Tree, table: Table, free: frozenset[str]) -> float:
+def _with_insight(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
     """More than nash_conv can be: each seat's best with all cards open, less what the seats have together."""
     most = sum(_open(tree, table, free, seat) for seat in range(tree.players))
     if tree.constant_sum is not None:
@@ -84,7 +84,7 @@ def _with_insight(tree: Tree, table: Table, free: frozenset[str]) -> float:
     return most - sum(_open(tree, table, free, seat, least=True) for seat in range(tree.players))
 
 
-def _open(tree: Tree, table: Table, free: frozenset[str], seat: int, least: bool = False) -> float:
+def _open(tree: Tree, table: PolicyTable, free: frozenset[str], seat: int, least: bool = False) -> float:
     """The return of a seat that sees all and chooses in its own and in the free states; the least: with its own as they
     are, and the free ones against it.
     """

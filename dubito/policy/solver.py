@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.policy.table import Table, why_incomplete
+from dubito.policy.table import PolicyTable, why_incomplete
 from dubito.policy.tree import LIMIT, Tree
 from dubito.policy.values import nash_conv
 from dubito.store.folder import write_whole
@@ -32,7 +32,7 @@ class Solution:
     iterations: int
     open_spiel: str  # its version
     nash_conv: float
-    table: Table
+    table: PolicyTable
     note: str | None = None  # what was wrong with the file that should have held it
 
 
@@ -83,13 +83,13 @@ def _keep(path: Path, text: str) -> None:
         raise RunStopped(f"cannot write {one_line(str(path))}: {error.strerror}") from None
 
 
-def _algorithm(name: str) -> Callable[[Any, Tree, int], Table]:
+def _algorithm(name: str) -> Callable[[Any, Tree, int], PolicyTable]:
     if not isinstance(name, str) or name not in _ALGORITHMS:
         raise UsageError(f"there is no algorithm {one_line(repr(name), 40)}: {suggestion(str(name), _ALGORITHMS)}")
     return _ALGORITHMS[name]
 
 
-def _cfr_plus(game: Any, tree: Tree, iterations: int) -> Table:
+def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
     import pyspiel
 
     solver = pyspiel.CFRPlusSolver(game)
@@ -99,7 +99,7 @@ def _cfr_plus(game: Any, tree: Tree, iterations: int) -> Table:
     return {state.string: dict(rows[state.string]) for state in tree.states}
 
 
-def _linear_cfr(game: Any, tree: Tree, iterations: int) -> Table:
+def _linear_cfr(game: Any, tree: Tree, iterations: int) -> PolicyTable:
     from open_spiel.python.algorithms.discounted_cfr import LCFRSolver
 
     solver = LCFRSolver(game)
@@ -110,7 +110,10 @@ def _linear_cfr(game: Any, tree: Tree, iterations: int) -> Table:
     return {state.string: {a: float(rows[state.string][a]) for a in state.actions} for state in tree.states}
 
 
-_ALGORITHMS: Final[Mapping[str, Callable[[Any, Tree, int], Table]]] = {"cfr+": _cfr_plus, "linear cfr": _linear_cfr}
+_ALGORITHMS: Final[Mapping[str, Callable[[Any, Tree, int], PolicyTable]]] = {
+    "cfr+": _cfr_plus,
+    "linear cfr": _linear_cfr,
+}
 
 
 def _version() -> str:

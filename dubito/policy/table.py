@@ -8,7 +8,7 @@ from dubito.errors import UsageError, one_line
 from dubito.policy.tree import Tree
 
 Row = Mapping[int, float]  # by action id
-Table = Mapping[str, Row]  # by information state string, for all seats
+PolicyTable = Mapping[str, Row]  # by information state string, for all seats
 _NEAR: Final = 1e-6  # to 1: what rounding may make of a sum
 
 
@@ -17,7 +17,7 @@ def uniform(tree: Tree) -> dict[str, dict[int, float]]:
     return {state.string: {action: 1 / len(state.actions) for action in state.actions} for state in tree.states}
 
 
-def why_incomplete(tree: Tree, table: Table) -> str | None:
+def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
     """What keeps the table from being a way to play the game, in words; None if nothing does.
 
     Rows of states that the game does not have are no harm.
@@ -35,7 +35,7 @@ def why_incomplete(tree: Tree, table: Table) -> str | None:
     return None
 
 
-def complete(tree: Tree, table: Table) -> Table:
+def complete(tree: Tree, table: PolicyTable) -> PolicyTable:
     """The table; raises UsageError if it is not one of this game."""
     reason = why_incomplete(tree, table)
     if reason:
@@ -43,6 +43,6 @@ def complete(tree: Tree, table: Table) -> Table:
     return table
 
 
-def seated(tree: Tree, seat: int, table: Table, others: Table) -> Sequence[Table]:
+def seated(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> Sequence[PolicyTable]:
     """By seat: one table in this seat, another in all others."""
     return [table if player == seat else others for player in range(tree.players)]

@@ -26,7 +26,7 @@ class InfoState:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """One history; its children stand behind it in the tree."""
 
     state: InfoState | None = None  # None: chance moves, or nobody
@@ -56,7 +56,7 @@ class Tree:
         self.name: str = game.get_type().short_name
         self.players: int = game.num_players()
         self.constant_sum: float | None = game.utility_sum()
-        self.nodes: list[Node] = []
+        self.nodes: list[TreeNode] = []
         self._limit, self._histories = limit, histories
         self._met: dict[str, _Place] = {}
         self._write(game.new_initial_state(), [], [None] * self.players)
@@ -73,15 +73,15 @@ class Tree:
             raise _too_large(self.name, f"{_DEEPEST} moves in a game")
         number = len(self.nodes)
         if state.is_terminal():
-            self.nodes.append(Node(returns=tuple(state.returns())))
+            self.nodes.append(TreeNode(returns=tuple(state.returns())))
             return number
         if state.is_chance_node():
             outcomes = state.chance_outcomes()
-            node = Node(chances=tuple(chance for _, chance in outcomes))
+            node = TreeNode(chances=tuple(chance for _, chance in outcomes))
             actions, info = [action for action, _ in outcomes], None
         else:
             info = self._meet(state, history, before, number)
-            node, actions = Node(info), list(info.actions)
+            node, actions = TreeNode(info), list(info.actions)
         self.nodes.append(node)
         for action in actions:
             after = [*before]

@@ -6,11 +6,11 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from dubito.policy.table import Row, Table, seated
-from dubito.policy.tree import InfoState, Node, Tree
+from dubito.policy.table import PolicyTable, Row, seated
+from dubito.policy.tree import InfoState, Tree, TreeNode
 
 
-def expected_values(tree: Tree, tables: Sequence[Table]) -> list[float]:
+def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
     """By seat: its mean return."""
     values: list[Sequence[float]] = [()] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):
@@ -26,7 +26,7 @@ def expected_values(tree: Tree, tables: Sequence[Table]) -> list[float]:
     return [*values[0]]
 
 
-def versus(tree: Tree, table: Table, others: Table) -> list[float]:
+def versus(tree: Tree, table: PolicyTable, others: PolicyTable) -> list[float]:
     """By seat: the mean return of a table that sits there, with another one in all other seats."""
     return [expected_values(tree, seated(tree, seat, table, others))[seat] for seat in range(tree.players)]
 
@@ -41,7 +41,7 @@ class Response:
 
 
 def best_response(
-    tree: Tree, seat: int, tables: Sequence[Table], free: Container[str] | None = None, sign: int = 1
+    tree: Tree, seat: int, tables: Sequence[PolicyTable], free: Container[str] | None = None, sign: int = 1
 ) -> Response:
     """The best response of a seat; it chooses in the `free` states only (None: in all its own) and follows its table in
     the others. With `sign` -1 it is the worst that it can do.
@@ -55,7 +55,9 @@ class _Responder:
     With perfect recall the seat's own reach is the same for all of these, and need not be known.
     """
 
-    def __init__(self, tree: Tree, seat: int, tables: Sequence[Table], free: Container[str] | None, sign: int) -> None:
+    def __init__(
+        self, tree: Tree, seat: int, tables: Sequence[PolicyTable], free: Container[str] | None, sign: int
+    ) -> None:
         self._tree, self._seat, self._tables, self._free, self._sign = tree, seat, tables, free, sign
         self._reach = others_reach(tree, seat, tables)
         self._values: dict[int, float] = {}
@@ -102,7 +104,7 @@ class _Responder:
         return {action: float(action == choice) for action in state.actions}
 
 
-def others_reach(tree: Tree, seat: int | None, tables: Sequence[Table]) -> list[float]:
+def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
     """By node: how probably chance and the other seats lead there, this seat doing what it takes; None: all of them."""
     reach = [1.0] * len(tree.nodes)
     for number, node in enumerate(tree.nodes):
@@ -113,7 +115,7 @@ def others_reach(tree: Tree, seat: int | None, tables: Sequence[Table]) -> list[
     return reach
 
 
-def chance_to_meet(tree: Tree, tables: Sequence[Table], strings: Container[str]) -> float:
+def chance_to_meet(tree: Tree, tables: Sequence[PolicyTable], strings: Container[str]) -> float:
     """How probably a game comes to one of these information states at least."""
     chances = [0.0] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):
@@ -126,14 +128,14 @@ def chance_to_meet(tree: Tree, tables: Sequence[Table], strings: Container[str])
     return chances[0]
 
 
-def gains(tree: Tree, table: Table) -> list[float]:
+def gains(tree: Tree, table: PolicyTable) -> list[float]:
     """By seat: how much more than the table a best response wins there while all others follow it."""
     tables = [table] * tree.players
     values = expected_values(tree, tables)
     return [best_response(tree, seat, tables).value - values[seat] for seat in range(tree.players)]
 
 
-def nash_conv(tree: Tree, table: Table) -> float:
+def nash_conv(tree: Tree, table: PolicyTable) -> float:
     """The sum of the gains, which is 0 in an equilibrium; half of it is the exploitability of a two-player game."""
     return sum(gains(tree, table))
 
@@ -148,7 +150,7 @@ class Loss:
     reach: float  # how probably a game comes there
 
 
-def losses(tree: Tree, table: Table, others: Table | None = None) -> list[Loss]:
+def losses(tree: Tree, table: PolicyTable, others: PolicyTable | None = None) -> list[Loss]:
     """Every information state with what the table loses there, the greatest first.
 
     The loss is the difference between the best response's action and the table's mixture, each followed by the best
@@ -175,7 +177,7 @@ def losses(tree: Tree, table: Table, others: Table | None = None) -> list[Loss]:
     return sorted(found, key=lambda loss: -loss.loss)
 
 
-def _weights(node: Node, tables: Sequence[Table]) -> Sequence[float]:
+def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
     """How probable each child of a node is."""
     if node.state is None:
         return node.chances

@@ -30,7 +30,7 @@ _PLAIN_FLAGS: Final = re.compile(r"-[uBEIOPSsqv]+")  # which take no word, and a
 
 
 @dataclass(frozen=True, slots=True)
-class Bot:
+class Program:
     """A bot that can be started."""
 
     name: str
@@ -53,7 +53,7 @@ class Bot:
 
 def bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
-) -> Bot:
+) -> Program:
     """The bot of this command; raises UsageError if it cannot be started. `where` says who named it."""
     if "--" in name:  # which stands between two names in a log's
         raise UsageError(f"{where}: a bot cannot be called {one_line(repr(name), 60)}: use no two dashes together")
@@ -70,7 +70,7 @@ def bot(
         raise UsageError(f"{where}: what starts the bot? Give a command, such as `python3 my_bot.py`")
     first = _program(words[0], home, where)
     _check_script(words, home, where)
-    return Bot(name, (first, *words[1:]), home, None if data is None else home / data, network)
+    return Program(name, (first, *words[1:]), home, None if data is None else home / data, network)
 
 
 def _program(word: str, home: Path, where: str) -> str:
@@ -120,7 +120,7 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
         raise UsageError(f"{where}: there is no file {shown}, which {one_line(words[0], 80)} is to run")
 
 
-def probe(bot: Bot, run: Path) -> None:
+def probe(bot: Program, run: Path) -> None:
     """Start a bot, in a world of its own if there can be one, and end it at once: even so short it could leave others.
 
     `run` is the tournament's folder, which it does not see. Raises UsageError if the system cannot start it. A bot that
@@ -140,7 +140,7 @@ def probe(bot: Bot, run: Path) -> None:
             raise UsageError(f"the bot {bot.name} does not start: {_why(bot, error)}") from None
 
 
-def _why(bot: Bot, error: OSError) -> str:
+def _why(bot: Program, error: OSError) -> str:
     program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
     if error.errno == errno.ENOEXEC:
         return (

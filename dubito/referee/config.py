@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import read_config
-from dubito.referee.bots import Bot, bot
+from dubito.referee.bots import Program, bot
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
@@ -69,7 +69,7 @@ class Tournament:
     """A checked config with its bots."""
 
     config: TournamentConfig
-    bots: tuple[Bot, ...]
+    bots: tuple[Program, ...]
     secret: str = ""  # of this tournament: the config's, or one that was drawn
 
     @property
@@ -113,9 +113,9 @@ def checked(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -
     return config
 
 
-def bots_of(config: TournamentConfig, home: Path, source: str) -> tuple[Bot, ...]:
+def bots_of(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
     """The bots of a config, each of which can be started."""
-    found: dict[str, Bot] = {}
+    found: dict[str, Program] = {}
     for name, said in config.bots.items():
         entry = said if isinstance(said, BotConfig) else BotConfig(command=said)
         where = f"{source}: bots: {one_line(name, 60)}"

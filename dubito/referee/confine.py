@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.referee import warden
-from dubito.referee.bots import Bot
+from dubito.referee.bots import Program
 from dubito.referee.keeper import PROCESSES
 from dubito.referee.process import Keeper
 
@@ -56,7 +56,7 @@ class Confinement:
         self.orphans = _libc("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
         self._able: list[str] = []
 
-    def keeper(self, bot: Bot, environment: Mapping[str, str], data: Path, run: Path) -> Keeper | None:
+    def keeper(self, bot: Program, environment: Mapping[str, str], data: Path, run: Path) -> Keeper | None:
         """A world for a bot, to be closed by who asked for it; None where there can be none."""
         if not self._apart or not self._linux:
             return None

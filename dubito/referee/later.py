@@ -9,13 +9,13 @@ process away and went on to send it lines; here a bot that is out of step is nev
 from collections.abc import Iterable, Iterator
 from time import monotonic
 
-from dubito.referee.bots import Bot
+from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
-from dubito.referee.log import Line
-from dubito.referee.match import Match, Turn
+from dubito.referee.log import MatchLine
+from dubito.referee.match import Match, MatchTurn
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Seeds, seats
-from dubito.referee.table import Referee, Table
+from dubito.referee.table import MatchTable, Referee
 
 
 class LaterMatch(Match):
@@ -23,7 +23,7 @@ class LaterMatch(Match):
 
     _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
 
-    def turn(self) -> Turn | None:
+    def turn(self) -> MatchTurn | None:
         """Play what was chosen and go to the next node, at which all are waited for."""
         turn = super().turn()
         self.waiting = [] if turn is None else [seat for seat in (0, 1) if not self.down[seat]]
@@ -66,7 +66,7 @@ class LaterPair(Pair):
 
     _channels: tuple[Channel | None, Channel | None] = (None, None)
 
-    def play(self, matches: Iterable[int]) -> Iterator[Line]:
+    def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
         """These matches, those of one seating first: a process has its seat for good."""
         seating = 0
         try:
@@ -79,12 +79,12 @@ class LaterPair(Pair):
             self._send_home()
             self._close()
 
-    def _match(self, number: int) -> Line:
+    def _match(self, number: int) -> MatchLine:
         one, other = self._bots
         drawn = self._source.seeds(self._name, (one.name, other.name), number)
         bots = [self._bots[place] for place in seats(number)]
         channels = self._seated(bots, drawn)
-        table = Table(channels)
+        table = MatchTable(channels)
         match = LaterMatch(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         self._await(table, b"start", self._config.prepare_seconds)
         referee = Referee(match, table, self._config.limits, (0.0, 0.0))
@@ -104,18 +104,18 @@ class LaterPair(Pair):
         self._confinement.end_orphans(self._mark, [channel.pid for channel in channels])
         return line
 
-    def _seated(self, bots: list[Bot], drawn: Seeds) -> tuple[Channel, Channel]:
+    def _seated(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
         """Both bots at the table, started if they are not there; who does not get ready is gone."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
         found = [self._channels[seat] or self._start(bots[seat], seat, drawn) for seat in (0, 1)]
         channels = found[0], found[1]
-        self._channels, table = channels, Table(channels)
+        self._channels, table = channels, MatchTable(channels)
         for seat in fresh:
             table.send(channels[seat], self._dialect.opening(self._name, seat))
         self._await(table, b"ready", self._config.prepare_seconds, fresh)
         return channels
 
-    def _await(self, table: Table, word: bytes, seconds: float, whom: Iterable[int] = (0, 1)) -> None:
+    def _await(self, table: MatchTable, word: bytes, seconds: float, whom: Iterable[int] = (0, 1)) -> None:
         """Wait for this line of each of these seats; who says another one, or none in time, is out."""
         until, missing = monotonic() + seconds, set(whom)
         while True:
@@ -140,7 +140,7 @@ class LaterPair(Pair):
         """Tell the bots that it is over, and end them."""
         channels = [channel for channel in self._channels if channel is not None]
         if channels:
-            table = Table((channels[0], channels[-1]))
+            table = MatchTable((channels[0], channels[-1]))
             for channel in channels:
                 table.send(channel, b"tournament over\n")
             table.end(self._config.grace_seconds)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["illegal", "ponder", "overrun", "crash"]
-LAST: tuple[Kind, ...] = ("overrun", "crash")  # one of these is enough, and counts to the 1 % that disqualify
+StrikeKind = Literal["illegal", "ponder", "overrun", "crash"]
+LAST: tuple[StrikeKind, ...] = ("overrun", "crash")  # one of these is enough, and counts to the 1 % that disqualify
 
 
 @dataclass(frozen=True, slots=True)

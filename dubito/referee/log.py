@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.referee.limits import LAST, Kind
+from dubito.referee.limits import LAST, StrikeKind
 from dubito.referee.schedule import Pairing, pairings, seats
 from dubito.store.folder import write_whole
 
@@ -35,7 +35,7 @@ class StrikeLine(BaseModel):
 
     node: int
     seat: Literal[0, 1]
-    kind: Kind
+    kind: StrikeKind
     said: str
 
 
@@ -58,7 +58,7 @@ class SeedsLine(BaseModel):
     bots: tuple[int, int]
 
 
-class Line(BaseModel):
+class MatchLine(BaseModel):
     """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
 
     model_config = ConfigDict(frozen=True)
@@ -100,7 +100,7 @@ class _Identity(BaseModel):
     dialect: str
 
 
-class Manifest(BaseModel):
+class TournamentManifest(BaseModel):
     """What is played in a folder."""
 
     identity: _Identity
@@ -130,13 +130,13 @@ class Log:
         """All that are to be played."""
         return pairings(len(self.games), len(self.bots))
 
-    def lines(self, pairing: Pairing) -> list[Line]:
+    def lines(self, pairing: Pairing) -> list[MatchLine]:
         """The finished matches of a pairing in order; a line that is damaged is named in `damaged` and left out."""
-        found: dict[int, Line] = {}
+        found: dict[int, MatchLine] = {}
         for number, text in enumerate(_texts(self.path(pairing)), 1):
             where = f"{self.path(pairing).relative_to(self.folder)}, line {number}"
             try:
-                line = Line.model_validate_json(text)
+                line = MatchLine.model_validate_json(text)
             except ValidationError as error:
                 what = one_line(str(error.errors()[0]["msg"]), 100)
                 self.damaged.append(f"{where} is damaged and was left out ({what})")
@@ -155,7 +155,7 @@ class Log:
         one, other = (self.bots[pairing.bots[place]] for place in seats(match))
         return one, other
 
-    def all_lines(self) -> Iterator[tuple[Pairing, list[Line]]]:
+    def all_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
         """The finished matches of every pairing."""
         for pairing in self.pairings():
             yield pairing, self.lines(pairing)
@@ -191,7 +191,7 @@ class Writer:
         if end != size:
             os.ftruncate(self._file, end)
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: MatchLine) -> None:
         """Write a match whole; raises OSError if the disk is full, and leaves no part of it then."""
         text = line.model_dump_json().encode() + b"\n"
         if os.write(self._file, text) < len(text):
@@ -213,7 +213,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     shown = one_line(str(folder))
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return Manifest.model_validate(content).model_dump()
+        return TournamentManifest.model_validate(content).model_dump()
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None
     except (OSError, ValueError):  # of which a ValidationError is one

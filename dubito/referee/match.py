@@ -16,7 +16,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
-from dubito.referee.limits import LAST, Kind
+from dubito.referee.limits import LAST, StrikeKind
 
 _SHOWN: Final = 80  # bytes of a line that a strike quotes
 _CHANCE: Final = -1  # OpenSpiel's number of the player that is chance
@@ -30,7 +30,7 @@ class Encoder(Protocol):
         """The line for a seat; `legal` are its actions if it is to act."""
 
 
-class Draws:
+class MatchDraws:
     """The match's own random streams: a bot's mistakes shift neither the deal nor the other's replacements."""
 
     def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
@@ -55,11 +55,11 @@ class Strike(NamedTuple):
 
     node: int  # how many nodes the match had before
     seat: int
-    kind: Kind
+    kind: StrikeKind
     said: str  # the line, shortened
 
 
-class Turn(NamedTuple):
+class MatchTurn(NamedTuple):
     """One node: the line for each seat, None if it gets none, and whether chance is drawing."""
 
     lines: tuple[bytes | None, bytes | None]
@@ -69,7 +69,7 @@ class Turn(NamedTuple):
 class Match:
     """The state of a match; `turn()` moves it on."""
 
-    def __init__(self, state: Any, dialect: Encoder, draws: Draws, strikes: int = 3) -> None:
+    def __init__(self, state: Any, dialect: Encoder, draws: MatchDraws, strikes: int = 3) -> None:
         self.state = state
         self.history: list[int | list[int]] = []  # an action a node, a list where both seats move at once
         self.strikes: list[Strike] = []
@@ -87,7 +87,7 @@ class Match:
             self._chosen = {}
         return not self.state.is_chance_node()
 
-    def turn(self) -> Turn | None:
+    def turn(self) -> MatchTurn | None:
         """Play what was chosen and go to the next node; None if the match is over."""
         state = self.state
         if self._chosen:
@@ -101,7 +101,7 @@ class Match:
         else:
             for seat in (mover,) if mover >= 0 else (0, 1):
                 self._ask(seat, state.legal_actions(seat))
-        return Turn((self._line(0), self._line(1)), mover == _CHANCE)
+        return MatchTurn((self._line(0), self._line(1)), mover == _CHANCE)
 
     def said(self, seat: int, line: bytes) -> None:
         """A line of a bot, without its end."""
@@ -128,7 +128,7 @@ class Match:
         """A seat that was asked will never answer: its output is closed."""
         self._fail(seat, "crash")
 
-    def _fail(self, seat: int, kind: Kind) -> None:
+    def _fail(self, seat: int, kind: StrikeKind) -> None:
         self.waiting.remove(seat)
         self._strike(seat, kind, b"")
         self._replace(seat)
@@ -148,14 +148,14 @@ class Match:
         legal = self._legal.get(seat)
         return self._dialect.node(self.state, seat, list(legal.values()) if legal else None)
 
-    def _strike(self, seat: int, kind: Kind, line: bytes) -> None:
+    def _strike(self, seat: int, kind: StrikeKind, line: bytes) -> None:
         """Note it; what a bot does after it was shut down is no longer noted."""
         if self.down[seat]:
             return
         self.strikes.append(Strike(len(self.history), seat, kind, line[:_SHOWN].decode("utf-8", "backslashreplace")))
         self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
 
-    def _are_too_many(self, seat: int, kind: Kind) -> bool:
+    def _are_too_many(self, seat: int, kind: StrikeKind) -> bool:
         """Whether a seat has so many strikes of this kind that it is shut down."""
         return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._most
 

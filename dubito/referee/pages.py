@@ -9,11 +9,11 @@ from typing import Any, Final
 from dubito.errors import RunStopped
 from dubito.referee import tables
 from dubito.referee.games import load, short_names
-from dubito.referee.log import Line, Log
+from dubito.referee.log import Log, MatchLine
 from dubito.referee.replay import difference, told
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
-from dubito.report.parts import Block, Chart, Facts, Page, Section, Words, points
+from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
 from dubito.report.render import Renderer, Site
 from dubito.report.result_table import Column, ResultTable, Value
 
@@ -57,9 +57,9 @@ def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Pa
 
 
 def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
-    warnings = [Words(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
+    warnings = [Paragraph(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
     rules = [
-        Words(
+        Paragraph(
             "In each game every bot votes: it puts the others in order, those against which it scored least first. Who "
             "has more than half of the first choices takes the place, else the one with the fewest is dropped. Over "
             "all games the worst place of a bot counts first, then the next."
@@ -70,12 +70,12 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
     enforced = [(name, _said(holds)) for name, holds in manifest["enforced"].items()]
     bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
-    notes = [Words(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
+    notes = [Paragraph(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
     return [
         Section("Final order", [*warnings, *rules, tables.result_table(result)]),
-        Section("What was played", [*notes, Facts(facts)]),
-        Section("What was enforced", [Facts(enforced)]),
-        Section("The bots", [Facts(bots)]),
+        Section("What was played", [*notes, NamedValues(facts)]),
+        Section("What was enforced", [NamedValues(enforced)]),
+        Section("The bots", [NamedValues(bots)]),
     ]
 
 
@@ -142,17 +142,17 @@ def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
         f"{len(chosen)} of {len(lines):,} matches: the first {_TOLD}, and the first {_TOLD} of the rest with a strike."
     )
     command = "`dubito tournament replay RUN --match K` tells any other one by its number."
-    sections = [Section("Which", [Words(f"{said} {command}")])]
+    sections = [Section("Which", [Paragraph(f"{said} {command}")])]
     sections += [_match(root, line, 2 * matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
 
-def _match(root: Any, line: Line, number: int) -> Section:
+def _match(root: Any, line: MatchLine, number: int) -> Section:
     title = f"Match {number}: " + ", ".join(
         f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
     )
     wrong = difference(root, line)
     if wrong is not None:
-        return Section(title, [Words(f"It cannot be played again: {wrong}", warning=True)])
+        return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
     said = (sentence.strip().partition(": ") for sentence in told(root, line))
-    return Section(title, [Facts([(who, what) for who, _, what in said])])
+    return Section(title, [NamedValues([(who, what) for who, _, what in said])])

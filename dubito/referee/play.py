@@ -7,17 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dubito.referee.bots import Bot
+from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import folder_name, load
-from dubito.referee.log import Line, SeedsLine, StrikeLine, TimesLine
+from dubito.referee.log import MatchLine, SeedsLine, StrikeLine, TimesLine
 from dubito.referee.match import Match
 from dubito.referee.process import Keeper, alone
 from dubito.referee.schedule import Pairing, Seeds, seats
-from dubito.referee.table import Referee, Table
+from dubito.referee.table import MatchTable, Referee
 
 _COUNTED: Final = 100_000  # files and folders of a bot's data that are looked at after a match
 
@@ -37,7 +37,7 @@ class Pair:
         self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
-    def play(self, matches: Iterable[int]) -> Iterator[Line]:
+    def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
         """These matches, in this order."""
         try:
             for match in matches:
@@ -45,12 +45,12 @@ class Pair:
         finally:
             self._close()
 
-    def _match(self, number: int) -> Line:
+    def _match(self, number: int) -> MatchLine:
         one, other = self._bots
         drawn = self._source.seeds(self._name, (one.name, other.name), number)
         bots = [self._bots[place] for place in seats(number)]
         match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
-        table = Table((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
+        table = MatchTable((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
         try:
             prepared = [channel.started + self._config.prepare_seconds for channel in table.channels]
             for seat, channel in enumerate(table.channels):
@@ -73,7 +73,7 @@ class Pair:
             self._keeper(bot)
         return self._confinement.facts()
 
-    def _keeper(self, bot: Bot) -> Keeper | None:
+    def _keeper(self, bot: Program) -> Keeper | None:
         """The bot's keeper, a new one in place of one that is gone; None if there can be none."""
         there = self._keepers.get(bot.name)
         if there is not None and there.gone:
@@ -91,7 +91,7 @@ class Pair:
                 keeper.close()
         self._keepers = {}
 
-    def _start(self, bot: Bot, seat: int, drawn: Seeds) -> Channel:
+    def _start(self, bot: Program, seat: int, drawn: Seeds) -> Channel:
         keeper, seed = self._keeper(bot), drawn.bots[seat]
         if keeper is not None:
             core = self._confinement.core(seat)
@@ -101,10 +101,10 @@ class Pair:
         self._confinement.settle(channel.pid, seat)
         return channel
 
-    def _line(self, number: int, bots: list[Bot], drawn: Seeds, match: Match, referee: Referee) -> Line:
+    def _line(self, number: int, bots: list[Program], drawn: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels
         scores = match.state.returns()
-        return Line(
+        return MatchLine(
             game=self._name,
             match=number,
             seats=(bots[0].name, bots[1].name),
@@ -125,7 +125,7 @@ def ending(channel: Channel) -> int | str:
     return "running" if channel.status is None else channel.status
 
 
-def data_folder(bot: Bot, game: str, folder: Path) -> Path:
+def data_folder(bot: Program, game: str, folder: Path) -> Path:
     """A bot's own folder for a game; it is made if it is missing."""
     path = (bot.data or folder / "data" / bot.name) / folder_name(game)
     path.mkdir(parents=True, exist_ok=True)

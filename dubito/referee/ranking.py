@@ -31,7 +31,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundPlace:
     """How a place was found."""
 
     place: int  # 1 is best; two that share it leave out the next
@@ -48,7 +48,7 @@ class GameRanking:
     """The ranking of one game."""
 
     ballots: Mapping[int, Sequence[int]]
-    places: Sequence[Place]
+    places: Sequence[FoundPlace]
     ties: Sequence[str] = field(default_factory=list)
 
     @property
@@ -71,7 +71,7 @@ class _Election:
         left, places = list(self._bots), []
         while left:
             rounds = self._place(left)
-            places.append(Place(1 + len(self._bots) - len(left), rounds))
+            places.append(FoundPlace(1 + len(self._bots) - len(left), rounds))
             left = [bot for bot in left if bot not in rounds[-1].winners]
         return GameRanking(self.ballots, places, self.ties)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from dubito.errors import UsageError, one_line
 from dubito.referee.games import load
-from dubito.referee.log import Line, Log
+from dubito.referee.log import Log, MatchLine
 from dubito.referee.match import drawn
 from dubito.referee.schedule import Seeds, Source
 
 
-def differences(log: Log, source: Source) -> Iterator[tuple[Line, str | None]]:
+def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
     """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
     roots = {name: load(name).new_initial_state() for name in log.games}
     for pairing, lines in log.all_lines():
@@ -23,7 +23,7 @@ def differences(log: Log, source: Source) -> Iterator[tuple[Line, str | None]]:
                 yield line, difference(roots[line.game], line)
 
 
-def difference(root: Any, line: Line) -> str | None:
+def difference(root: Any, line: MatchLine) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
     state, draws = root.clone(), seeds_of(line).draws()
     replaced = {tuple(pair) for pair in line.replaced}
@@ -50,7 +50,7 @@ def difference(root: Any, line: Line) -> str | None:
     return None
 
 
-def seeds_of(line: Line) -> Seeds:
+def seeds_of(line: MatchLine) -> Seeds:
     """The seeds of a logged match."""
     return Seeds(line.seeds.chance[0], line.seeds.replacements, line.seeds.bots)
 
@@ -70,7 +70,7 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def told(root: Any, line: Line) -> Iterator[str]:
+def told(root: Any, line: MatchLine) -> Iterator[str]:
     """A match in words, a line a node, and how it ended."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
@@ -90,14 +90,14 @@ def told(root: Any, line: Line) -> Iterator[str]:
         yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
 
 
-def _strikes(line: Line, node: int) -> Iterator[str]:
+def _strikes(line: MatchLine, node: int) -> Iterator[str]:
     for strike in line.strikes:
         if strike.node == node:
             quoted = f", {one_line(strike.said, 80)!r}" if strike.said else ""
             yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
 
 
-def numbered(log: Log, number: int, matches: int) -> Line:
+def numbered(log: Log, number: int, matches: int) -> MatchLine:
     """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * matches)

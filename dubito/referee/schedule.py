@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import shake_256
 from typing import NamedTuple
 
-from dubito.referee.match import Draws
+from dubito.referee.match import MatchDraws
 
 
 class Pairing(NamedTuple):
@@ -54,9 +54,9 @@ class Seeds(NamedTuple):
     replacements: tuple[int, int]  # of each seat
     bots: tuple[int, int]  # told to each seat, for bots that want to play the same match again
 
-    def draws(self) -> Draws:
+    def draws(self) -> MatchDraws:
         """The match's random streams."""
-        return Draws(self.chance, self.replacements)
+        return MatchDraws(self.chance, self.replacements)
 
 
 class Source(NamedTuple):

@@ -18,7 +18,7 @@ from dubito.streams import DealStreams
 _MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
 
 
-class Seat(NamedTuple):
+class SeatTaken(NamedTuple):
     """Where a player sits, and which game of its own this is."""
 
     game: str
@@ -67,7 +67,7 @@ class Courses:
         return self._dialect.node(state, self._seat, None).strip() == wanted
 
 
-def play(entrant: Entrant, services: object | None, table: Seat, lines: TextIO, out: TextIO) -> None:
+def play(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
     """One match of a player, by the announcement's protocol; `services` is a model player's way to ask."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:

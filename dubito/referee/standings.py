@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.statistics import Rate, student
-from dubito.referee.log import Line, Log
+from dubito.referee.log import Log, MatchLine
 from dubito.referee.ranking import GameRanking, Matrix, final, is_disqualified, rank_game
 
 RESAMPLES: Final = 1000
@@ -63,7 +63,7 @@ class Conduct:
     endings: Counter[str] = field(default_factory=Counter)
     last_words: str = ""  # the last line on standard error of a match that failed
 
-    def add(self, line: Line, seat: int) -> None:
+    def add(self, line: MatchLine, seat: int) -> None:
         """Count a match."""
         self.matches += 1
         self.failed += line.failed(seat)
@@ -146,7 +146,7 @@ def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
     return found
 
 
-def _count(game: GameResult, one: int, other: int, lines: Sequence[Line], names: Sequence[str]) -> None:
+def _count(game: GameResult, one: int, other: int, lines: Sequence[MatchLine], names: Sequence[str]) -> None:
     """Add the matches of a pairing."""
     for bot, against in ((one, other), (other, one)):
         meeting, units = Meeting(), dict[int, float]()

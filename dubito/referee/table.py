@@ -24,7 +24,7 @@ class Times:
     match: int = 0
 
 
-class Table:
+class MatchTable:
     """Moves bytes between the referee and its bots; a seat may be refilled."""
 
     def __init__(self, channels: tuple[Channel, Channel]) -> None:
@@ -89,7 +89,7 @@ class Table:
 class Referee:
     """Plays one match at a table, whose bots have their opening lines."""
 
-    def __init__(self, match: Match, table: Table, limits: Limits, prepared: tuple[float, float]) -> None:
+    def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
         """`prepared` is when the time to prepare ends, for each seat."""
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
         self.times = Times()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dubito.referee.games import short_names
-from dubito.referee.ranking import Place
+from dubito.referee.ranking import FoundPlace
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.result_table import Column, ResultTable, Value
 
@@ -107,7 +107,7 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
     return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, rows, notes)
 
 
-def outcome(names: Sequence[str], place: Place, number: int) -> str:
+def outcome(names: Sequence[str], place: FoundPlace, number: int) -> str:
     """What a round decided, in words."""
     votes = place.rounds[number]
     live = sum(votes.votes.values())

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from dubito.experiment.statistics import Rate
 from dubito.referee import partners
-from dubito.referee.bots import Bot
+from dubito.referee.bots import Program
 from dubito.referee.config import Tournament, checked
 from dubito.referee.limits import Limits
-from dubito.referee.log import Line, Log
+from dubito.referee.log import Log, MatchLine
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 
@@ -35,13 +35,13 @@ class Finding:
     seen: bool = True  # whether the bot came so far as to show it
 
 
-def partner(kind: str) -> Bot:
+def partner(kind: str) -> Program:
     """A bot of ours."""
-    return Bot(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
+    return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
 def tried(
-    bot: Bot,
+    bot: Program,
     kinds: Sequence[str],
     folder: Path,
     content: dict[str, Any],
@@ -59,7 +59,7 @@ def findings(log: Log, seconds: float) -> list[Finding]:
     lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
     name, most = log.bots[0], Limits().strikes
 
-    def where(wrong: Callable[[Line, int], str | None]) -> list[str]:
+    def where(wrong: Callable[[MatchLine, int], str | None]) -> list[str]:
         found = []
         for line in lines:
             seat = line.seats.index(name)
@@ -67,17 +67,17 @@ def findings(log: Log, seconds: float) -> list[Finding]:
                 found.append(f"{line.game}, seat {seat}, against {line.seats[1 - seat]}: {said}")
         return found
 
-    def struck(kind: str) -> Callable[[Line, int], str | None]:
-        def wrong(line: Line, seat: int) -> str | None:
+    def struck(kind: str) -> Callable[[MatchLine, int], str | None]:
+        def wrong(line: MatchLine, seat: int) -> str | None:
             said = [repr(strike.said) for strike in line.strikes if strike.seat == seat and strike.kind == kind]
             return f"{kind} {', '.join(one for one in said if one != repr(''))}".strip() if said else None
 
         return wrong
 
-    def ended(line: Line, seat: int) -> str | None:
+    def ended(line: MatchLine, seat: int) -> str | None:
         return None if line.exit[seat] == 0 or line.shut_down(seat, most) else f"ended with {line.exit[seat]}"
 
-    def wrote(line: Line, seat: int) -> str | None:
+    def wrote(line: MatchLine, seat: int) -> str | None:
         text = line.stderr[seat].strip().splitlines()
         return text[-1] if text and line.failed(seat) else None
 

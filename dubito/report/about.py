@@ -3,7 +3,7 @@
 from typing import Final
 
 from dubito.experiment.stored import StoredPlayer, StoredRun
-from dubito.report.parts import Block, Facts
+from dubito.report.parts import Block, NamedValues
 from dubito.report.result_table import Column, ResultTable
 from dubito.report.standings import turns_a_game
 from dubito.store.folder import to_yaml
@@ -45,7 +45,10 @@ def about(source: StoredRun) -> list[Block]:
         ]
         for player in source.players
     ]
-    return [Facts(facts), ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells)]
+    return [
+        NamedValues(facts),
+        ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells),
+    ]
 
 
 def _role(source: StoredRun, player: StoredPlayer) -> str:

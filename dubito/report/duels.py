@@ -7,16 +7,16 @@ from dubito.experiment.duels import Duels
 from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
-from dubito.report.parts import Block, HeatMap, Words
+from dubito.report.parts import Block, HeatMap, Paragraph
 from dubito.report.result_table import Column, ResultTable, Value, shown
 from dubito.report.standings import difference_of, kind_of
 
 
-def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Words]:
+def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Paragraph]:
     """The matrix with its totals, every pair over both seats, and the advantage of going first."""
     whole = Duels(tally, results, results.measures[0])
     order = _order(whole, names)
-    return [_matrix(whole, names, order), _pairs(whole, names, order), Words(_advantage(whole))]
+    return [_matrix(whole, names, order), _pairs(whole, names, order), Paragraph(_advantage(whole))]
 
 
 def duels(tally: Tally, names: Sequence[str], results: Results) -> list[Block]:

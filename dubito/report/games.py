@@ -11,11 +11,11 @@ from dubito.experiment.stored import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import GamePage, Page, Section, Words
+from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
 from dubito.report.played import Games, NotShown
-from dubito.report.questions import Questions
+from dubito.report.questions import AskedQuestions
 from dubito.report.result_table import Column, ResultTable, Value
-from dubito.report.story import title_of
+from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
@@ -35,7 +35,7 @@ class ShownGames:
     source: StoredRun
     choice: GameChoice
     games: Games
-    asked: Questions
+    asked: AskedQuestions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
     opened: list[int] = field(default_factory=list)  # the games that have a page
     refused: dict[int, str] = field(default_factory=dict)
@@ -76,6 +76,7 @@ class ShownGames:
         reply = texts.read(attempts[-1]["reply"]) if attempts and attempts[-1]["reply"] is not None else None
         cells: list[Value] = [
             f"game {game}, turn {decision['turn']}",
+            decision["question"],
             decision["node"],
             outcome,
             _answered(decision["answer"]),
@@ -91,6 +92,7 @@ class ShownGames:
         """The example decisions of each model player."""
         columns = [
             Column("where", "where", "text"),
+            Column("question", "question", "text"),
             Column("node", "node", "text"),
             Column("outcome", "outcome", "text"),
             Column("answer", "answer", "text"),
@@ -113,10 +115,13 @@ class ShownGames:
         """The searchable list of the games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
+        columns.insert(1, Column("winner", "winner", "text"))
         if self.source.contenders:
             columns.append(Column("contender", "contender", "text"))
         if self.source.models:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
+            if self._caught is not None:
+                columns.append(Column("caught", "bluffs of models that were caught"))
         counts, there = self._counts(), set(self.opened)
         rows, links = [], []
         for game in self.choice.games:
@@ -124,12 +129,36 @@ class ShownGames:
             rows.append(self._line(game, unpack(row, results), counts))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
-        words = Words(
+        words = Paragraph(
             "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words. "
             "A name with how it ended, as it stands behind the names, keeps the games that this player ended so."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
-        return Page("games.html", "Games", [Section("Games", [words, table])], {"filter": "games"})
+        more = {"filter": "games", "filters": self._filters(columns, rows)}
+        return Page("games.html", "Games", [Section("Games", [words, table])], more)
+
+    def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
+        """What games can be chosen by."""
+        places = {column.key: place for place, column in enumerate(columns)}
+        sizes = sorted({f"{row[places['size']]}" for row in rows}, key=int)
+        found = [
+            Filter("Winner", places["winner"], "is", self.source.names),
+            Filter("Player", places["seats"], "names", self.source.names),
+            *([Filter("Size", places["size"], "is", sizes)] if len(sizes) > 1 else []),
+            Filter("At least so many turns", places[self.source.game.results.game_counts[0]], "least"),
+        ]
+        if "fallbacks" in places:
+            found.append(Filter("A fallback answered", places["fallbacks"], "some"))
+        if "caught" in places:
+            found.append(Filter("A model was caught", places["caught"], "some"))
+        return found
+
+    @property
+    def _caught(self) -> int | None:
+        """Where among a seat's counts its bluffs that were caught stand, in games that have such."""
+        results = self.source.game.results
+        counts = [habit.count for habit in results.habits if habit.key == "caught"]
+        return results.counts.index(counts[0]) if counts else None
 
     def _counts(self) -> dict[int, tuple[int, int]]:
         if not self.source.models:
@@ -145,11 +174,15 @@ class ShownGames:
         names = [self.source.names[player] for player in outcome.seats]
         seats = [f"{name} ({how})" for name, how in zip(names, ended, strict=True)]
         deal = game // self.source.games_per_deal
-        line: list[Value] = [f"{game}", deal, len(seats), ", ".join(seats), *outcome.game_counts]
+        won = " and ".join(names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts))
+        line: list[Value] = [f"{game}", won or None, deal, len(seats), ", ".join(seats), *outcome.game_counts]
         if self.source.contenders:
             line.append(self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats])
         if self.source.models:
             line += counts.get(game, (0, 0))
+            if self._caught is not None:
+                own = zip(names, outcome.counts, strict=True)
+                line.append(sum(counts[self._caught] for name, counts in own if name in self.source.models))
         return line
 
 

@@ -11,6 +11,7 @@ from dubito.game import Bool
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.store.records import TOKENS, PlayerLog
+from dubito.telling import question_in_words
 
 _TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it reasoning")  # titles, as TOKENS
 _DETAILS: Final = ("of them kept", "of it reasoning")
@@ -88,14 +89,16 @@ def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
-    columns = [Column("node", "node", "text"), Column("decisions", "decisions"), Column("yes", "yes %", "rate")]
+    columns = [Column("question", "question", "text"), Column("node", "node", "text")]
+    columns += [Column("decisions", "decisions"), Column("yes", "yes %", "rate")]
     columns += [Column(outcome, outcome) for outcome in outcomes]
     cells: list[list[Value]] = []
     for node in sorted({row[0] for row in rows}):
         counts = {outcome: count for at, outcome, _, count in rows if at == node}
         total, yes = sum(counts.values()), sum(row[2] for row in rows if row[0] == node)
         share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
-        cells.append([node, total, share, *(counts.get(outcome, 0) for outcome in outcomes)])
+        asked = question_in_words(source.game, node)
+        cells.append([asked, node, total, share, *(counts.get(outcome, 0) for outcome in outcomes)])
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 

@@ -8,7 +8,7 @@ from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
-from dubito.report.parts import Block, Chart, HeatMap, Page, Section, Words, points
+from dubito.report.parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, ranked
@@ -63,7 +63,7 @@ def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _more(difference), *habits, *sides, difference])
     title = f"Deviations of the {rate} in points of 100"
-    words = [Words(results.neighbours)] if results.neighbours else []
+    words = [Paragraph(results.neighbours)] if results.neighbours else []
     return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 

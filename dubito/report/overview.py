@@ -9,8 +9,10 @@ from dubito.experiment.stored import StoredRun
 from dubito.game import Results
 from dubito.report.about import about
 from dubito.report.duels import duels
+from dubito.report.headline import headline, of_contenders, of_field
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, Page, Section, Words, marks, points, unit_of
+from dubito.report.parts import Block, Chart, Page, Paragraph, Section, marks, points, unit_of
+from dubito.report.result_table import Column, ResultTable
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
 
@@ -19,7 +21,9 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     """The first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
-    sections = [Section("Ranking", _ranking(source, rows))]
+    said = headline(source, rows)
+    answer: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
+    sections = [Section("In short", answer), Section("Ranking", _ranking(source, rows))]
     if source.game.is_duel:
         sections.append(Section("First against second", duels(source.tally, source.names, results)))
     if source.contenders:
@@ -38,14 +42,27 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
 def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     games, planned = source.tally.games, source.games
     said = f"{games:,} games; 95 % intervals, clustered by deal. {source.game.results.meaning}"
-    blocks: list[Block] = [Words(said)]
+    blocks: list[Block] = [Paragraph(said)]
     if games < planned:
-        blocks.append(Words(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
-    table = replace(
-        ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"),
-        links=[f"bots/{source.names.index(row.name)}.html" for row in rows],
-    )
+        blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
+    table = _with_ranks(ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"), rows, source)
     return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
+
+
+def _with_ranks(table: ResultTable, rows: Sequence[RankingRow], source: StoredRun) -> ResultTable:
+    """The ranking with links, and each player's rank beside its name: a dash for who never played."""
+    ranks = of_field(rows, source.game.results.measures[0]).ranks
+    note = "A rank is one more than the number of those whose whole interval lies above: the same rank is a tie."
+    links = [f"bots/{source.names.index(row.name)}.html" for row in rows]
+    return replace(_ranked(table, ranks), notes=[note, *table.notes[:-1]], links=links)
+
+
+def _ranked(table: ResultTable, ranks: Sequence[int]) -> ResultTable:
+    """The table with a rank beside each name; the last rows may have none."""
+    every = [*ranks, *[None] * (len(table.rows) - len(ranks))]
+    columns = [table.columns[0], Column("rank", "rank"), *table.columns[1:]]
+    rows = [[row[0], rank, *row[1:]] for row, rank in zip(table.rows, every, strict=True)]
+    return replace(table, columns=columns, rows=rows)
 
 
 def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
@@ -71,6 +88,9 @@ def _contenders(source: StoredRun) -> list[Block]:
     results = source.game.results
     first = results.measures[0]
     blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
+    if (order := of_contenders(source)) and isinstance(blocks[0], ResultTable):
+        note = "A rank is one more than the number of those whose paired difference over it has an interval above 0."
+        blocks[0] = replace(_ranked(blocks[0], order.ranks), notes=[note])
     if pairs := contender_pairs(source.tally, contenders, results):
         chart = Chart(
             "intervals",

@@ -12,15 +12,16 @@ ChartKind = Literal["intervals", "stacked", "calibration"]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph; a `warning` stands out."""
+class Paragraph:
+    """A paragraph; a `warning` stands out, and so does what is the `answer` of a page."""
 
     text: str
     warning: bool = False
+    answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class NamedValues:
     """Pairs of a name and what it is."""
 
     pairs: Sequence[tuple[str, str]]
@@ -89,7 +90,17 @@ class Verbatim:
     text: str
 
 
-Block = Words | Facts | Verbatim | Chart | HeatMap | ResultTable
+Block = Paragraph | NamedValues | Verbatim | Chart | HeatMap | ResultTable
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a list's rows can be chosen by: how a column's cell `passes` (tables.js), and the choices, if there are."""
+
+    title: str
+    column: int
+    passes: Literal["is", "names", "least", "some"]
+    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,11 @@ class Page:
     sections: Sequence[Section]
     more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
     template: str = "page.html"
+
+    @property
+    def has_charts(self) -> bool:
+        """Whether it takes what draws them."""
+        return any(isinstance(block, Chart) for section in self.sections for block in section.blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dubito.game import Spec
-from dubito.policy.bounds import Bounds, nash_conv_bounds, value_bounds
+from dubito.policy.bounds import MeasureBounds, nash_conv_bounds, value_bounds
 from dubito.policy.solver import Solution
-from dubito.policy.table import Row, Table, uniform
+from dubito.policy.table import PolicyTable, Row, uniform
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
-from dubito.report.parts import Words
+from dubito.report.parts import Paragraph
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.workshop.statements import Statement, names_of
 
@@ -28,12 +28,12 @@ class Findings:
     _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
     @cached_property
-    def beside(self) -> dict[str, Table]:
+    def beside(self) -> dict[str, PolicyTable]:
         """What every player is measured against."""
         return {SOLVED: self.solution.table, UNIFORM: uniform(self.tree)}
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, PolicyTable]:
         """Every way to play by name, the players' first."""
         return {one.name: one.rows for one in self.statements} | self.beside
 
@@ -87,7 +87,7 @@ def _asked(statement: Statement | None) -> str:
     return "for its probabilities" if statement.draws is None else f"{statement.draws} times to act"
 
 
-def fallbacks(found: Findings) -> list[ResultTable | Words]:
+def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     """What the fallback's rows could have changed; nothing where there are none."""
     columns = [Column("player", "player", "text"), Column("states", "states by the fallback"), *_causes(found)]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
@@ -119,7 +119,7 @@ def _causes(found: Findings) -> list[Column]:
     return [Column(cause, cause) for cause in causes]
 
 
-def _ends(bounds: Bounds) -> tuple[float, float]:
+def _ends(bounds: MeasureBounds) -> tuple[float, float]:
     return bounds.low, bounds.high
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.policy.tree import InfoState
-from dubito.report.parts import Block, Facts, Page, Section, Verbatim
+from dubito.report.parts import Block, NamedValues, Page, Section, Verbatim
 from dubito.report.policies import Findings, against, fallbacks, lost, worth
 from dubito.report.render import Site
 from dubito.workshop.statements import Statement
@@ -46,7 +46,7 @@ def _state(found: Findings, one: Statement, state: InfoState, path: str, prompt:
     if cause := one.failures.get(state.string):
         facts.append(("no answer came", cause))
     history = "\n".join(entry.text for entry in position.history) or "Nothing yet."
-    blocks: list[Block] = [Facts(facts), Verbatim("What the seat saw happen", history)]
+    blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
     if prompt is not None:
         blocks.append(Verbatim("What it was asked", prompt))
     return Page(path, f"{one.name} at {state.string}", [Section("One state", blocks)])

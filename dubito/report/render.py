@@ -8,14 +8,14 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dubito.report.parts import Chart, Facts, GamePage, HeatMap, Page, Verbatim, Words
+from dubito.report.parts import Chart, GamePage, HeatMap, NamedValues, Page, Paragraph, Verbatim
 from dubito.report.result_table import ResultTable, shown
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
 _PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
 _KINDS: Final[dict[type, str]] = {
-    Words: "words",
-    Facts: "facts",
+    Paragraph: "words",
+    NamedValues: "facts",
     Verbatim: "verbatim",
     Chart: "chart",
     HeatMap: "map",

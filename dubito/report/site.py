@@ -16,7 +16,7 @@ from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
 from dubito.report.played import Games
-from dubito.report.questions import Questions
+from dubito.report.questions import AskedQuestions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
@@ -74,7 +74,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen(source, games)
-        shown = ShownGames(source, choice, Games(source, registry, home), Questions(source.db, source.game))
+        shown = ShownGames(source, choice, Games(source, registry, home), AskedQuestions(source.db, source.game))
         try:
             shutil.rmtree(draft, ignore_errors=True)
             _write(draft, source, shown, scan(source, scanned))

@@ -6,11 +6,11 @@ from dataclasses import replace
 from dubito.errors import one_line
 from dubito.experiment.calibration import Calibration
 from dubito.experiment.contenders import Contender, PairedDifference, as_systems, contender_pairs, contender_ranking
-from dubito.experiment.fallbacks import Bounds
+from dubito.experiment.fallbacks import FallbackBounds
 from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
-from dubito.report.parts import Words
+from dubito.report.parts import Paragraph
 from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, shown
 
 
@@ -76,17 +76,17 @@ def _share(row: RankingRow | SizeRow, results: Results) -> list[float | None]:
     return [row.equal_share.get(key) for key in results.headline]
 
 
-def bot_errors(rows: Sequence[RankingRow]) -> list[Words]:
+def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
     """A sentence for each bot whose turns a fallback had to play, or that forfeited games."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
     forfeited = "{:,} games were forfeited by {} after bot errors; they count for all who sat there."
     said = [(played, row.fallback_turns, row.name) for row in rows] + [
         (forfeited, row.forfeits, row.name) for row in rows
     ]
-    return [Words(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in said if n]
+    return [Paragraph(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in said if n]
 
 
-def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Words]:
+def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
     """The contenders, every pair of them, what their fallbacks could have changed, and a warning where that is much."""
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
@@ -98,7 +98,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
-    found: list[ResultTable | Words] = [ResultTable("contenders", title, [*columns, *shown_rates], cells)]
+    found: list[ResultTable | Paragraph] = [ResultTable("contenders", title, [*columns, *shown_rates], cells)]
     if pairs := _pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
@@ -113,7 +113,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
             f"Fallbacks took {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}: this "
             "compares systems (model, prompt and fallback), not models."
         )
-        found.append(Words(text, warning=True))
+        found.append(Paragraph(text, warning=True))
     return found
 
 
@@ -140,7 +140,7 @@ def _difference(difference: PairedDifference) -> list[Value]:
     return [difference.rate, f"about {difference.more_games:,} more games" if difference.more_games else "yes"]
 
 
-def _ends(bounds: Bounds) -> list[Value]:
+def _ends(bounds: FallbackBounds) -> list[Value]:
     share = bounds.touched / bounds.seats if bounds.seats else None
     return [bounds.touched, share, *(end for ends in bounds.rates.values() for end in ends)]
 

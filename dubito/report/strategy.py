@@ -8,7 +8,7 @@ from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored import StoredRun
 from dubito.game import Results
-from dubito.report.parts import Block, Chart, Page, Section, Words, points
+from dubito.report.parts import Block, Chart, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.standings import calibration_bins, calibration_table, rates_of
@@ -105,7 +105,7 @@ def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
 
 
 def _stated(stated: Sequence[Calibration], results: Results) -> list[Block]:
-    words = Words(
+    words = Paragraph(
         f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²: "
         "0 is perfect, and who always states the base rate gets the score of the base rate."
     )

@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.opponents import Choice
+from dubito.experiment.opponents import Opponent
 from dubito.game import Spec
 from dubito.human import as_sentence
 from dubito.person import Option, bots_of, lead_of, options_of, person_of
@@ -174,7 +174,7 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
     return HTMLResponse(_ENVIRONMENT.get_template(f"{template}.html").render(values), status)
 
 
-def _groups(choices: Sequence[Choice]) -> list[tuple[str, list[Choice]]]:
+def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     """Those who may sit down, grouped by kind under a title; empty groups are left out."""
     models, written = [one for one in choices if one.asks], [one for one in choices if not one.asks]
     titled = (("Asking a model", models), ("Hand-written", written))

@@ -14,7 +14,7 @@ from dubito.game_registry import DUBITO, find_game
 from dubito.human import as_sentence
 from dubito.record import game_named, records_of
 from dubito.report.parts import GamePage
-from dubito.report.questions import Questions
+from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import of_record, title_of
 from dubito.report.texts import Texts
@@ -127,7 +127,7 @@ def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> 
         raise UsageError(f"there is no {DATABASE} beside its file")
     texts = Texts()
     with RunDb.open(database) as db:
-        asked = Questions(db, spec)
+        asked = AskedQuestions(db, spec)
         decisions = asked.decisions(number, told, texts)
     fits = getattr(told_of(spec), "fits", None)
     if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in decisions):

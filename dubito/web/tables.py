@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.experiment.opponents import Choice, Opponents
+from dubito.experiment.opponents import Opponent, Opponents
 from dubito.game import Spec
 from dubito.game_registry import DUBITO
 from dubito.human import SEEDS, as_sentence, set_up
@@ -91,7 +91,7 @@ class Tables:
         """The game of that name; raises UsageError if it is not played here."""
         return self._those_of(name).game
 
-    def choices(self, game: str) -> list[Choice]:
+    def choices(self, game: str) -> list[Opponent]:
         """Who may sit down to a game here."""
         return self._those_of(game).choices()
 

@@ -23,7 +23,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Provenance:
     """Where a position was taken from."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
@@ -42,7 +42,7 @@ class Recorded:
 
     game: Spec
     position: Any  # the game's own kind of `Position`
-    source: Source | None = None
+    source: Provenance | None = None
     hidden: Any = None  # the game's own dataclass, where it has one
 
     @cached_property
@@ -80,7 +80,7 @@ def read_recorded(text: str, game: Spec) -> Recorded:
         return Recorded(game, position)
     if not isinstance(told, dict):
         raise UsageError("this is no position: hidden: it is no JSON object")
-    source = _read_as(Source, told.pop("source", None), "hidden.source")
+    source = _read_as(Provenance, told.pop("source", None), "hidden.source")
     hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
     fault = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
     if fault is None and source.seat != position.seat:

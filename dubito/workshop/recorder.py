@@ -8,7 +8,7 @@ from typing import Any
 from dubito.game import GameEvent, Position, Spec
 from dubito.handlers import Table, step
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Recorded, Source
+from dubito.workshop.recorded import Provenance, Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Watcher:
         """Record the question that a seat is asked now."""
         origin, number = self._origin, self._asked[seat]
         self._asked[seat] += 1
-        source = Source(origin.run, origin.seed, origin.deal, origin.game, seat, number)
+        source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
         self.recorded.append(Recorded(self._game, position, source, self._hidden(self._table.game)))
 
 

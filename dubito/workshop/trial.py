@@ -33,7 +33,7 @@ from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Recorded, Source, digest_of_folder
+from dubito.workshop.recorded import Provenance, Recorded, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class _Question:
             self.log.decision(decision)
 
 
-def _source(one: Recorded) -> Source:
+def _source(one: Recorded) -> Provenance:
     """Where it was taken from; a position that does not say counts as a deal of its own."""
     if one.source is not None:
         return one.source
-    return Source(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
+    return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
 def identity(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dubito.games.dubito.record import ending, sentence
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant, step
 from dubito.registry import Bot, BotKind, find_bots
-from dubito.streams import DealStreams
+from dubito.streams import DealStreams, SeatStreams
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
@@ -57,9 +57,7 @@ def in_seat(
     framework: Random | None = None,
 ) -> PlayerAI:
     """A fresh instance in seat 1, made with its id and these settings; its own stream allows no draw yet."""
-    streams = DealStreams(0, 0).seat(1)
-    streams.bot = Scripted()
-    streams.framework = Scripted() if framework is None else framework
+    streams = SeatStreams(bytes(24), Scripted(), Scripted() if framework is None else framework)
     return make_player(cls, Seating(1, 0, 0, streams, partial(HandView, Hand(hand))), settings or {})
 
 

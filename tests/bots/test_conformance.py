@@ -11,6 +11,7 @@ from typing import get_args
 
 import pytest
 
+from dubito.game import Player
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData
 from dubito.games.dubito.hand import Hand
@@ -146,6 +147,8 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
 def test_can_be_made_with_only_an_id(bot: Bot) -> None:
     """Then its name alone is an entry of a config; all settings have defaults, and are named (R28)."""
     assert in_seat(bot.cls, (1, 2, 3)).id == 1
+    if bot.cls.__init__ is Player.__init__:  # its own, which has no signature where it is compiled
+        return
     myself, seat, *settings = inspect.signature(bot.cls.__init__).parameters.values()
     assert (myself.name, seat.name) == ("self", "id")
     assert all(setting.default is not inspect.Parameter.empty for setting in settings)

@@ -32,7 +32,7 @@ def test_the_page_says_what_is_printed() -> None:
 
 def test_a_run_with_models(shell: Shell) -> None:
     config = config_file(*MODELS, games=8, bots=["StefaBot"], output="runs/r")
-    run = printed(shell, documents.Run, "run", config, "--quiet")
+    run = printed(shell, documents.RunObject, "run", config, "--quiet")
     table = shell("run", config, "--quiet").out
     assert (run["state"], run["kept"], run["stopped"], run["report"]) == ("finished", 8, None, None)
     assert f"results digest: {run['results_digest']}" in table
@@ -42,19 +42,19 @@ def test_a_run_with_models(shell: Shell) -> None:
     (pair,) = run["pairs"]
     assert {pair["one"], pair["other"]} == {"one", "two"} == {one["name"] for one in run["contenders"]}
     assert all(set(one["outcomes"]) == {"model"} and one["usd"] == 0 for one in run["models"])
-    status = printed(shell, documents.Status, "status", "runs/r")
+    status = printed(shell, documents.StatusObject, "status", "runs/r")
     assert (status["kept"], status["state"], status["results_digest"]) == (8, "finished", run["results_digest"])
     assert sorted(status["models"], key=str) == sorted(run["models"], key=str)
-    compared = printed(shell, documents.Comparison, "compare", "runs/r")
+    compared = printed(shell, documents.ComparisonObject, "compare", "runs/r")
     assert (compared["pairs"], compared["contenders"]) == (
         run["pairs"],
         [{**one, "run": "runs/r"} for one in run["contenders"]],
     )
-    (listed,) = printed(shell, documents.Runs, "runs")["runs"]
+    (listed,) = printed(shell, documents.RunsObject, "runs")["runs"]
     assert (listed["folder"], listed["models"], listed["usd"]) == ("runs/r", ["one", "two"], 0)
-    cached = printed(shell, documents.CacheStats, "cache", "stats")
+    cached = printed(shell, documents.CacheObject, "cache", "stats")
     assert sum(one["replies"] for one in cached["models"]) == cached["replies"] > 0
-    estimate = printed(shell, documents.Estimate, "estimate", config, "--from", "runs/r")
+    estimate = printed(shell, documents.EstimateObject, "estimate", config, "--from", "runs/r")
     assert [one["name"] for one in estimate["players"]] == ["one", "two"]
     assert 0 < estimate["seconds"][0] <= estimate["seconds"][1]
 
@@ -65,7 +65,7 @@ def test_a_run_that_a_bot_stops(shell: Shell) -> None:
         "from bots.base import BotBase\n\nclass Breaks(BotBase):\n    def play(self, p):\n        return 1 / 0\n",
     )
     said = shell("run", "--games", "4", "--bots", "Breaks", "--quiet", "--json")
-    run = documents.Run.model_validate_json(said.out)
+    run = documents.RunObject.model_validate_json(said.out)
     assert (said.code, run.state, run.kept, run.ranking) == (3, "stopped", 0, [])
     assert run.stopped is not None
     assert "ZeroDivisionError" in run.stopped
@@ -81,9 +81,9 @@ def test_an_error_prints_no_object(shell: Shell, words: tuple[str, ...]) -> None
 @pytest.mark.parametrize("game", ["dubito", "bs", "defuse"])
 def test_bots_and_games(shell: Shell, game: str) -> None:
     shell.bot("half.py", "class Half:\n    pass\n")
-    found = printed(shell, documents.Bots, "bots", "--game", game)
+    found = printed(shell, documents.BotsObject, "bots", "--game", game)
     table = shell("bots", "--game", game).out
     assert found["bots"]
     assert all(f"\n{bot['name']} " in table and Path(bot["file"]).name in table for bot in found["bots"])
     assert [Path(broken["file"]).name for broken in found["broken"]] == (["half.py"] if game == "dubito" else [])
-    assert game in [one["name"] for one in printed(shell, documents.Games, "games")["games"]]
+    assert game in [one["name"] for one in printed(shell, documents.GamesObject, "games")["games"]]

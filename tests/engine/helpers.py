@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, Event, TurnData, TurnOutput
@@ -60,7 +60,7 @@ def hand(game: Game, seat: int) -> str:
 
 def snapshot(game: Game) -> dict[str, Any]:
     """Everything a game knows, private attributes included, as values that can be compared."""
-    state: dict[str, Any] = twin(vars(game))
+    state: dict[str, Any] = twin(cast(Any, game).__getstate__())
     state.pop("_events", None)  # the list under construction
     state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
     return state

@@ -14,7 +14,7 @@ from dubito.games.dubito.hand import HandView
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant, Table, play_game, step
-from dubito.streams import DealStreams
+from dubito.streams import DealStreams, SeatStreams
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
 
@@ -98,8 +98,8 @@ def test_r13_the_errors_are_kept_with_their_turns() -> None:
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     """The game with a true RandomBoi in that seat, all of whose draws come from the fallback's stream."""
     at = dealt(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
-    streams = DealStreams(seed, 0).seat(seat)
-    streams.bot = streams.framework = streams.fallback
+    stream = DealStreams(seed, 0).seat(seat).fallback
+    streams = SeatStreams(bytes(24), stream, stream)
     at.players[seat] = make_player(RandomBoi, Seating(seat, 9, 4, streams, partial(HandView, at.game.hands[seat])), {})
     return watch(at)
 

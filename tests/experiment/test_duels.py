@@ -10,7 +10,7 @@ from dubito.experiment.statistics import clustered_rate
 from dubito.experiment.tally import BOTH, Tally, tally_of
 from dubito.game import Measure, Results
 from dubito.report.duels import duel_tables, duels
-from dubito.report.parts import HeatMap, Words
+from dubito.report.parts import HeatMap, Paragraph
 from dubito.report.result_table import ResultTable
 
 RESULTS = Results(
@@ -85,7 +85,7 @@ def test_tables_and_map_say_the_same(tally: Tally) -> None:
     matrix, pairs, said = duel_tables(tally, names, RESULTS)
     assert isinstance(matrix, ResultTable)
     assert isinstance(pairs, ResultTable)
-    assert isinstance(said, Words)
+    assert isinstance(said, Paragraph)
     assert [row[0] for row in matrix.rows] == ["A", "C", "B"]
     assert [row[-1] for row in matrix.rows] == [6, 2, 4]
     assert [(row[0], row[2], row[-1]) for row in pairs.rows] == [("A", "C", 2), ("A", "B", 4)]

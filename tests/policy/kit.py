@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.policy.table import Table
+from dubito.policy.table import PolicyTable
 from dubito.policy.tree import Tree
 
 pyspiel = pytest.importorskip("pyspiel", reason="measures games of OpenSpiel: pip install 'dubito[openspiel]'")
@@ -39,11 +39,11 @@ def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
     return table
 
 
-def engines(table: Table) -> Any:
+def engines(table: PolicyTable) -> Any:
     """The table as OpenSpiel has it."""
     return pyspiel.TabularPolicy({string: [*row.items()] for string, row in table.items()})
 
 
-def mixed(table: Table, other: Table, rows: list[str]) -> Table:
+def mixed(table: PolicyTable, other: PolicyTable, rows: list[str]) -> PolicyTable:
     """The table with the other's rows in these states."""
     return {**table, **{string: other[string] for string in rows}}

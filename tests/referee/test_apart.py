@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from dubito.referee import warden
-from dubito.referee.log import Line
+from dubito.referee.log import MatchLine
 from dubito.referee.play import size
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting
 
 PRIVATE = "ls /proc | grep -c '^[0-9]'; ls {run}; cat {run}/secret; ls {run}/data; umount {run}; kill -9 -1"
-LIMITS = (
-    "cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; grep -i -E 'capbnd|nonewprivs' /proc/self/status"
-)
+LIMITS = "echo 4321 > /proc/sys/kernel/pid_max; cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; grep -i -E 'capbnd|nonewprivs' /proc/self/status"
 
 
-def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[Line]:
+def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[MatchLine]:
     (folder / "run").mkdir()
     (folder / "run" / "secret").write_text("abracadabra")
     pair = kit.pair(folder, one, other, apart=True, **config)
@@ -50,6 +48,7 @@ def test_a_bot_is_bounded_and_has_no_powers(tmp_path: Path) -> None:
     line = met(tmp_path, acting(FIRST, last=f"{{ {LIMITS}; }} >&2; exit 0"), memory_gb=0.5)[0]
     text = " ".join(line.stderr[0].split())
     assert "Max core file size 0 0" in text
+    assert " 4321 " not in f" {text} "
     assert "Max processes 1000 1000" in text
     assert f"Max address space {1 << 29} {1 << 29}" in text
     assert [word for word in text.split() if word.endswith(":") and word[:2] in ("lo", "et", "en")] == ["lo:"]

@@ -8,18 +8,18 @@ from dubito.referee.channel import CAP, Channel
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
-from dubito.referee.match import Draws, Match
+from dubito.referee.match import Match, MatchDraws
 from dubito.referee.process import alone
-from dubito.referee.table import Referee, Table
+from dubito.referee.table import MatchTable, Referee
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
 @contextmanager
-def running(folder: Path, script: str) -> Iterator[tuple[Channel, Table]]:
+def running(folder: Path, script: str) -> Iterator[tuple[Channel, MatchTable]]:
     channel = Channel(alone(("sh", "-c", script), folder, PATH))
     try:
-        yield channel, Table((channel, channel))
+        yield channel, MatchTable((channel, channel))
     finally:
         channel.shut()
 
@@ -70,7 +70,7 @@ def test_who_does_not_start_takes_no_pipe_of_the_others(tmp_path: Path) -> None:
     channel = Channel(
         alone(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
     )  # gets the numbers of the missing one's pipes
-    table = Table((missing, channel))
+    table = MatchTable((missing, channel))
     try:
         table.shut(missing)
         table.look(10)
@@ -86,7 +86,7 @@ def test_a_flood_that_nobody_hears_is_not_kept(tmp_path: Path) -> None:
         assert len(channel.lines) < 200_000
 
 
-class SlowTable(Table):
+class SlowTable(MatchTable):
     """A table whose looks last until seat 1, if it was asked, has said all and is gone."""
 
     asked = False
@@ -103,7 +103,7 @@ class SlowTable(Table):
 
 def test_an_answer_heard_when_the_others_time_is_up_counts(tmp_path: Path) -> None:
     game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
-    match = Match(game.new_initial_state(), V1(game), Draws(1, (2, 3)))
+    match = Match(game.new_initial_state(), V1(game), MatchDraws(1, (2, 3)))
     silent, quick = (
         Channel(alone(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
     )

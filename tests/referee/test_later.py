@@ -11,7 +11,7 @@ from dubito.referee import warden
 from dubito.referee.dialect import V2
 from dubito.referee.games import load
 from dubito.referee.later import LaterPair
-from dubito.referee.log import Line
+from dubito.referee.log import MatchLine
 from dubito.referee.schedule import Pairing
 from tests.referee import kit
 
@@ -34,14 +34,14 @@ done
 """
 
 
-def met(folder: Path, one: str, other: str, **config: object) -> list[Line]:
+def met(folder: Path, one: str, other: str, **config: object) -> list[MatchLine]:
     tournament = kit.tournament(folder, {"one": one, "other": other}, dialect="v2", **{**SLOWLY, **config})
     lines = list(LaterPair(tournament, Pairing(0, (0, 1)), folder / "run", kit.NOWHERE).play(range(6)))
     assert warden.sweep(str(folder / "run")) == 0
     return lines
 
 
-def strikes(line: Line, name: str) -> list[str]:
+def strikes(line: MatchLine, name: str) -> list[str]:
     return [strike.kind for strike in line.strikes if line.seats[strike.seat] == name]
 
 

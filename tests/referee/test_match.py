@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dubito.referee.games import load
-from dubito.referee.limits import Kind
-from dubito.referee.match import Draws, Match, drawn
+from dubito.referee.limits import StrikeKind
+from dubito.referee.match import Match, MatchDraws, drawn
 
 
 class Plain:
@@ -18,7 +18,7 @@ class Plain:
 
 
 def match(game: str, strikes: int = 3) -> Match:
-    draws = Draws(1, (2, 3))
+    draws = MatchDraws(1, (2, 3))
     return Match(load(game).new_initial_state(), Plain(), draws, strikes)
 
 
@@ -32,7 +32,7 @@ def played(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, bytes | 
     return lines
 
 
-def kinds(one: Match) -> list[tuple[int, Kind]]:
+def kinds(one: Match) -> list[tuple[int, StrikeKind]]:
     return [(strike.seat, strike.kind) for strike in one.strikes]
 
 
@@ -106,7 +106,7 @@ def one_legal(one: Match) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["overrun", "crash"])
-def test_one_overrun_or_crash_shuts_a_bot_down(kind: Kind) -> None:
+def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     one = match("phantom_ttt")
     one.turn()
     if kind == "overrun":

@@ -5,18 +5,18 @@ from collections.abc import Callable
 import pytest
 
 from dubito.referee.channel import STDERR
-from dubito.referee.limits import Kind
-from dubito.referee.log import Line
+from dubito.referee.limits import StrikeKind
+from dubito.referee.log import MatchLine
 from tests.referee.kit import FIRST, GOOD, acting
 
-Meet = Callable[..., list[Line]]
+Meet = Callable[..., list[MatchLine]]
 
 
-def strikes(line: Line, name: str) -> list[Kind]:
+def strikes(line: MatchLine, name: str) -> list[StrikeKind]:
     return [strike.kind for strike in line.strikes if line.seats[strike.seat] == name]
 
 
-def ending(line: Line, name: str) -> int | str:
+def ending(line: MatchLine, name: str) -> int | str:
     return line.exit[line.seats.index(name)]
 
 

@@ -12,7 +12,7 @@ from dubito.games.openspiel.sight import seen_by
 from dubito.handlers import Entrant
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
-from dubito.referee.seated import Courses, Seat, play
+from dubito.referee.seated import Courses, SeatTaken, play
 from tests.cli.kit import Shell
 
 
@@ -58,8 +58,24 @@ def lines_of_a_match(answers: int) -> str:
 
 def test_a_player_answers_when_it_is_asked() -> None:
     said = io.StringIO()
-    play(Entrant("FirstLegal", FirstLegal), None, Seat("kuhn_poker", 0, 1, 0), io.StringIO(lines_of_a_match(1)), said)
+    play(
+        Entrant("FirstLegal", FirstLegal),
+        None,
+        SeatTaken("kuhn_poker", 0, 1, 0),
+        io.StringIO(lines_of_a_match(1)),
+        said,
+    )
     assert said.getvalue() == "0\n"
+
+
+@pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])
+def test_what_begins_otherwise_is_one_sentence(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: str
+) -> None:
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    said = shell("tournament", "bot", "FirstLegal")
+    assert (said.code, said.err[:47]) == (2, "dubito: standard input begins with a game's nam")
 
 
 def test_a_model_plays_behind_the_same_lines(

@@ -17,7 +17,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.games import folder_name, load, short_names
-from dubito.referee.log import MANIFEST, SECRET, Line, Writer, opened, read_manifest, read_secret
+from dubito.referee.log import MANIFEST, SECRET, MatchLine, Writer, opened, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
@@ -268,7 +268,7 @@ def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
     keeps = acting(FIRST, last='printf x >> "$DUBITO_DATA/kept"; exit 0')
     play(tournament(tmp_path, {"keeps": keeps, "first": GOOD}, matches=2), tmp_path / "run", silent)
     assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
-    lines: list[Line] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
+    lines: list[MatchLine] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
     assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
 
 

@@ -194,7 +194,9 @@ def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, t
         wanted = [row["game"] for row in listed if row["game"] in wanted and "StefaBot" in row["seats"]]
     assert 0 < len(wanted) < sum("UsualBot" in row["seats"] for row in listed)
     chrome.open(bots_run / "report" / "games.html")
-    chrome.run(f"(f => {{ f.value = {json.dumps(typed)}; f.dispatchEvent(new Event('input')); }})(filter)")
+    chrome.run(
+        f"(f => {{ f.value = {json.dumps(typed)}; f.dispatchEvent(new Event('input', {{bubbles: true}})); }})(filter)"
+    )
     left = chrome.run(
         "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
     )
@@ -203,10 +205,38 @@ def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, t
 
 def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:
     chrome.open(bots_run / "report" / "games.html")
-    chrome.run("(f => { f.value = 'stefabot usualbot'; f.dispatchEvent(new Event('input')); })(filter)")
+    chrome.run(
+        "(f => { f.value = 'stefabot usualbot'; f.dispatchEvent(new Event('input', {bubbles: true})); })(filter)"
+    )
     left = chrome.run(
         "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.textContent)"
     )
     assert 0 < len(left) < 60
     assert all("StefaBot" in row and "UsualBot" in row for row in left)
     assert chrome.text("#found") == f"{len(left)} of 60 shown here"
+
+
+def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: Chrome) -> None:
+    listed = data(models_run / "report", "games")
+    chrome.open(models_run / "report" / "games.html")
+    winner = next(row["winner"] for row in listed if row["fallbacks"] and row["winner"])
+    wanted = [row["game"] for row in listed if row["winner"] == winner and row["fallbacks"]]
+    chrome.run(f"document.querySelector('[data-passes=is]').value = {json.dumps(winner)}")
+    chrome.click("[data-passes=some]")
+    left = chrome.run(
+        "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    )
+    assert left == wanted
+
+
+def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> None:
+    """By keys as well: the most first, then the least; and what a header says is heard."""
+    column = "[...document.querySelectorAll('#ranking tbody tr')].map(row => row.cells[2].textContent)"
+    games = sorted((row["games"] for row in data(bots_run / "report", "ranking")), reverse=True)
+    chrome.open(bots_run / "report" / "index.html")
+    chrome.run("document.querySelectorAll('#ranking th button')[2].focus()")
+    chrome.key("Enter")
+    assert chrome.run(column) == [f"{count}" for count in games]
+    assert chrome.run("document.querySelectorAll('#ranking th')[2].ariaSort") == "descending"
+    chrome.key("Enter")
+    assert chrome.run(column) == [f"{count}" for count in reversed(games)]

@@ -77,7 +77,7 @@ def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
     seen = Seen(bots_run / "report" / "index.html").tables["ranking"][1:]
     assert [cells[0] for cells in seen] == [row.name for row in rows]
     for cells, row in zip(seen, rows, strict=True):
-        assert cells[2] == shown(row.rates["score"], "rate")
+        assert cells[3] == shown(row.rates["score"], "rate")
         assert cells[-2] == f"{100 * row.equal_share['score']:.1f}"
 
 

@@ -28,7 +28,7 @@ def test_no_script_but_our_own(which: str, request: pytest.FixtureRequest) -> No
             assert tag != "img", path
             if tag == "script" and attributes.get("type") != "application/json":
                 source = path.parent / (attributes["src"] or "")
-                assert source.name in ("echarts.min.js", "report.js", "viewer.js", "shared.js")
+                assert source.name in ("echarts.min.js", "report.js", "tables.js", "viewer.js", "shared.js")
                 assert source.exists()
 
 

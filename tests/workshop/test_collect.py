@@ -26,7 +26,7 @@ from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
 from dubito.streams import DealStreams
 from dubito.workshop.collect import from_config, from_run, spaced, spread
-from dubito.workshop.recorded import Recorded, Source, read_recorded
+from dubito.workshop.recorded import Provenance, Recorded, read_recorded
 from dubito.workshop.recorder import Origin, Watcher, watched
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO, experiment, played, registry
@@ -114,7 +114,7 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
         for one in watcher.recorded[before:]:
             dishonest = not is_honest(game.board[-game.n_cards_played :], game.number)
             hands = tuple(tuple(sorted(hand.cards)) for hand in game.hands)
-            source = Source("a run", 3, size, 8, game.seat, decisions[game.seat])
+            source = Provenance("a run", 3, size, 8, game.seat, decisions[game.seat])
             assert one.hidden == Hidden(hands, tuple(game.board), dishonest if game.number else None)
             assert one.source == source
             decisions[game.seat] += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.options import server_options
+from dubito.errors import UsageError
 
 
 @click.command()
@@ -20,11 +21,14 @@ def bot(player: str, **server: str | None) -> None:
     It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; a
     player that asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
     from dubito.cli.company import opponents
-    from dubito.referee.seated import Seat, play
+    from dubito.referee.seated import SeatTaken, play
 
-    game, seat = sys.stdin.readline().strip(), int(sys.stdin.readline())
+    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+    if said not in ("0", "1"):
+        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
+    seat = int(said)
     seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
     kept = Path(os.environ.get("DUBITO_DATA", ".")) / "games"
     with opponents(None, [player], kept, number, lambda: False, server, f"openspiel:{game}") as company:
         entrant, services = company.alone(player, seed)
-        play(entrant, services, Seat(game, seat, seed, number), sys.stdin, sys.stdout)
+        play(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)

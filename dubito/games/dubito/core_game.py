@@ -10,21 +10,18 @@ from enum import StrEnum
 
 from dubito.errors import IllegalOutput
 from dubito.game import Ending
-from dubito.games.dubito.game_data import (
-    JOKER,
-    NUMBERS,
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    PlayerData,
     PlayerWonEvent,
-    TurnData,
-    TurnOutput,
 )
+from dubito.games.dubito.game_data import JOKER, NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.hand import Hand, HandView
 from dubito.games.dubito.rules import Rules, check_players, is_honest, why_illegal
+from dubito.native import Loose, mypyc_attr
 from dubito.streams import SeatStreams
 
 
@@ -37,21 +34,37 @@ class Result(StrEnum):
     UNFINISHED = "unfinished"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """What the game counts for one seat beside its public PlayerData (R31)."""
+    """What the game counts for one seat: its public PlayerData, and more (R31)."""
 
+    seat: int
+    n_cards: int
+    turns: int = 0
+    not_first_turns: int = 0
+    doubts: int = 0
+    honest_times: int = 0
+    dishonest_times: int = 0
     play_turns: int = 0
     cards_played: int = 0
     bluffs: int = 0
     successful_doubts: int = 0
 
+    def public(self) -> PlayerData:
+        """What the table knows of the seat, made afresh at each call."""
+        return PlayerData(
+            self.seat,
+            self.n_cards,
+            self.turns,
+            self.not_first_turns,
+            self.doubts,
+            self.honest_times,
+            self.dishonest_times,
+        )
 
-# The engine keeps the numbers of each seat's PlayerData as a plain list in the order of its fields:
-# a copy for a turn is then one call. These are its places.
-_N_CARDS, _TURNS, _NOT_FIRST_TURNS, _DOUBTS, _HONEST_TIMES, _DISHONEST_TIMES = range(1, 7)
 
-
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class Game:
     """The state of one game. Read its attributes freely; change it only through `apply`."""
 
@@ -61,8 +74,7 @@ class Game:
         check_players(n)
         self.rules = rules
         self.hands = hands
-        self.counts = [SeatCounts() for _ in hands]
-        self._public = [[seat, len(hand.cards), 0, 0, 0, 0, 0] for seat, hand in enumerate(hands)]
+        self.counts = [SeatCounts(seat, len(hand.cards)) for seat, hand in enumerate(hands)]
         self.places: list[int | None] = [None] * n  # 1, 2, ... for who has won (R10)
         self.n_players = n  # still seated
         self.seat = 0  # whose turn it is
@@ -85,10 +97,10 @@ class Game:
         self._pending: int | None = None  # contested: who played the last card it held (R9)
         self._events: list[Event] | None = None
 
-    def turn_data(self) -> TurnData:
+    def view(self) -> TurnData:
         """What the seat to move sees, made afresh at each call."""
-        seat, public = self.seat, self._public
-        me = public[seat]
+        seat, counts = self.seat, self.counts
+        me = counts[seat]
         return TurnData(
             len(self.board),
             self.playing_cards,
@@ -96,15 +108,17 @@ class Game:
             self.n_cards_played,
             self.streak,
             self.n_players,
-            me[_N_CARDS],
-            PlayerData(*me),
-            PlayerData(*public[self._before[seat]]),
-            PlayerData(*public[self._after[seat]]),
+            me.n_cards,
+            me.public(),
+            counts[self._before[seat]].public(),
+            counts[self._after[seat]].public(),
             self.can_doubt,
             self.last_player,
         )
 
-    view = turn_data  # the harness's word for it
+    def turn_data(self) -> TurnData:
+        """The same, in the game's own word."""
+        return self.view()
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
         """What a seat holds, as its bot sees it."""
@@ -127,7 +141,7 @@ class Game:
 
     def player_data(self, seat: int) -> PlayerData:
         """What the table knows of one seat now."""
-        return PlayerData(*self._public[seat])
+        return self.counts[seat].public()
 
     def result(self, seat: int) -> Result:
         """What the finished game was for this seat."""
@@ -138,23 +152,22 @@ class Game:
 
     def ending(self) -> Ending:
         """What the finished game came to, in the order of `results.RESULTS` (R31)."""
-        counts: list[tuple[int, ...]] = []
-        for public, own in zip(self._public, self.counts, strict=True):
-            counts.append(
-                (
-                    public[_N_CARDS],
-                    own.bluffs,
-                    public[_DISHONEST_TIMES],
-                    public[_DOUBTS],
-                    own.successful_doubts,
-                    own.cards_played,
-                    own.play_turns,
-                    public[_NOT_FIRST_TURNS],
-                )
+        counts: list[tuple[int, ...]] = [
+            (
+                own.n_cards,
+                own.bluffs,
+                own.dishonest_times,
+                own.doubts,
+                own.successful_doubts,
+                own.cards_played,
+                own.play_turns,
+                own.not_first_turns,
             )
+            for own in self.counts
+        ]
         return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
 
-    def apply(self, output: TurnOutput, announce: bool = True) -> list[Event]:
+    def apply(self, output: Loose[TurnOutput], announce: bool = True) -> list[Event]:
         """Make the move of the seat to move and return what the table observes of it, in order (R26).
 
         With `announce` off no event is built. Raises IllegalOutput, the game untouched, if the rules
@@ -168,10 +181,10 @@ class Game:
             raise IllegalOutput(reason)
         events: list[Event] = []
         self._events = events if announce else None
-        public = self._public[seat]
-        public[_TURNS] += 1
+        counts = self.counts[seat]
+        counts.turns += 1
         if self.number:
-            public[_NOT_FIRST_TURNS] += 1
+            counts.not_first_turns += 1
         earned = False
         if output.doubt:
             earned = self._doubt(seat)
@@ -204,13 +217,12 @@ class Game:
         self._bluffed = not is_honest(cards, number)
         if self._bluffed:
             counts.bluffs += 1
-        public = self._public[seat]
-        public[_N_CARDS] -= n
+        counts.n_cards -= n
         if self._events is not None:
             self._events.append(CardsPlayedEvent(seat, number, n))
         if self._pending is not None:
             self._place_pending()
-        if public[_N_CARDS] == 0 and not self.over:
+        if counts.n_cards == 0 and not self.over:
             if self.rules.win_rule == "contested":
                 self._pending = seat
             else:
@@ -222,15 +234,16 @@ class Game:
         target = self.last_player
         assert target is not None  # why_illegal saw to it
         latest = self.board[-self.n_cards_played :]
-        self._public[seat][_DOUBTS] += 1
+        counts = self.counts
+        counts[seat].doubts += 1
         if self._bluffed:
-            self.counts[seat].successful_doubts += 1
-            self._public[target][_DISHONEST_TIMES] += 1
+            counts[seat].successful_doubts += 1
+            counts[target].dishonest_times += 1
             loser, picked_up = target, self.board
             if self._pending == target:
                 self._pending = None
         else:
-            self._public[target][_HONEST_TIMES] += 1
+            counts[target].honest_times += 1
             older = self.board[: -self.n_cards_played]
             loser, picked_up = seat, older + [card for card in latest if card != JOKER]
         self.hands[loser].add(picked_up)
@@ -243,7 +256,7 @@ class Game:
         self._discard_sets(loser)
         if self._pending is not None:
             self._place_pending()
-        if self._public[loser][_N_CARDS] == 0 and not self.over:
+        if counts[loser].n_cards == 0 and not self.over:
             self._win(loser)
         return self._bluffed
 
@@ -257,7 +270,7 @@ class Game:
         """Only the hand that just grew can hold a set (R8)."""
         hand = self.hands[seat]
         sets = hand.discard_sets()
-        self._public[seat][_N_CARDS] = len(hand.cards)
+        self.counts[seat].n_cards = len(hand.cards)
         if sets:
             self.playing_cards = tuple(number for number in self.playing_cards if number not in sets)
             if self._events is not None:

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS
+from dubito.native import Loose, mypyc_attr
 from dubito.streams import SeatStreams
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class Hand:
     """Cards, and how many of each value 0-13; both lists stay the same objects for the whole game."""
 
@@ -43,6 +45,7 @@ class Hand:
         return sets
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class HandView:
     """What a bot may ask of its own hand. Every `pick_` builds a list and leaves the hand alone."""
 
@@ -65,7 +68,7 @@ class HandView:
     def __repr__(self) -> str:
         return f"HandView({sorted(self._cards)})"
 
-    def count(self, number: int) -> int:
+    def count(self, number: Loose[int]) -> int:
         """How many cards of that value are held; jokers are value 0."""
         return self._counts[number] if 0 <= number <= 13 else 0
 
@@ -73,7 +76,7 @@ class HandView:
         """Value -> how many are held, only of values that are."""
         return Counter(self._cards)
 
-    def has(self, number: int) -> bool:
+    def has(self, number: Loose[int]) -> bool:
         """Whether at least one card of that value is held."""
         return 0 <= number <= 13 and self._counts[number] > 0
 
@@ -91,16 +94,16 @@ class HandView:
         """All cards (at most three) of the most common value."""
         return self.pick(self.most_common(), MOST)
 
-    def pick_all(self, number: int) -> list[int]:
+    def pick_all(self, number: Loose[int]) -> list[int]:
         """All cards (at most three) of that value."""
         return self.pick(number, MOST)
 
-    def pick(self, number: int, k: int) -> list[int]:
+    def pick(self, number: Loose[int], k: Loose[int]) -> list[int]:
         """k cards of that value, at most what is held."""
         held = self._counts[number] if 0 <= number <= 13 else 0
         return [number] * (k if k < held else held)
 
-    def pick_random(self, n: int) -> list[int]:
+    def pick_random(self, n: Loose[int]) -> list[int]:
         """n random cards, at most what is held, drawn from the framework's stream."""
         pool = self._cards[:]
         left = len(pool)

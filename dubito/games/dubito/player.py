@@ -1,6 +1,5 @@
 """The base of Dubito's bots: the helpers they may use, and the walk through the nodes A-E."""
 
-from functools import cached_property
 from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
@@ -8,26 +7,33 @@ from dubito.game import Player
 from dubito.games.dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
 from dubito.games.dubito.hand import HandView
 from dubito.games.dubito.rules import Rules
+from dubito.native import Loose, mypyc_attr
 
 
-class PlayerAI(Player):
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+class PlayerAI(Player[Loose[HandView]]):
     """The base of every bot of Dubito: answers a turn with a `TurnOutput` (R28)."""
 
     uncertainty_value: ClassVar[float] = 0.05  # R22
 
-    cards: HandView
-
-    @cached_property
-    def rules(self) -> Rules:
+    @property
+    def rules(self) -> Loose[Rules]:
         """The rules of this game: `jokers`, `win_rule`, `max_turns`; they cannot be changed."""
-        rules = self._seating.rules
-        return rules if isinstance(rules, Rules) else Rules()
+        if self._rules is None:
+            rules = self._seating.rules
+            self._rules = rules if isinstance(rules, Rules) else Rules()
+        own: Loose[Rules] = self._rules
+        return own
 
-    def play(self, p: TurnData) -> TurnOutput:
+    @rules.setter
+    def rules(self, rules: Loose[Rules]) -> None:
+        self._rules = rules
+
+    def play(self, p: TurnData) -> Loose[TurnOutput]:
         """Decide this turn. Override it, or subclass `bots.base.BotBase` and answer A-E."""
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: Loose[Event]) -> None:
         """Called after every action with what the table saw (R26); does nothing by default."""
 
     @classmethod
@@ -47,17 +53,17 @@ class PlayerAI(Player):
         """Whether prev placed the last cards and they are the whole board (R22)."""
         return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
 
-    def doubt(self, p: TurnData) -> TurnOutput:
+    def doubt(self, p: TurnData) -> Loose[TurnOutput]:
         """The output that doubts the last play."""
         return TurnOutput(True)
 
-    def bluff(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+    def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
         """Random cards: three if `maximize`, else a random 1-3; an opening draws its number (R24)."""
         n = MOST if maximize else self._draw(MOST)
         cards = self.cards.pick_random(n)
         return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
 
-    def play_truthfully(self, p: TurnData, *, maximize: bool) -> TurnOutput:
+    def play_truthfully(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
         """Honest cards (R24, R25).
 
         Opening: all of the most common value, or one random card; declares its value. Regular: all
@@ -69,7 +75,8 @@ class PlayerAI(Player):
         cards = self.cards.pick_all(p.current_number)
         if not cards:
             raise IllegalOutput(f"play_truthfully needs a card {p.current_number} in the hand")
-        return TurnOutput(False, None, cards if maximize else cards[: self._draw(len(cards))])
+        n = len(cards) if maximize else self._draw(len(cards))
+        return TurnOutput(False, None, cards[:n])
 
     def _draw(self, most: int) -> int:
         """1 to `most`, all alike, from the framework's stream."""
@@ -88,6 +95,7 @@ NODES: Final = {
 }
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
     """Whoever is told the questions of a walk and their answers; overrides what it wants to know."""
 
@@ -98,12 +106,13 @@ class Listener:
         """It was answered so."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class FiveNodes(PlayerAI):
     """A player whose turn is the walk through the nodes A-E; `bots.base.BotBase` is its public face."""
 
     listeners: tuple[Listener, ...] = ()  # set on an instance: then its walk tells each question and answer
 
-    def play(self, p: TurnData) -> TurnOutput:
+    def play(self, p: TurnData) -> Loose[TurnOutput]:
         """A then B; or C, D if the number is held, E (R24). An answer that is no bool is refused (R13).
 
         An override brings its own state up to date and ends in `return super().play(p)`.
@@ -130,7 +139,7 @@ class FiveNodes(PlayerAI):
             return self.bluff(p, maximize=maximize)
         return self.play_truthfully(p, maximize=maximize)
 
-    def _play_told(self, p: TurnData) -> TurnOutput:
+    def _play_told(self, p: TurnData) -> Loose[TurnOutput]:
         """The same walk, told; apart, since asking all nodes through one method costs a bot 5 to 12 % of its game."""
         if p.board_cards == 0:
             bluff, maximize = self._ask("A", p), self._ask("B", p)
@@ -150,23 +159,23 @@ class FiveNodes(PlayerAI):
             listener.answered(node, answer)
         return answer
 
-    def bluff_first_hand(self, p: TurnData) -> bool:
+    def bluff_first_hand(self, p: TurnData) -> Loose[bool]:
         """A, opening: True declares a random number over random cards, False is honest."""
         raise _not_written("A", self)
 
-    def maximize_first_hand(self, p: TurnData) -> bool:
+    def maximize_first_hand(self, p: TurnData) -> Loose[bool]:
         """B, opening: True, the default, plays as many cards as possible."""
         return True
 
-    def should_doubt(self, p: TurnData) -> bool:
+    def should_doubt(self, p: TurnData) -> Loose[bool]:
         """C, regular turn: True doubts the last play, False plays."""
         raise _not_written("C", self)
 
-    def bluff_regular(self, p: TurnData) -> bool:
+    def bluff_regular(self, p: TurnData) -> Loose[bool]:
         """D, regular turn with the number in hand: True bluffs all the same."""
         raise _not_written("D", self)
 
-    def maximize_regular(self, p: TurnData) -> bool:
+    def maximize_regular(self, p: TurnData) -> Loose[bool]:
         """E, regular turn: True, the default, plays as many cards as possible."""
         return True
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal, get_args
 from dubito.errors import UsageError
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
 from dubito.games.dubito.hand import Hand
+from dubito.native import mypyc_attr
 
 WinRule = Literal["immediate", "contested"]
 
@@ -16,14 +17,16 @@ MAX_PLAYERS: Final = 8
 MAX_JOKERS: Final = 2
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns)."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}  # where records are read
+    # Where records are read. Its type is quoted, as below: the compiler keeps only those as they are written.
+    __pydantic_config__: "ClassVar[dict[str, object]]" = {"extra": "forbid", "strict": True}  # noqa: RUF008
 
     jokers: int = 2
-    win_rule: WinRule = "immediate"
+    win_rule: "WinRule" = "immediate"
     max_turns: int = 1000
 
     def __post_init__(self) -> None:
@@ -46,10 +49,21 @@ def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
     check_players(n_players)
     deck = [*NUMBERS] * COPIES + [JOKER] * rules.jokers
     while True:
-        rng.shuffle(deck)
+        _shuffle(deck, rng)
         hands = [Hand(deck[seat::n_players]) for seat in range(n_players)]
         if not any(COPIES in hand.counts for hand in hands):
             return hands
+
+
+def _shuffle(deck: list[int], rng: Random) -> None:
+    """As `Random.shuffle` does it, draw by draw, in half the time."""
+    draw = rng.getrandbits
+    for last in range(len(deck) - 1, 0, -1):
+        bits = (last + 1).bit_length()
+        place = draw(bits)
+        while place > last:
+            place = draw(bits)
+        deck[last], deck[place] = deck[place], deck[last]
 
 
 def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> bool | None:
@@ -62,7 +76,7 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
     return cards.count(number) + cards.count(JOKER) == len(cards)
 
 
-def why_illegal(output: object, held: Sequence[int], number: int, can_doubt: bool) -> str | None:
+def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -> str | None:
     """Why the seat to move may not do this, or None if it may (R3, R4, R13).
 
     `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board). Runs no

@@ -12,7 +12,7 @@ from dubito.games.dubito.player import FiveNodes, Listener
 from dubito.handlers import Table, step
 
 
-class Watch:
+class GameWatch:
     """Plays a game at a table turn by turn, and tells of every question when it is asked."""
 
     def __init__(self, table: Table, asked: Callable[[Position], None]) -> None:
@@ -48,7 +48,7 @@ class Watch:
 class _Seat(Listener):
     """Listens to one player."""
 
-    def __init__(self, seat: int, watch: Watch) -> None:
+    def __init__(self, seat: int, watch: GameWatch) -> None:
         self._seat, self._watch = seat, watch
 
     def asked(self, node: str) -> None:

@@ -1,4 +1,4 @@
-// Draws the charts out of the data in the page, in the reader's colours, and filters the list of games.
+// Draws the charts out of the data in the page, in the reader's colours.
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -163,25 +163,4 @@
     if (document.body.clientWidth !== width) { width = document.body.clientWidth; drawAll(); }
   }).observe(document.body);
   dark.addEventListener("change", drawAll);
-
-  const filter = document.getElementById("filter");
-  if (filter) {
-    const rows = [...document.querySelectorAll(`#${filter.dataset.filters} tbody tr`)].map((row) => [row, [...row.cells].map((cell) => ` ${cell.textContent.toLowerCase()}`).join("\n")]);
-    const found = document.getElementById("found");
-    // "NAME place 1" or "NAME (lost)" is one term: that player came so far, not anybody.
-    const ENDED = /(\S+)\s+\(?(place\s+\d+|lost|unfinished)\)?(?=[\s,]|$)/g;
-    const search = () => {
-      const typed = filter.value.toLowerCase();
-      const words = typed.replace(ENDED, " ").split(/[\s,]+/).filter(Boolean);
-      for (const [, name, ended] of typed.matchAll(ENDED)) words.push(` ${name} (${ended.replace(/\s+/, " ")})`);
-      let left = 0;
-      for (const [row, content] of rows) {
-        row.hidden = !words.every((word) => content.includes(word));
-        left += row.hidden ? 0 : 1;
-      }
-      found.textContent = `${left} of ${rows.length} shown here`;
-    };
-    filter.addEventListener("input", search);
-    search();
-  }
 })();

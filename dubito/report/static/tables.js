@@ -1,0 +1,89 @@
+// Tables: sorted by a click on a header, faded at an edge beyond which they go on, and the list of games filtered.
+"use strict";
+(() => {
+  // What a cell is sorted by: its first number, or its words; dashes come last.
+  function key(cell, numeric) {
+    const said = cell.textContent.trim();
+    if (!numeric) return said === "-" ? null : said;
+    const number = parseFloat(said.replace(/[,$+%]/g, ""));
+    return Number.isNaN(number) ? null : number;
+  }
+
+  const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other, undefined, { numeric: true }));
+
+  function sort(table, column, header) {
+    const numeric = header.classList.contains("n");
+    const now = header.getAttribute("aria-sort");
+    const down = now ? now === "ascending" : numeric; // numbers begin with the most, words with A
+    const body = table.tBodies[0];
+    const rows = [...body.rows].map((row) => [key(row.cells[column], numeric), row]);
+    rows.sort(([one], [other]) => {
+      if (one === null || other === null) return (one === null) - (other === null);
+      return down ? compare(other, one) : compare(one, other);
+    });
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", down ? "descending" : "ascending");
+    body.append(...rows.map(([, row]) => row));
+  }
+
+  function sortable(table) {
+    if (table.tBodies[0].rows.length < 2) return;
+    [...table.tHead.rows[0].cells].forEach((header, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...header.childNodes);
+      button.addEventListener("click", () => sort(table, column, header));
+      header.append(button);
+    });
+  }
+
+  function edges(box) {
+    const faded = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    box.addEventListener("scroll", faded, { passive: true });
+    new ResizeObserver(faded).observe(box);
+  }
+
+  // "NAME place 1" or "NAME (lost)" is one term: that player came so far, not anybody.
+  const ENDED = /(\S+)\s+\(?(place\s+\d+|lost|unfinished)\)?(?=[\s,]|$)/g;
+
+  function terms(typed) {
+    const words = typed.replace(ENDED, " ").split(/[\s,]+/).filter(Boolean);
+    for (const [, name, ended] of typed.matchAll(ENDED)) words.push(` ${name} (${ended.replace(/\s+/, " ")})`);
+    return words;
+  }
+
+  // How a cell passes a filter: it says just that; it names that player; it is so much; it is more than nothing.
+  const PASSES = {
+    is: (cell, wanted) => cell === wanted,
+    names: (cell, wanted) => `, ${cell}`.includes(`, ${wanted} (`),
+    least: (cell, wanted) => parseFloat(cell.replace(/,/g, "")) >= Number(wanted),
+    some: (cell) => parseFloat(cell.replace(/,/g, "")) > 0,
+  };
+
+  function filtered(form) {
+    const rows = [...document.querySelectorAll(`#${form.dataset.filters} tbody tr`)].map((row) => {
+      const cells = [...row.cells].map((cell) => cell.textContent);
+      return { row, cells, content: cells.map((cell) => ` ${cell.toLowerCase()}`).join("\n") };
+    });
+    const filters = [...form.querySelectorAll("[data-passes]")];
+    const wanted = (filter) => (filter.type === "checkbox" ? filter.checked : filter.value);
+    const search = () => {
+      const words = terms(form.elements.filter.value.toLowerCase());
+      const set = filters.filter(wanted);
+      let left = 0;
+      for (const { row, cells, content } of rows) {
+        const passes = set.every((one) => PASSES[one.dataset.passes](cells[one.dataset.column], wanted(one)));
+        row.hidden = !passes || !words.every((word) => content.includes(word));
+        left += row.hidden ? 0 : 1;
+      }
+      form.elements.found.textContent = `${left} of ${rows.length} shown here`;
+    };
+    form.addEventListener("input", search);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    search();
+  }
+
+  document.querySelectorAll(".block table:not(.map)").forEach(sortable);
+  document.querySelectorAll(".scroll").forEach(edges);
+  document.querySelectorAll("form[data-filters]").forEach(filtered);
+})();

@@ -1,0 +1,68 @@
+"""Compiles the engine's hot modules into the wheel if the environment has DUBITO_COMPILE=1 (docs/performance.md).
+
+Without it nothing happens here, and no compiler is needed. An editable install stays pure: what is edited is to run.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+HOT: Final = (
+    "dubito/streams.py",
+    "dubito/seating.py",
+    "dubito/handlers.py",
+    "dubito/games/dubito/game_data.py",
+    "dubito/games/dubito/hand.py",
+    "dubito/games/dubito/rules.py",
+    "dubito/games/dubito/core_game.py",
+    "dubito/games/dubito/player.py",
+    "bots/base.py",
+)
+
+
+class CompiledEngine(BuildHookInterface[Any]):
+    """mypyc turns the hot modules into C; their sources go into the wheel too, for people and tracebacks."""
+
+    def dependencies(self) -> list[str]:
+        """What a build needs beside hatchling."""
+        return ["mypy>=2.4,<3", "setuptools>=65"] if self._wanted else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and say which files go into the wheel, and that it fits this machine only."""
+        if not self._wanted or version == "editable":
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="dubito-compile-")
+        build_data["force_include"] |= _compile(Path(self.root), Path(self._folder.name))
+        build_data |= {"pure_python": False, "infer_tag": True}
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """The wheel is written."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+    @property
+    def _wanted(self) -> bool:
+        return self.target_name == "wheel" and os.environ.get("DUBITO_COMPILE", "") not in ("", "0")
+
+
+def _compile(root: Path, folder: Path) -> dict[str, str]:
+    """The extension modules, by their place in the wheel; needs a C compiler."""
+    from mypyc.build import mypycify
+    from setuptools import Distribution
+    from setuptools.command.build_ext import build_ext
+
+    here = Path.cwd()
+    os.chdir(root)  # tracebacks name the sources as they are named here
+    try:
+        flags = ["--ignore-missing-imports", "--follow-imports=silent"]  # a build has none of our dependencies
+        extensions = mypycify([*flags, *HOT], target_dir=str(folder / "c"), group_name="dubito")
+        command = build_ext(Distribution({"name": "dubito", "ext_modules": extensions}))
+        command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
+        command.ensure_finalized()
+        command.run()
+    finally:
+        os.chdir(here)
+    return {str(file): str(file.relative_to(folder / "lib")) for file in (folder / "lib").rglob("*") if file.is_file()}

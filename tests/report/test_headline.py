@@ -1,0 +1,99 @@
+"""The answer of a run in words: true to its intervals, whatever the run."""
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from dubito.experiment.ranking import ranking
+from dubito.experiment.statistics import Rate
+from dubito.experiment.stored import opened
+from dubito.game import Measure
+from dubito.report.headline import Order, headline
+from tests.cli.conftest import shell
+from tests.cli.kit import Shell
+from tests.llm.kit import Server, asker, ran, says, small
+from tests.report.kit import SCRIPT, data, hand_written
+
+__all__ = ["shell"]
+SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
+
+
+def said(run: Path) -> list[str]:
+    with opened(run) as source:
+        return headline(source, ranking(source.tally, source.names, source.game.results))
+
+
+def order(*rates: tuple[float, float, float]) -> Order:
+    """Players A, B, ... by what their rates are, with their intervals."""
+    pairs = combinations(range(len(rates)), 2)
+    apart = {
+        (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
+    }
+    return Order("ABCDEF"[: len(rates)], apart, SCORE)
+
+
+@pytest.mark.parametrize(
+    ("rates", "ranks"),
+    [
+        ([(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)], [1, 2, 3]),
+        ([(0.5, 0.4, 0.6), (0.45, 0.3, 0.55), (0.1, 0, 0.2)], [1, 1, 3]),
+        ([(0.5, 0.45, 0.6), (0.4, 0.3, 0.5), (0.3, 0.2, 0.44)], [1, 1, 2]),
+        ([(0.5, 0.2, 0.9), (0.4, 0.1, 0.8)], [1, 1]),
+        ([(0.5, 0.2, 0.9)], [1]),
+    ],
+)
+def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
+    assert order(*rates).ranks == ranks
+
+
+def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=400, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
+    with opened(tmp_path / "run") as source:
+        first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
+        (words,) = said(tmp_path / "run")
+    assert first.value is not None
+    assert last.value is not None
+    ends = [100 * (first.value - last.value), 100 * (first.low - last.high), 100 * (first.high - last.low)]
+    value, low, high = (f"{end:.1f}" for end in ends)
+    assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}]."
+
+
+def test_twins_are_not_told_apart(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=40, seed=1, bots=["StefaBot", {"bot": "StefaBot", "name": "twin"}])
+    (words,) = said(tmp_path / "run")
+    assert words in ("StefaBot and twin are not told apart.", "twin and StefaBot are not told apart.")
+
+
+def test_few_games_compare_nobody(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=9)
+    assert said(tmp_path / "run") == ["Too few games to tell anybody apart: 9 deals, and it takes 10 to begin."]
+
+
+def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
+    hand_written(tmp_path / "run", games=20, bots=["StefaBot"])
+    assert said(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare it with."]
+
+
+def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
+    with Server(lambda heard: says(heard.protocol, "no answer")) as server:
+        ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
+    _, *models = said(tmp_path / "run")
+    assert models[1:] == ["All answers of mute were fallbacks: that says nothing of the model."]
+    assert "no fallback" not in models[0]
+
+
+def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, stating_run: Path) -> None:
+    share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
+    _, use, fallbacks = said(models_run)
+    assert use.endswith(" tokens, at a cost that is not known.")
+    assert fallbacks == f"Fallbacks gave {100 * share:.1f} % of the answers of fails {SCRIPT}."
+    assert said(stating_run)[-1].endswith(" k tokens, $0.00, no fallback.")
+
+
+def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
+    words = ("run", "--bots", "Medium,Scared", "--game", "defuse", "--games", "400", "--output", "r", "--quiet")
+    assert shell(*words).code == 0
+    (sentence,) = said(Path("r"))
+    assert sentence.startswith("Medium beats Scared by ")
+    assert " points of Wins [" in sentence
