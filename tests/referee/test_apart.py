@@ -14,7 +14,10 @@ from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting
 
 PRIVATE = "ls /proc | grep -c '^[0-9]'; ls {run}; cat {run}/secret; ls {run}/data; umount {run}; kill -9 -1"
-LIMITS = "echo 4321 > /proc/sys/kernel/pid_max; cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; grep -i -E 'capbnd|nonewprivs' /proc/self/status"
+LIMITS = (
+    "echo 4321 > /proc/sys/kernel/pid_max; cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; "
+    "grep -i -E 'capbnd|nonewprivs' /proc/self/status"
+)
 
 
 def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[MatchLine]:
