@@ -5,16 +5,17 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.referee import warden
+from dubito.referee.process import Keeper, alone
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
 _KEPT: Final = re.compile(
@@ -24,6 +25,7 @@ _SHEBANG: Final = 256  # bytes of a file in which its first line is looked for
 _RUNS_A_SCRIPT: Final = re.compile(
     r"(python|pypy)[\d.]*|sh|bash|dash|ksh|zsh|node|perl|ruby|lua[\d.]*|php|Rscript|julia"
 )
+_ROOM: Final = 1 << 40  # bytes of address space for a bot that is only tried
 _PLAIN_FLAGS: Final = re.compile(r"-[uBEIOPSsqv]+")  # which take no word, and after which a script follows
 
 
@@ -118,24 +120,24 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
         raise UsageError(f"{where}: there is no file {shown}, which {one_line(words[0], 80)} is to run")
 
 
-def probe(bot: Program) -> None:
-    """Start a bot and end it at once; raises UsageError if the system cannot. A bot that ends by itself may enter."""
-    with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data:
-        null = subprocess.DEVNULL
+def probe(bot: Program, run: Path) -> None:
+    """Start a bot, in a world of its own if there can be one, and end it at once: even so short it could leave others.
+
+    `run` is the tournament's folder, which it does not see. Raises UsageError if the system cannot start it. A bot that
+    ends by itself may enter.
+    """
+    with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data, open(os.devnull, "r+b", 0) as null:
+        environment, pipes = bot.environment(data, Path(data), 0), (null.fileno(),) * 3
         try:
-            process = subprocess.Popen(  # noqa: S603, a bot is a command of its user's
-                bot.command,
-                cwd=bot.home,
-                env=bot.environment(data, Path(data), 0),
-                stdin=null,
-                stdout=null,
-                stderr=null,
-                start_new_session=True,
-            )
+            if sys.platform == "linux":
+                keeper = Keeper(bot.command, bot.home, environment, Path(data), run, _ROOM, bot.network)
+                with closing(keeper):
+                    if "apart" in keeper.able:
+                        keeper.start(pipes, 0, None).shut()
+                        return
+            alone(bot.command, bot.home, environment)(pipes).shut()
         except OSError as error:
             raise UsageError(f"the bot {bot.name} does not start: {_why(bot, error)}") from None
-        with process:
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _why(bot: Program, error: OSError) -> str:

@@ -18,6 +18,7 @@ _PIPE: Final = 1 << 20  # bytes that wait for a bot in its pipe, where the syste
 _READ: Final = 1 << 16
 _F_SETPIPE_SZ: Final = 1031
 _LAST_READS: Final = 64  # of standard error after the end
+_UNHEARD: Final = 4096  # lines beyond which what is written while nobody listens is thrown away
 
 
 class Channel:
@@ -42,13 +43,13 @@ class Channel:
 
     def _start(self, start: Start) -> None:
         pipes = [os.pipe() for _ in range(3)]
-        (its_in, self.to), (self.out, its_out), (self.err, its_err) = pipes
+        (its_in, to), (out, its_out), (err, its_err) = pipes
         try:
             self._process = start((its_in, its_out, its_err))
         finally:
             for end in (its_in, its_out, its_err) if self._process else (end for pipe in pipes for end in pipe):
                 os.close(end)
-        self.end = self._process.end
+        self.to, self.out, self.err, self.end = to, out, err, self._process.end  # numbers of no one else's files
         for end in (self.to, self.out, self.err):
             os.set_blocking(end, False)
         with suppress(ImportError, OSError):
@@ -107,6 +108,9 @@ class Channel:
             if not newline:
                 return True
             self._skipping = False
+        if len(self.lines) > _UNHEARD:
+            self._partial, self._skipping = b"", not data.endswith(b"\n")
+            return True
         *lines, partial = (self._partial + data).split(b"\n")
         self.lines += [line[:CAP] for line in lines]
         if len(partial) >= CAP:

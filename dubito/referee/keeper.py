@@ -27,6 +27,7 @@ from contextlib import suppress
 PROCESSES = 1000  # that a bot may have at once, threads included
 _NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
+_READ_ONLY, _REMOUNT = 1, 0x20
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES = 64  # more than there are
 _OWN_PID_MAX = (6, 14)  # the first Linux in which each world has its own: in older ones it is everybody's
@@ -61,6 +62,8 @@ def furnish(run: str, data: str) -> list[str]:
     os.close(mine)
     if _has_few_processes():
         found.append("few")
+    if private and _mount("/proc/sys", "/proc/sys", None, _BIND | _REC):
+        _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could take the limit away
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     for capability in range(_CAPABILITIES):
         _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)

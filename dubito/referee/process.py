@@ -98,17 +98,20 @@ class Keeper:
         network: bool,
     ) -> None:
         """`run` is the tournament's folder, of which the bot sees `data` only; `memory` in bytes."""
-        self._command = command[0]
-        self.gone = False  # a bot can do its keeper harm, and with it only itself
+        self._command, self._folder, self._environment = command, folder, environment
+        self._words = [str(run), str(data), str(memory), str(int(network)), *command]
+        self._open()
+
+    def _open(self) -> None:
+        self.gone = self._used = False  # a bot can do its keeper harm, and with it only itself
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_PATIENCE)
-        words = [str(theirs.fileno()), str(run), str(data), str(memory), str(int(network)), *command]
         with theirs:
             self._process = _patiently(
                 lambda: subprocess.Popen(  # noqa: S603
-                    (sys.executable, "-I", "-S", keeper.__file__, *words),
-                    cwd=folder,
-                    env=environment,
+                    (sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno()), *self._words),
+                    cwd=self._folder,
+                    env=self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -135,12 +138,16 @@ class Keeper:
             said, files = b"", []
         if files:
             os.set_inheritable(files[0], False)
+            self._used = True
             return Kept(self, files[0])
         if not said:
             self.gone = True
-            raise OSError(errno.EPIPE, "its keeper is gone", self._command)
+            raise OSError(errno.EPIPE, "its keeper is gone", self._command[0])
         number = int(said.split()[1])
-        raise OSError(number, os.strerror(number), self._command)
+        if number in _OURS and self._used:  # a bot before this one may have cut its keeper's limits, not a new one's
+            self.close()
+            self._open()
+        raise OSError(number, os.strerror(number), self._command[0])
 
     def signal(self, number: int) -> None:
         """Signal the bot's group."""

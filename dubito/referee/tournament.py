@@ -30,6 +30,7 @@ from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog
 
 _GB: Final = 1 << 30
+_LOOK: Final = 0.5  # seconds after which a process that waits for the main one looks whether to stop
 _SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _RULES: Final = (
@@ -84,7 +85,7 @@ def play(
     folder = folder.absolute()
     _check(tournament, folder)
     for bot in tournament.bots:
-        probe(bot)
+        probe(bot, folder)
     with claimed(folder):
         manifest: dict[str, Any] = {
             "identity": tournament.identity(),
@@ -213,7 +214,9 @@ class _Crew:
             raise RunStopped(
                 "a referee's process died: the same command goes on; run.log says how far it was"
             ) from None
-        if kind == "match":
+        if kind == "ended":
+            process.send(None)
+        elif kind == "match":
             self._there += 1
             self._progress(self._there)
         elif kind == "facts" and said != self._facts:
@@ -284,11 +287,24 @@ def _work(
         main.send(("failed", f"cannot write {folder}: {error.strerror}; the same command goes on"))
 
 
+def _agree(main: Connection, stop: Event) -> None:
+    """Return if the main process lives after a match; else raises EOFError, and the match does not count.
+
+    Once that process is gone its warden kills the bots, so a match may have ended by no fault of theirs.
+    """
+    main.send(("ended", None))
+    while not main.poll(_LOOK):
+        if stop.is_set():  # by the main process, which Ctrl-C may have kept from an answer
+            return
+    main.recv()
+
+
 def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Event) -> None:
     pairing, matches = item
     write = Writer(log.path(pairing))
     try:
         for line in pair.play(matches):
+            _agree(main, stop)
             write(line)
             main.send(("match", None))
             if stop.is_set():

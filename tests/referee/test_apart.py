@@ -15,7 +15,8 @@ from tests.referee.kit import FIRST, GOOD, acting
 
 PRIVATE = "ls /proc | grep -c '^[0-9]'; ls {run}; cat {run}/secret; ls {run}/data; umount {run}; kill -9 -1"
 LIMITS = (
-    "cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; grep -i -E 'capbnd|nonewprivs' /proc/self/status"
+    "echo 4321 > /proc/sys/kernel/pid_max; cat /proc/sys/kernel/pid_max /proc/self/limits /proc/net/dev; "
+    "grep -i -E 'capbnd|nonewprivs' /proc/self/status"
 )
 
 
@@ -50,6 +51,7 @@ def test_a_bot_is_bounded_and_has_no_powers(tmp_path: Path) -> None:
     line = met(tmp_path, acting(FIRST, last=f"{{ {LIMITS}; }} >&2; exit 0"), memory_gb=0.5)[0]
     text = " ".join(line.stderr[0].split())
     assert "Max core file size 0 0" in text
+    assert " 4321 " not in f" {text} "
     assert "Max processes 1000 1000" in text
     assert f"Max address space {1 << 29} {1 << 29}" in text
     assert [word for word in text.split() if word.endswith(":") and word[:2] in ("lo", "et", "en")] == ["lo:"]
@@ -63,6 +65,12 @@ def test_who_harms_its_keeper_harms_only_itself(tmp_path: Path) -> None:
     assert first.strikes == []
     assert [(second.seats[strike.seat], strike.kind) for strike in second.strikes] == [("one", "crash")]
     assert "its keeper is gone" in second.stderr[second.seats.index("one")]
+
+
+def test_a_bot_that_cuts_its_keepers_memory_stops_nobody(tmp_path: Path) -> None:
+    cut = "import resource; resource.prlimit(1, resource.RLIMIT_AS, (1 << 20, 1 << 20))"
+    for line in met(tmp_path, acting(FIRST, first=f"{sys.executable} -I -S -c '{cut}'"), move_seconds=60.0):
+        assert line.strikes == []
 
 
 @pytest.mark.at_length

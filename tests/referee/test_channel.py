@@ -65,6 +65,27 @@ def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
     assert channel.errors == f"cannot start {tmp_path / 'missing'}: No such file or directory"
 
 
+def test_who_does_not_start_takes_no_pipe_of_the_others(tmp_path: Path) -> None:
+    missing = Channel(alone((str(tmp_path / "missing"),), tmp_path, PATH))
+    channel = Channel(
+        alone(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
+    )  # gets the numbers of the missing one's pipes
+    table = MatchTable((missing, channel))
+    try:
+        table.shut(missing)
+        table.look(10)
+        assert list(channel.lines) == [b"1"]
+    finally:
+        channel.shut()
+
+
+def test_a_flood_that_nobody_hears_is_not_kept(tmp_path: Path) -> None:
+    with running(tmp_path, "head -c 4000000 /dev/zero | tr '\\0' '\\n'") as (channel, table):
+        while not channel.closed:
+            table.look(10)
+        assert len(channel.lines) < 200_000
+
+
 class SlowTable(MatchTable):
     """A table whose looks last until seat 1, if it was asked, has said all and is gone."""
 

@@ -68,6 +68,16 @@ def test_a_player_answers_when_it_is_asked() -> None:
     assert said.getvalue() == "0\n"
 
 
+@pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])
+def test_what_begins_otherwise_is_one_sentence(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: str
+) -> None:
+    shell = Shell(tmp_path, capsys, monkeypatch)
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    said = shell("tournament", "bot", "FirstLegal")
+    assert (said.code, said.err[:47]) == (2, "dubito: standard input begins with a game's nam")
+
+
 def test_a_model_plays_behind_the_same_lines(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

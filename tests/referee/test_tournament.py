@@ -1,6 +1,7 @@
 """Whole tournaments of small bots: the log, whatever plays at once and however often the referee is killed."""
 
 import json
+import multiprocessing
 import os
 import re
 import select
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +19,13 @@ import pytest
 from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.games import folder_name, load, short_names
-from dubito.referee.log import MANIFEST, SECRET, MatchLine, Writer, opened, read_manifest, read_secret
+from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
 from dubito.referee.tables import ballot_table
+from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting, tournament
@@ -71,14 +74,17 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
+from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import play
 from tests.referee import kit
 from tests.referee.kit import tournament
-from tests.referee.test_tournament import STUBBORN, silent
+from tests.referee.test_tournament import PATIENT, STUBBORN, silent
 if __name__ == "__main__":
     home = Path(sys.argv[1])
-    play(tournament(home, STUBBORN, matches=8, pairs=2), home / "run", silent, lambda n: print(n, flush=True))
+    of = tournament(home, STUBBORN, matches=8, pairs=2, **PATIENT)
+    play(of, home / "run", silent, lambda n: print(n, flush=True))
 """
+PATIENT = {"move_seconds": 5.0, "grace_seconds": 5.0}  # a slow moment of the machine is nobody's fault
 STUBBORN = {
     "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
     "last": LAST,
@@ -108,9 +114,26 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
         assert rest.count("\n") < 40
         wait_for_warden(str(tmp_path / "run"))
         assert warden.sweep(str(tmp_path / "run")) == 0
-    play(tournament(tmp_path, STUBBORN, matches=8, pairs=2), tmp_path / "run", silent)
-    play(tournament(tmp_path, STUBBORN, matches=8, pairs=1), tmp_path / "whole", silent)
+    play(tournament(tmp_path, STUBBORN, matches=8, pairs=2, **PATIENT), tmp_path / "run", silent)
+    play(tournament(tmp_path, STUBBORN, matches=8, pairs=1, **PATIENT), tmp_path / "whole", silent)
     assert texts(tmp_path / "run") == texts(tmp_path / "whole")
+
+
+def test_a_match_does_not_count_after_the_referees_end(tmp_path: Path) -> None:
+    """Its bots may have been killed for that very reason."""
+    pair, log = kit.pair(tmp_path, GOOD, GOOD), Log(tmp_path / "run", ["kuhn_poker"], ["one", "other"], 1)
+    ours, main = multiprocessing.Pipe()
+
+    def end() -> None:
+        assert main.recv() == ("ended", None)
+        main.close()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    with pytest.raises(EOFError):
+        referee_play((Pairing(0, (0, 1)), [0]), pair, log, ours, multiprocessing.Event())
+    thread.join()
+    assert [lines for _, lines in log.all_lines()] == [[]]
 
 
 def wait_for_warden(mark: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.options import server_options
+from dubito.errors import UsageError
 
 
 @click.command()
@@ -22,7 +23,10 @@ def bot(player: str, **server: str | None) -> None:
     from dubito.cli.company import opponents
     from dubito.referee.seated import SeatTaken, play
 
-    game, seat = sys.stdin.readline().strip(), int(sys.stdin.readline())
+    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+    if said not in ("0", "1"):
+        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
+    seat = int(said)
     seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
     kept = Path(os.environ.get("DUBITO_DATA", ".")) / "games"
     with opponents(None, [player], kept, number, lambda: False, server, f"openspiel:{game}") as company:
