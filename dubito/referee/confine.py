@@ -22,6 +22,7 @@ from dubito.referee.process import Keeper
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PATIENCE: Final = 5.0  # seconds
+_CLEAN: Final = 3  # looks without a find: while a child ends, the system may leave another one out of the list
 
 
 def _libc(name: str, *arguments: int) -> bool:
@@ -94,13 +95,14 @@ class Confinement:
         wanted, until = f"{warden.MARK}={mark}".encode(), time.monotonic() + _PATIENCE
         me = Path("/proc/self/task", str(os.getpid()), "children")
         with suppress(OSError):
-            while pids := [pid for pid in map(int, me.read_text().split()) if pid not in but and _has(pid, wanted)]:
+            clean = 0
+            while clean < _CLEAN and time.monotonic() < until:
+                pids = [pid for pid in map(int, me.read_text().split()) if pid not in but and _has(pid, wanted)]
+                clean = 0 if pids else clean + 1
                 for pid in pids:
                     with suppress(OSError):
                         os.kill(pid, signal.SIGKILL)
                         os.waitpid(pid, os.WNOHANG)
-                if time.monotonic() > until:
-                    return
 
     def facts(self) -> dict[str, bool]:
         """What is enforced here, and what is not; known once a keeper was asked for."""
