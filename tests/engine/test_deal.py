@@ -129,6 +129,15 @@ def test_r2_share_of_deals_that_are_accepted(players: int, share: float, toleran
     assert deals / rng.shuffles == pytest.approx(share, abs=tolerance)
 
 
+def test_r2_a_deck_is_shuffled_as_python_does_it() -> None:
+    """The same draws: whoever deals by a kind of `Random` of their own deals alike."""
+    for seed in range(50):
+        ours, own = Random(seed), CountingRandom(seed)
+        dealt = [[hand.cards for hand in deal_hands(rng, 3 + seed % 6, Rules())] for rng in (ours, own)]
+        assert dealt[0] == dealt[1]
+        assert ours.getstate() == own.getstate()
+
+
 def test_r2_two_jokers_in_one_hand_are_no_set() -> None:
     """R2, R8: both jokers may be dealt to one hand."""
     hands = [deal_hands(Random(seed), 3, Rules()) for seed in range(30)]

@@ -49,10 +49,24 @@ def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
     check_players(n_players)
     deck = [*NUMBERS] * COPIES + [JOKER] * rules.jokers
     while True:
-        rng.shuffle(deck)
+        _shuffle(deck, rng)
         hands = [Hand(deck[seat::n_players]) for seat in range(n_players)]
         if not any(COPIES in hand.counts for hand in hands):
             return hands
+
+
+def _shuffle(deck: list[int], rng: Random) -> None:
+    """As `Random.shuffle` does it, draw by draw, in half the time; what is no plain `Random` shuffles by itself."""
+    if type(rng) is not Random:
+        rng.shuffle(deck)
+        return
+    draw = rng.getrandbits
+    for last in range(len(deck) - 1, 0, -1):
+        bits = (last + 1).bit_length()
+        place = draw(bits)
+        while place > last:
+            place = draw(bits)
+        deck[last], deck[place] = deck[place], deck[last]
 
 
 def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> bool | None:
