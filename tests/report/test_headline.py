@@ -70,10 +70,11 @@ def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float,
 
 
 def test_everybody_else_is_all_others() -> None:
-    """Of paired differences, the first may be told apart from the second, the second from the third, but not the first."""
+    """By paired differences C is told apart from B and not from A, who is ahead of B."""
     apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
-    chain = Order("ABC", {(0, 1): apart, (1, 2): apart, (0, 2): not_apart}, SCORE)
-    assert compared(chain, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
+    pairs = dict.fromkeys(combinations(range(4), 2), apart)
+    some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE)
+    assert compared(some, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
 
 
 def test_how_many_games_would_tell_two_apart_is_said() -> None:
