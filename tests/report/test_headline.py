@@ -63,6 +63,10 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
             "A beats B by 30.0 points of Score [10.0, 100.0]; A and C are not told apart.",
         ),
+        (
+            [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
+            "B beats C by 30.0 points of Score [15.0, 100.0]; A and B are not told apart.",
+        ),
     ],
 )
 def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
