@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.game import Spec
+from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
@@ -113,18 +114,8 @@ class AskedQuestions:
         body = raw and self._log.text(raw)  # an empty body has no digest
         reply = read_reply(protocol, Received(200, body))
         text = None if reply.text is None else texts.add(shown(reply.text))
-        reasoning = shown(_reasoning(reply.text or ""))
+        reasoning = shown(reasoning_of(reply.text or "")[:_REASONS])
         return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body)), "reasoning": reasoning or None}
-
-
-def _reasoning(reply: str) -> str:
-    """The reasons that a reply gives beside its answer; empty where it gives none."""
-    try:
-        answer = json.loads(reply)
-    except (ValueError, RecursionError):
-        return ""
-    reasons = answer.get("reasoning") if isinstance(answer, dict) else None
-    return reasons[:_REASONS] if isinstance(reasons, str) else ""
 
 
 def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
