@@ -52,6 +52,7 @@ def make_app(tables: Tables, host: str) -> Starlette:
             Route("/api/table", pages.view),
             Route("/api/moves", pages.move, methods=["POST"]),
             Route("/api/again", pages.again, methods=["POST"]),
+            Route("/api/rematch", pages.rematch, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
             Mount(saved.VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
         ],
@@ -92,6 +93,7 @@ class _Pages:
             usual=min(max(4, least), most),
             options=options_of(spec),
             goes_on=self.tables.has(secret),
+            fared=self.tables.summaries.against(spec.name),
         )
 
     def table(self, request: Request) -> Response:
@@ -123,7 +125,7 @@ class _Pages:
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
-        return _page("games", games=saved.listed(self.tables.folder))
+        return _page("games", games=saved.listed(self.tables.summaries), zone=saved.zone())
 
     def game(self, request: Request) -> Response:
         return HTMLResponse(saved.page(self.tables.folder, request.path_params["name"]))
@@ -134,7 +136,13 @@ class _Pages:
 
     async def open(self, request: Request) -> Response:
         asked = _read(_NEW_TABLE, await body_of(request))
-        secret, view = await run_in_threadpool(self.tables.open, asked, self._secret(request))
+        return self._seated(*await run_in_threadpool(self.tables.open, asked, self._secret(request)))
+
+    async def rematch(self, request: Request) -> Response:
+        _read(_NOTHING, await body_of(request))
+        return self._seated(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
+
+    def _seated(self, secret: str, view: dict[str, Any]) -> Response:
         response = JSONResponse(view, 201)
         response.set_cookie(self.cookie, secret, max_age=LIFE, httponly=True, samesite="strict")
         return response
@@ -168,6 +176,7 @@ class _Pages:
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_HERE / "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
+_ENVIRONMENT.globals |= {"pages": saved.PAGES, "look": saved.VIEWER}
 
 
 def _page(template: str, status: int = 200, **values: Any) -> Response:

@@ -11,6 +11,7 @@ from typing import Any
 from dubito.game import Bool, Cards, Choice
 from dubito.human import Sitting
 from dubito.person import wanted
+from dubito.telling import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Frame:
     said: list[str]
     seats: list[str]  # what everybody may know of each
     boards: list[tuple[str, str]]  # the rest of the table, with titles
+    truth: list[str]  # of each seat, in a game that is over
     sees: list[str]  # what the person sees and is asked, where it is their move
     to_move: int | None
     question: Question | None
@@ -42,16 +44,18 @@ class Frame:
 def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
     """The table as the person sees it now."""
     game, panels = sitting.game, sitting.panels()
-    seats = {panel.seat: sitting.to_me(panel.public) for panel in panels}
+    seats = {panel.seat: panel for panel in panels if panel.seat is not None}
+    known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
     return Frame(
         move=move,
         turn=turn,
         mover=mover,
         said=said,
-        seats=[seats.get(seat, "") for seat in range(len(sitting.setup.players))],
+        seats=[sitting.to_me(panel.public) for panel in known],
         boards=[
             (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
         ],
+        truth=[sitting.to_me(panel.truth) for panel in known] if game.over else [],
         sees=sitting.person.sees(game, sitting.me, sitting.label) if sitting.asked else [],
         to_move=None if game.over else game.seat,
         question=_question(sitting) if sitting.asked else None,

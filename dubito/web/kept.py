@@ -30,6 +30,7 @@ class TableFile:
     made: float
     touched: float
     outputs: list[Any] = field(default_factory=list)
+    chosen: bool = False  # whether the person chose their seat
     record: str | None = None  # the finished game's name in the folder
     number: int = 0  # the game's, where what models are asked is kept
     format: Literal["dubito table 1"] = "dubito table 1"

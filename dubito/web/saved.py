@@ -1,8 +1,9 @@
 """The finished games of a folder: their list, and each of them as the report's viewer shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,9 +11,8 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game
 from dubito.human import as_sentence
-from dubito.record import game_named, records_of
+from dubito.record import records_of
 from dubito.report.parts import GamePage
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
@@ -21,43 +21,40 @@ from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
+from dubito.web.summaries import Summaries, Summary, dealt_at, files, record_in
 
 VIEWER: Final = "/viewer"  # where the report's static files are served
-_MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
-_PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
-_SITE: Final = Site("", (), _PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
+PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
+_SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedLine:
-    """A game in the list; of a file that cannot be shown, only why."""
+    """A game in the list."""
 
     name: str
-    fault: str | None = None
-    players: Sequence[str] = ()
-    ended: str = ""  # for the person at the table, or, where there was none, for who won
-    turns: int = 0
+    when: str  # it was dealt, as the clock of this machine has it
+    summary: Summary
 
 
-def listed(folder: Path) -> list[SavedLine]:
-    """The games of a folder, the newest first: their names begin with the time."""
-    lines = []
-    for name, path in sorted(_files(folder).items(), reverse=True):
-        try:
-            about = path.stat()
-        except OSError:  # it has just been deleted
-            continue
-        lines.append(_line(name, path, about.st_mtime_ns, about.st_size))
-    return lines
+def listed(summaries: Summaries) -> list[SavedLine]:
+    """The games of a folder, the latest first."""
+    dealt = [(dealt_at(name, one).astimezone(), name, one) for name, one in summaries().items()]
+    return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in sorted(dealt, reverse=True)]
+
+
+def zone() -> str:
+    """What the clock of this machine calls its time."""
+    return datetime.now().astimezone().tzname() or "local time"
 
 
 def page(folder: Path, name: str) -> str:
     """A game's page; raises HTTPException where there is none, UsageError where it cannot be shown."""
-    path = _files(folder).get(name)
+    path = files(folder).get(name)
     if path is None:
         raise HTTPException(404, "There is no such game.")
-    spec, record = _record(path)
+    spec, record = record_in(path)
     told = of_record(spec, record)
     warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
@@ -76,43 +73,6 @@ def page(folder: Path, name: str) -> str:
 @cache
 def _viewer() -> Viewer:
     return Viewer(Renderer(_SITE), "/games")
-
-
-def _files(folder: Path) -> dict[str, Path]:
-    """The files of games by their names, without those that no address can name."""
-    return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
-
-
-def _record(path: Path) -> tuple[Spec, Any]:
-    """The record in a file, and its game."""
-    try:
-        if path.stat().st_size > _MOST:
-            raise UsageError("this file is too large for a game")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError("this file cannot be read") from None
-    spec = find_game(game_named(text, DUBITO), Path.cwd())
-    return spec, records_of(spec).load(text)
-
-
-@lru_cache(maxsize=4096)
-def _line(name: str, path: Path, changed: int, size: int) -> SavedLine:
-    """`changed` and `size` are the file's, so that it is read once and again only when it is another."""
-    try:
-        spec, record = _record(path)
-        told = of_record(spec, record)
-    except UsageError as error:
-        return SavedLine(name, as_sentence(str(error)))
-    return SavedLine(name, None, told["names"], _ended(spec, told), len(told["turns"]))
-
-
-def _ended(spec: Spec, told: Mapping[str, Any]) -> str:
-    """In the game's words, or how it ended for the person, or else for everybody."""
-    if own := getattr(told_of(spec), "ended", None):
-        return str(own(told))
-    if told["me"] is not None:
-        return str(told["ended"][told["me"]])
-    return ", ".join(f"{name} {how}" for name, how in zip(told["names"], told["ended"], strict=True))
 
 
 def _about(spec: Spec, record: Any) -> str:

@@ -23,6 +23,7 @@ from dubito.human import SEEDS, as_sentence, set_up
 from dubito.record import first_fault, records_of
 from dubito.store.folder import write_whole
 from dubito.web.kept import Live, TableFile, read, replayed
+from dubito.web.summaries import MADE, Summaries
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
@@ -77,6 +78,7 @@ class Tables:
         self._live: dict[Path, tuple[str, Live]] = {}  # with the file's text that it belongs to
         self._playing: set[threading.Thread] = set()
         self._number = 0  # of the last game
+        self.summaries = Summaries(folder)
         try:
             self._running.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -117,18 +119,27 @@ class Tables:
                 raise HTTPException(503, f"All {self._most} tables are taken: finish a game, or come back later.")
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
-            live = Live(TableFile(setup, now, now, number=self._number), opponents)
+            live = Live(TableFile(setup, now, now, number=self._number, chosen=asked.seat is not None), opponents)
             path = self._path(secret)
             self._keep(path, live)
             self._drop(mine)
             self._go_on(path, live)
-        return secret, _seen(live, 0)
+        return secret, self._seen(live, 0)
+
+    def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
+        """Their game, which is over, once more with new cards; the seat is by chance again, unless it was chosen."""
+        with self._lock:
+            kept = self._read(secret)[2]
+        if kept.record is None:
+            raise HTTPException(409, "Your game is not over yet.")
+        setup = kept.setup
+        return self.open(NewTable(setup.bots, setup.game, setup.rules, setup.seat if kept.chosen else None), secret)
 
     def view(self, secret: str | None, since: int = 0) -> dict[str, Any]:
         """What the person sees: the frames from number `since` on."""
         with self._lock:
             _, live = self._find(secret)
-        return _seen(live, since)
+        return self._seen(live, since)
 
     def plays(self, secret: str | None) -> Spec | None:
         """The game at the person's table, if there is one."""
@@ -165,7 +176,7 @@ class Tables:
             live.kept = replace(live.kept, touched=self._clock())
             self._keep(path, live)
             self._go_on(path, live)
-        return _seen(live, seen + 1)
+        return self._seen(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
         """Let bots that could not go on try again; returns all that the person sees."""
@@ -177,7 +188,7 @@ class Tables:
             self._forget(path)  # the bots were stopped within a turn; played again from the file, they are before it
             self._opponents[game].try_again()
             _, live = self._find(secret)
-        return _seen(live, 0)
+        return self._seen(live, 0)
 
     def close(self) -> None:
         """Let nobody begin another turn, and wait a moment for the turns under way."""
@@ -246,7 +257,7 @@ class Tables:
         try:
             if sitting.game.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
-                record = f"{made:%Y-%m-%d-%H%M%S}-{path.stem[:6]}"
+                record = f"{made:{MADE}}-{path.stem[:6]}"
                 write_whole(self.folder / f"{record}.json", records_of(sitting.spec).dump(sitting.record()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
@@ -278,7 +289,11 @@ class Tables:
         if live is not None:
             live.abandoned = True
 
-
-def _seen(live: Live, since: int) -> dict[str, Any]:
-    live.wait(_PATIENCE)
-    return live.view(since)
+    def _seen(self, live: Live, since: int) -> dict[str, Any]:
+        """What the person sees, and at the end how they have fared against these players so far."""
+        live.wait(_PATIENCE)
+        seen, setup = live.view(since), live.kept.setup
+        if not seen["over"]:
+            return seen | {"against": {}}
+        fared = self.summaries.against(setup.game)
+        return seen | {"against": {name: fared[name] for name in dict.fromkeys(setup.bots) if name in fared}}

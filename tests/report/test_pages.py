@@ -28,7 +28,7 @@ def test_no_script_but_our_own(which: str, request: pytest.FixtureRequest) -> No
             assert tag != "img", path
             if tag == "script" and attributes.get("type") != "application/json":
                 source = path.parent / (attributes["src"] or "")
-                assert source.name in ("echarts.min.js", "report.js", "tables.js", "viewer.js", "shared.js")
+                assert source.name in ("echarts.min.js", "report.js", "tables.js", "viewer.js", "cards.js", "shared.js")
                 assert source.exists()
 
 
@@ -41,8 +41,8 @@ def test_nothing_is_loaded_from_elsewhere_and_no_link_is_broken(which: str, requ
                     assert "//" not in address, path
                     file, _, _ = address.partition("#")
                     assert not file or (path.parent / file).exists(), (path, address)
-    css = (request.getfixturevalue(which) / "report" / "static" / "report.css").read_text()
-    assert not re.search(r"url\(|@import", css)
+    for css in (request.getfixturevalue(which) / "report" / "static").glob("*.css"):
+        assert not re.search(r"url\(|@import", css.read_text())
 
 
 def test_names_are_shown_as_they_are(bots_run: Path) -> None:

@@ -14,7 +14,7 @@ from tests.web.kit import Served, guests_of, served
 from tests.web.test_other_games import ASKED, OVER, deal
 
 BUTTONS = "[...document.querySelectorAll('#answer button')].map(button => [button.textContent, button.disabled])"
-SEATS = "[...document.querySelectorAll('#seats .held')].map(held => held.textContent)"
+SEATS = "[...document.querySelectorAll('#seats .name + .held')].map(held => held.textContent)"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -255,13 +256,13 @@ def test_the_list_says_who_played_and_how_it_ended(server: Served, browser: Brow
     (server.folder / "folder.json").mkdir()
     (server.folder / os.fsdecode(b"\xff.json")).write_text("")
     words = " ".join(html.unescape(browser("GET", "/games").text).split())
-    assert words.index(end["record"]) < words.index("/games/01") < words.index("/games/00")  # the newest first
-    ended = {"hard_wins": "a hard win", "soft_wins": "a soft win", "losses": "lost", "unfinished": "unfinished"}
-    assert "<span>You, ClaudeBot, StefaBot, MrDoubt</span>" in words
-    assert f'<span class="quiet">{ended[end["result"]]}, {end["turn"]} turns</span>' in words
-    assert "<span>ClaudeBot, AdaptyBoi, RiskCounter</span>" in words
-    assert "a hard win for AdaptyBoi, 24 turns" in words
-    assert "a hard win for RandomBoi 7, 49 turns" in words
-    assert words.count("<li><a href=") == 3
+    assert words.index(end["record"]) < words.index("/games/01") < words.index("/games/00")  # the latest first
+    won = [name for name, place in zip(end["names"], end["frames"][-1]["places"], strict=True) if place is not None]
+    assert end["result"] == "losses"
+    dealt = datetime.fromtimestamp(server.clock.now)
+    assert f"{dealt.day} {dealt:%b %Y, %H:%M} \u2013 you lost to {' and '.join(won)}, {end['turn']} turns</a>" in words
+    assert "AdaptyBoi won against ClaudeBot and RiskCounter, 24 turns" in words
+    assert "RandomBoi 7 won against " in words
+    assert words.count('<li><a href="/games/') == 3
     (server.folder / "00.json").write_text("{}")
     assert "Cannot be shown. This is no game record: " in browser("GET", "/games").text

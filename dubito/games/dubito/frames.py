@@ -51,6 +51,7 @@ class Frame:
     won: list[int]  # seats that have just won
     shown: ShownDoubt | None
     hand: list[int]  # the person's own
+    hands: list[list[int]]  # everybody's, once the game is over; none before
     really: list[int] | None  # the cards of this turn's play, if it was the person's
     honest: bool | None
 
@@ -85,6 +86,7 @@ def _frame(
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
         shown=next((_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
         hand=in_order(game.hands[me].cards),
+        hands=[in_order(hand.cards) for hand in game.hands] if game.over else [],
         really=really,
         honest=None if really is None else is_honest(really, game.number),
     )

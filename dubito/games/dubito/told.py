@@ -130,15 +130,6 @@ def drawn(
     }
 
 
-def ended(told: Mapping[str, Any]) -> str:
-    """How a game told so ended for the person at the table, or, where there was none, for who won."""
-    places, me = told["places"], told["me"]
-    unfinished = "unfinished" if told["capped"] else "lost"
-    if me is None:
-        return f"a hard win for {told['names'][places.index(1)]}" if 1 in places else unfinished
-    return {None: unfinished, 1: "a hard win"}.get(places[me], "a soft win")
-
-
 def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a model can have been asked this at its turn, of a game told so: on an empty board A and B."""
     turn = turns[decision["turn"] - 1]

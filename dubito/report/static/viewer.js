@@ -18,10 +18,12 @@
   // --- What the page brings along ---
 
   function cardStates() {
-    const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
+    const deal = new dubitoCards.Deal(game.hands);
+    const all = [{ hands: deal.hands, places: game.names.map(() => 0) }];
     for (const turn of game.turns) {
       const before = all[all.length - 1];
-      const hands = before.hands.map((hand, seat) => turn.hands[seat] ?? hand);
+      const { hands, played } = deal.after(turn);
+      turn.played = played;
       const places = before.places.map((place, seat) => (turn.won.includes(seat) ? game.places[seat] : place));
       all.push({ hands, places });
     }
@@ -110,17 +112,13 @@
 
   // --- The table ---
 
-  function cards(letters, shown) {
+  function cards(suited, shown) {
     const list = make("span", "cards");
     if (!shown) {
-      list.append(make("span", "back", `${letters.length}`), letters.length === 1 ? " card" : " cards");
+      list.append(make("span", "back", `${suited.length}`), suited.length === 1 ? " card" : " cards");
       return list;
     }
-    for (const letter of letters) {
-      const card = make("span", letter === "*" ? "card joker" : "card", FACES[letter] || letter);
-      card.title = NAMES[letter] || letter;
-      list.append(card);
-    }
+    list.append(...suited.map(([letter, suit]) => dubitoCards.draw(FACES[letter] || letter, suit, NAMES[letter] || letter)));
     return list;
   }
 
@@ -155,7 +153,7 @@
       const place = state.places[seat];
       const ended = at === last && !place ? "did not win" : place ? `place ${place}` : "";
       const hand = state.hands[seat];
-      return player(seat, turn, turn?.cards ? "played" : "doubted", ended, make("p", "hand", hand ? cards(hand, open) : "no cards"));
+      return player(seat, turn, turn?.cards ? "played" : "doubted", ended, make("p", "hand", hand.length ? cards(hand, open) : "no cards"));
     }));
   }
 
@@ -168,7 +166,7 @@
       const item = make("li", "", make("p", "claim", claim));
       if (open) {
         const truth = make("span", play.honest ? "honest" : "bluff", play.honest ? "✓ honest" : "✗ a bluff");
-        item.append(make("p", "", "really ", cards(play.cards, true), " ", truth));
+        item.append(make("p", "", "really ", cards(play.played, true), " ", truth));
       }
       return item;
     }).reverse()); // the last one on top

@@ -2,6 +2,9 @@
 
 import { $, ask, make } from "./table.js";
 
+const FAST = 450; // milliseconds of a move at "fast", and
+const TOGETHER = 1500; // of all the moves after which the person may act
+
 export class Flow {
   game; // as the server last told it
   frame; // the one that is shown
@@ -16,6 +19,7 @@ export class Flow {
   constructor(page) {
     this.#page = page;
     $("again").addEventListener("click", () => this.#again());
+    $("rematch").addEventListener("click", () => this.#rematch());
     $("skip").addEventListener("click", () => { this.#skipping = true; this.#endPause?.(); });
     $("speed").value = localStorage.getItem("dubito speed") || "1100";
     $("speed").addEventListener("change", () => { localStorage.setItem("dubito speed", $("speed").value); this.#endPause?.(); });
@@ -55,7 +59,6 @@ export class Flow {
     this.#controls();
     try {
       await this.#follow(await ask("/api/moves", { table: this.game.table, turn: this.turn, answer: move }));
-      if (this.mine) this.#page.focus();
     } catch (error) {
       this.busy = false;
       if (error.status === 409 || error.status === 404) return this.start(error.message);
@@ -81,7 +84,16 @@ export class Flow {
     this.busy = false;
     $("skip").disabled = true;
     this.#controls();
-    if (this.mine) $("own").scrollIntoView({ block: "nearest" });
+    this.#attend();
+  }
+
+  // Focus goes where the next act is; on the person's turn, unless they are setting the speed or reading what happened.
+  #attend() {
+    const { over, trouble } = this.game;
+    if (over || trouble) return $(over ? "rematch" : "again").focus();
+    if (!this.mine) return;
+    if (!document.activeElement?.closest("#speed, #log")) this.#page.focus();
+    $("own").scrollIntoView({ block: "nearest" });
   }
 
   async #playback(frames) {
@@ -91,9 +103,17 @@ export class Flow {
     for (const [index, next] of frames.entries()) {
       this.#show(next);
       const last = index === frames.length - 1;
-      const time = this.#page.patience(next, Number($("speed").value));
+      const time = this.#pace(frames) * this.#page.patience(next, Number($("speed").value));
       if (!(last && (this.game.asked || this.game.over)) && !this.#skipping && time > 0) await this.#pause(time);
     }
+  }
+
+  // How much of their usual time the frames are given.
+  #pace(frames) {
+    const speed = Number($("speed").value);
+    if (speed !== FAST || !this.game.asked) return 1;
+    const usual = frames.slice(0, -1).reduce((sum, frame) => sum + this.#page.patience(frame, speed), 0);
+    return Math.min(1, TOGETHER / usual);
   }
 
   #pause(milliseconds) {
@@ -131,11 +151,26 @@ export class Flow {
     $("own").hidden = true;
     $("result").textContent = title;
     $("how").textContent = how;
+    $("party").hidden = true;
+    const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
+    $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";
     $("watch").href = `/games/${encodeURIComponent(game.record)}`;
     $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`, ...game.errors].join(" ");
-    if (!$("end").hidden) return;
     $("end").hidden = false;
-    $("end").focus();
+  }
+
+  async #rematch() {
+    $("refusal").textContent = "";
+    try {
+      await ask("/api/rematch", {});
+    } catch (error) {
+      $("refusal").textContent = error.message;
+      return;
+    }
+    $("end").hidden = true;
+    this.frame = undefined;
+    history.replaceState(null, "", "/table#new");
+    await this.start();
   }
 
   async #again() {

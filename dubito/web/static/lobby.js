@@ -15,6 +15,11 @@ function fit() {
   if ($("seat").selectedOptions[0]?.disabled) $("seat").value = "";
 }
 
+// How the person has fared against the chosen bot, beside it.
+function fared(bot) {
+  bot.parentElement.querySelector(".fared").textContent = bot.selectedOptions[0]?.dataset.fared || "";
+}
+
 function remembered() {
   try {
     for (const [index, value] of JSON.parse(localStorage.getItem(MEMORY) || "[]").entries()) {
@@ -48,6 +53,10 @@ async function deal(event) {
 
 remembered();
 fit();
+for (const bot of bots) {
+  bot.addEventListener("change", () => fared(bot));
+  fared(bot);
+}
 $("game")?.addEventListener("change", () => $("game").form.submit());
 $("size").addEventListener("change", fit);
 form.addEventListener("submit", deal);

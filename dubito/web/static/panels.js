@@ -14,7 +14,7 @@ const flow = new Flow({
 function begin(game) {
   seats = game.names.map((name, seat) => {
     const item = make("li", seat === game.me ? "seat me" : "seat");
-    item.append(make("span", "name", name), make("span", "held"), make("span", "badge"));
+    item.append(make("span", "name", name), make("span", "held"), make("span", "badge"), make("span", "held"));
     return item;
   });
   $("seats").replaceChildren(...seats);
@@ -23,8 +23,9 @@ function begin(game) {
 function show(frame) {
   const me = flow.game.me;
   for (const [seat, item] of seats.entries()) {
-    const [, held, badge] = item.children;
+    const [, held, badge, truth] = item.children;
     held.textContent = frame.seats[seat] || "";
+    truth.textContent = frame.truth[seat] || "";
     const next = seat === frame.to_move;
     badge.textContent = !next ? "" : seat === me ? "▶ your turn" : "▶ to move";
     item.classList.toggle("mover", seat === frame.mover);
@@ -64,10 +65,13 @@ const KINDS = {
     return made;
   }),
   cards: ({ options }) => {
+    const screen = new window.dubitoCards.Screen();
     const boxes = options.map((value) => {
       const box = Object.assign(make("input"), { type: "checkbox", value });
-      const label = make("label", "tick");
-      label.append(box, ` ${value}`);
+      const label = window.dubitoCards.draw(`${value}`, screen.suit(value), "", "label");
+      label.classList.add("tick");
+      label.removeAttribute("aria-label");
+      label.prepend(box);
       return [box, label];
     });
     const picked = () => boxes.filter(([box]) => box.checked).map(([box]) => Number(box.value));

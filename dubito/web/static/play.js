@@ -1,6 +1,6 @@
 // The page of a person's game with cards: their hand, and what they may do with it.
 
-import { $, Table, card, count, make } from "./table.js";
+import { $, Table, count, make } from "./table.js";
 import { Flow, complain } from "./flow.js";
 
 const MOST = 3;
@@ -24,6 +24,7 @@ const flow = new Flow({
 
 function begin(game) {
   table = new Table(game);
+  $("party").hidden = true;
   $("number").replaceChildren(...game.words.many.slice(1).map((word, index) => new Option(word, index + 1)));
 }
 
@@ -37,15 +38,15 @@ function show(frame) {
 
 function celebrate(frame) {
   const title = frame.places[flow.game.me] === 1 ? RESULTS.hard_wins[0] : RESULTS.soft_wins[0];
-  $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title));
-  setTimeout(() => $("party").replaceChildren(), 4000);
+  $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title), make("p", "", frame.to_move === null ? "" : "The others play on."));
+  $("party").hidden = false;
 }
 
 function hand() {
   const { frame, game, mine } = flow;
   const seen = {};
   const cards = frame.hand.map((value, index) => {
-    const button = card(value, game.words, "button");
+    const button = table.card(value, table.suits.hands[game.me][index], "button");
     seen[value] = (seen[value] || 0) + 1;
     const held = frame.hand.filter((other) => other === value).length;
     const name = game.words.one[value];

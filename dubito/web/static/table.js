@@ -31,13 +31,19 @@ export async function ask(path, body) {
   return answer;
 }
 
-export function card(value, words, tag = "span") {
-  const element = make(tag, value === 0 ? "card joker" : "card");
-  element.append(make("span", "face", FACES[value]));
-  element.dataset.value = value;
-  if (tag === "span") element.setAttribute("role", "img");
-  element.setAttribute("aria-label", words.one[value]);
-  return element;
+// The suits of all cards that are seen at once: of the hands, by seat, and of the cards that a doubt has turned over.
+// Who took those holds them too, if they are open: then they have the suits that they have there.
+function suits(frame, me) {
+  const screen = new window.dubitoCards.Screen();
+  const open = frame.hands.length ? frame.hands : frame.counts.map((_, seat) => (seat === me ? frame.hand : []));
+  const hands = open.map((hand) => hand.map((value) => screen.suit(value)));
+  const { cards = [], loser } = frame.shown || {};
+  const taken = cards.length ? open[loser].map((value, index) => [value, hands[loser][index]]) : [];
+  const shown = cards.map((value) => {
+    const place = taken.findLastIndex((card) => card[0] === value);
+    return place < 0 ? screen.suit(value) : taken.splice(place, 1)[0][1];
+  });
+  return { hands, shown };
 }
 
 function place(n) {
@@ -54,14 +60,15 @@ export class Table {
     const item = make("li", seat === this.game.me ? "seat me" : "seat");
     const shown = make("span", "name");
     for (const part of name.split(/(?<=[a-z])(?=[A-Z])/)) shown.append(part, make("wbr"));
-    item.append(shown, make("span", "held"), make("span", "badge"));
+    item.append(shown, make("span", "held"), make("span", "badge"), make("span", "cards"));
     return item;
   }
 
   show(frame) {
     const over = frame.to_move === null;
+    this.suits = suits(frame, this.game.me);
     [...$("seats").children].forEach((item, seat) => {
-      const [, held, badge] = item.children;
+      const [, held, badge, cards] = item.children;
       const won = frame.places[seat];
       held.textContent = won === null ? count(frame.counts[seat], "card") : "no cards";
       item.classList.toggle("mover", seat === frame.mover);
@@ -69,8 +76,13 @@ export class Table {
       item.classList.toggle("won", won !== null);
       item.classList.toggle("loser", frame.shown !== null && frame.shown.loser === seat);
       badge.textContent = this.#badge(frame, seat, won, over);
+      cards.replaceChildren(...(frame.hands[seat] ?? []).map((value, index) => this.card(value, this.suits.hands[seat][index])));
     });
     this.#board(frame);
+  }
+
+  card(value, suit, tag) {
+    return window.dubitoCards.draw(FACES[value], suit, this.game.words.one[value], tag);
   }
 
   #badge(frame, seat, won, over) {
@@ -82,7 +94,7 @@ export class Table {
 
   #board(frame) {
     const { words, names } = this.game;
-    const cards = frame.shown ? frame.shown.cards.map((value) => card(value, words)) : this.#pile(frame);
+    const cards = frame.shown ? frame.shown.cards.map((value, index) => this.card(value, this.suits.shown[index])) : this.#pile(frame);
     $("pile").replaceChildren(...cards);
     $("pile").classList.toggle("revealed", frame.shown !== null);
     const claim = frame.board
@@ -108,7 +120,7 @@ export class Table {
   #pile(frame) {
     const shown = Math.min(frame.board, SHOWN_BACKS);
     return Array.from({ length: shown }, (_, index) => {
-      const back = make("span", "card back");
+      const back = make("span", "back");
       back.setAttribute("aria-hidden", "true");
       if (index >= shown - frame.last) back.classList.add("latest");
       return back;

@@ -1,0 +1,188 @@
+"""What became of every finished game of a folder: a file is played through once, and its result remembered."""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from dubito.errors import IllegalOutput, RunStopped, UsageError
+from dubito.game import Ending, Results, Spec
+from dubito.game_registry import DUBITO, find_game
+from dubito.human import GUEST, as_sentence
+from dubito.record import game_named, play, records_of
+from dubito.report.story import winners
+from dubito.store.folder import write_whole
+from dubito.telling import names_to
+
+MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
+_LENGTH: Final = len("2026-11-22-140500")
+_MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
+_MEMORY: Final = "running/summaries"  # beside the tables that are played
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A finished game; of a file that cannot be shown, only why."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+    changed: int  # the file's time, in nanoseconds, and its size in bytes: another file under its name has others
+    size: int
+    fault: str | None = None
+    game: str = ""
+    players: list[str] = field(default_factory=list)
+    me: int | None = None  # the person's seat
+    won: bool | None = None  # for the person, where it was either
+    result: str = ""  # in words to the person, or, where there was none, of everybody
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The summaries by name, as they are kept over the server's end."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+    games: dict[str, Summary]
+    format: Literal["dubito summaries 1"] = "dubito summaries 1"
+
+
+_MEMORIES: Final = TypeAdapter(_Memory)
+
+
+class Summaries:
+    """The summaries of a folder, each made anew only when its file is another."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._known: dict[str, Summary] | None = None  # not read yet
+
+    def __call__(self) -> dict[str, Summary]:
+        """Those of all files, the newest name last."""
+        with self._lock:
+            known = self._remembered() if self._known is None else self._known
+            now = {}
+            for name, path in sorted(files(self._folder).items()):
+                with suppress(OSError):  # it has just been deleted
+                    about = path.stat()
+                    old = known.get(name)
+                    same = old and (old.changed, old.size) == (about.st_mtime_ns, about.st_size)
+                    now[name] = old if old and same else _summary(path, about.st_mtime_ns, about.st_size)
+            if now != known:
+                self._remember(now)
+            self._known = now
+            return now
+
+    def against(self, game: str) -> dict[str, tuple[int, int]]:
+        """How often the person has won and lost a game with each player at the table, by the player's name."""
+        won, lost = Counter[str](), Counter[str]()
+        for one in self().values():
+            if one.game == game and one.won is not None:
+                (won if one.won else lost).update({*one.players} - {GUEST})
+        return {name: (won[name], lost[name]) for name in sorted({*won, *lost})}
+
+    def _remembered(self) -> dict[str, Summary]:
+        """Those of an earlier server. A file that cannot be read is as good as none: it is only a memory."""
+        try:
+            return _MEMORIES.validate_json((self._folder / _MEMORY).read_bytes()).games
+        except (OSError, ValidationError):
+            return {}
+
+    def _remember(self, now: Mapping[str, Summary]) -> None:
+        """Faults are left out: what was missing may be there next time."""
+        whole = _Memory({name: one for name, one in now.items() if one.fault is None})
+        with suppress(RunStopped):  # then the next server plays the games through again
+            write_whole(self._folder / _MEMORY, _MEMORIES.dump_json(whole).decode())
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """The files of games by their names, without those that no address can name."""
+    return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
+
+
+def record_in(path: Path) -> tuple[Spec, Any]:
+    """The record in a file, and its game; raises UsageError where there is none."""
+    try:
+        if path.stat().st_size > _MOST:
+            raise UsageError("this file is too large for a game")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UsageError("this file cannot be read") from None
+    spec = find_game(game_named(text, DUBITO), Path.cwd())
+    return spec, records_of(spec).load(text)
+
+
+def dealt_at(name: str, summary: Summary) -> datetime:
+    """When a game was dealt, by its name; of a file that somebody named, when it was written. In UTC."""
+    with suppress(ValueError):
+        return datetime.strptime(name[:_LENGTH], MADE).replace(tzinfo=UTC)
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)
+
+
+def _summary(path: Path, changed: int, size: int) -> Summary:
+    try:
+        spec, record = record_in(path)
+        game = _played(spec, record)
+    except UsageError as error:
+        return Summary(changed, size, as_sentence(str(error)))
+    me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
+    came = _came(spec.results, game.ending())
+    result = _in_words(spec.results, game.ending(), came, names_to(record.players, me), me)
+    won = None if me is None else came[me]
+    return Summary(changed, size, None, spec.name, list(record.players), me, won, result, game.turns_played)
+
+
+def _played(spec: Spec, record: Any) -> Any:
+    """The game of a record, played to its end; raises UsageError if it has none."""
+    game, outputs = records_of(spec).opened(record)
+    try:
+        for output in outputs:
+            play(game, output)
+    except IllegalOutput as error:
+        raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
+    if not game.over:
+        raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
+    return game
+
+
+def _came(results: Results, ending: Ending) -> list[bool | None]:
+    """By seat, whether it has won: it came to more of what ranks than those who came to the least, who have lost.
+
+    None where it was neither: the game is unfinished for the seat, or all came to the same.
+    """
+    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
+    came = [results.measured(bucket, (*counts, 0))[0] for bucket, counts in zip(buckets, ending.counts, strict=True)]
+    unfinished = [results.buckets[bucket] == results.unfinished for bucket in buckets]
+    least = min(came)
+    return [None if none or least == max(came) else own > least for own, none in zip(came, unfinished, strict=True)]
+
+
+def _in_words(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
+    how = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+    if me is None:
+        buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
+        first = winners(results, buckets, [(*counts, 0) for counts in ending.counts])
+        if not first:
+            return f"nobody won: {_listed(names)}"
+        others = [name for seat, name in enumerate(names) if seat not in first]
+        return f"{_listed([names[seat] for seat in first])} won against {_listed(others)}"
+    others = [name for seat, name in enumerate(names) if seat != me]
+    if came[me]:
+        by = "" if how[me] == "won" else f" ({how[me]})"
+        return f"you won{by} against {_listed(others)}"
+    if came[me] is None:
+        return f"{how[me]}, with {_listed(others)}"
+    return f"you lost to {_listed([name for seat, name in enumerate(names) if came[seat]])}"
+
+
+def _listed(names: list[str]) -> str:
+    """A, B and C."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
