@@ -112,7 +112,7 @@ def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.Mon
 def test_a_half_finished_shard_is_named(shards: Callable[..., Said]) -> None:
     said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
     assert said.err.startswith(
-        "dubito: altered is unfinished: 2 of 4 games are kept; the command that began it goes on"
+        "dubito: altered is unfinished: 2 of 4 games are kept; finish it with the command that began it"
     )
 
 
