@@ -13,7 +13,7 @@ from dubito.cli.pace import PACES, pace_option, waits
 from dubito.cli.telling import Narrator, save_record
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
-from dubito.experiment.opponents import trouble
+from dubito.llm.failures import Suspended
 from dubito.store.export import is_export
 from dubito.store.folder import MANIFEST
 
@@ -107,7 +107,7 @@ def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
     narrators.append(narrator)
     try:
         narrator.tell(game.move, game.asks_a_model, lambda: narrator.faults(*game.faults()))
-    except RunStopped as error:
-        raise RunStopped(trouble(error)) from None
+    except Suspended as error:
+        raise RunStopped(f"the game waits {error}: the same command takes it up there, from the cache") from None
     if game.wanted.save is not None:
         save_record(game.wanted.save, game.spec, game.record())

@@ -52,7 +52,7 @@ class Shown(Protocol):
         """Whether there will be no newer game."""
 
     def data(self, game: int) -> dict[str, Any]:
-        """All that the viewer shows of a game, and `title`; raises DubitoError."""
+        """All that the viewer shows of a game, its `title`, and the one at its end, `final`; raises DubitoError."""
 
 
 @dataclass
@@ -94,11 +94,11 @@ class LiveGame:
         with self._lock:
             whole = told(spec, state, moves, names, label)
             decisions = self._decisions(whole)
-        title = title_of("The game", names, won_by(spec, state)) if state.over else " · ".join(names)
+        final = title_of("The game", names, won_by(spec, state)) if state.over else None
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
         warnings = [*self.faults, *([trouble] if trouble else [])]
-        return whole | decisions | {"title": title, "over": over, "about": self.about, "warnings": warnings} | moves_now
+        return whole | decisions | _framed(names, final, self.about, over, warnings) | moves_now
 
     def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         if self._asked is None:
@@ -132,10 +132,15 @@ class RunGames:
             whole = self._followed.games.play(game)
             asked = AskedQuestions(source.db, source.game)
             decisions = asked.decisions(game, whole, texts)
-        title = title_of(f"Game {game}", whole["names"], whole["winners"])
-        about = f"Of the run {source.folder.name}."
+        final = title_of(f"Game {game}", whole["names"], whole["winners"])
+        about = f"Game {game} of the run {source.folder.name}."
         asked_of = {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
-        return whole | asked_of | {"title": title, "over": True, "about": about, "warnings": []}
+        return whole | asked_of | _framed(whole["names"], final, about, True, [])
+
+
+def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:
+    """What stands around a game; who has won is not told before its end is shown."""
+    return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 
 def make_app(shown: Shown, host: str) -> Starlette:

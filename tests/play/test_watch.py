@@ -121,17 +121,21 @@ def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     assert thought.in_words("ada", "Doubt?", False) == f"ada: Doubt? {words}"
 
 
-def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command takes it up there")])
+def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
+    status: int, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
 
-    def wrong_key(heard: Heard) -> Answer:
-        return Answer(401, error_body(heard.protocol, "authentication_error", "no such key"))
+    def fails(heard: Heard) -> Answer:
+        return Answer(status, error_body(heard.protocol, "some_error", "not now"))
 
-    with Server(wrong_key) as model:
+    with Server(fails) as model:
         players = {"bots": [asker(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
         said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml")
     assert said.code == 3
+    assert words in said.err
     assert said.err.count("\n") == 1
     assert KEY not in said.out + said.err
 

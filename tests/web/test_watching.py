@@ -73,6 +73,7 @@ def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path
         chrome.until(SHOWS.format("turn 1 of 1 so far"))
         assert chrome.text("#seats .thought q") == "The house has no reasons."
         assert chrome.text("h1") == "house:house-sharp@reasoned · StefaBot · MrDoubt"
+        assert chrome.run((Path(__file__).parent / "contrast.js").read_text()) == []
         chrome.key("ArrowLeft")
         turns.go()
         chrome.until(SHOWS.format("the deal, before 2 turns"))  # whoever has stepped back stays there
@@ -119,7 +120,7 @@ def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ..
             assert len(data["turns"]) >= seen
             assert bool(data["ending"]) == data["over"]
             seen = len(data["turns"])
-    assert "win" in data["title"]
+    assert "win" in data["final"]
     assert data["warnings"] == []
 
 
@@ -144,11 +145,11 @@ def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) ->
         browser = Browser(port)
         first = browser("GET", "/")
         assert (first.status, first.headers["location"]) == (307, "/games/1#play")
-        assert "Game 1: " in browser("GET", "/games/1").text
+        assert "Game 1 of the run r." in browser("GET", "/games/1").text
         assert browser("GET", "/api/news?game=1").json == {"newest": 1, "ended": True}
         made(home, *RUN, "--games", "3", "--quiet")
         assert browser("GET", "/api/news?game=1").json == {"newest": 2, "ended": True}
-        assert "Game 2: " in browser("GET", "/games/2").text
+        assert "Game 2 of the run r." in browser("GET", "/games/2").text
         assert browser("GET", "/games/7").status == 400
         assert browser("GET", "/api/news").status == 400
         assert browser("GET", "/api/news?game=1", headers={"Origin": "http://evil.example"}).status == 403

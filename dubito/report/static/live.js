@@ -39,10 +39,9 @@ window.DUBITO_FOLLOW = (viewer) => {
     const wasAtNewest = viewer.isAtNewest();
     const before = looks();
     for (const [key, first] of Object.entries(had)) (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
-    for (const key of ["places", "ending", "over", "to_move", "thinks", "warnings"]) game[key] = news[key];
+    for (const key of ["places", "ending", "over", "to_move", "thinks", "warnings", "final"]) game[key] = news[key];
     if (looks() === before) return;
     viewer.tell();
-    if (game.over) document.title = document.querySelector("h1").textContent = news.title;
     if (wasAtNewest) viewer.show(game.turns.length);
     else viewer.controls();
   }

@@ -86,7 +86,7 @@
     last = game.turns.length;
     states = game.panels ? panelStates() : cardStates();
     finds = found();
-    $("about").textContent = `${game.about} ${game.ending}`;
+    $("about").textContent = game.live ? game.about : `${game.about} ${game.ending}`;
     for (const old of document.querySelectorAll("#about ~ .warning")) old.remove();
     $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
     $("slider").max = last;
@@ -270,8 +270,10 @@
       button.setAttribute("aria-disabled", String(stuck));
     }
     for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-disabled", String(!next(button.dataset.find)));
-    $("play").setAttribute("aria-disabled", String(viewer.isAtNewest() && !isOver()));
-    $("play").textContent = timer ? "❚❚ Pause" : viewer.isAtNewest() && !isOver() ? "● Live" : "▶ Play";
+    const isLive = viewer.isAtNewest() && !isOver();
+    $("play").setAttribute("aria-disabled", String(isLive));
+    $("play").classList.toggle("primary", !isLive);
+    $("play").textContent = isLive ? "● Live" : timer ? "❚❚ Pause" : "▶ Play";
   }
 
   function show(turnNumber, opened = "") {
@@ -279,6 +281,7 @@
     const turn = at ? game.turns[at - 1] : null;
     const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
     $("said").replaceChildren(make("p", "", said), ...(at === last && game.ending ? [make("p", "", game.ending)] : []));
+    if (at === last && game.final) document.title = document.querySelector("h1").textContent = game.final;
     controls();
     if (game.panels) {
       panels(states[at], turn);
