@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-PACES: Final = {"slow": 2.2, "normal": 1.1, "fast": 0.45, "at-once": 0.0}  # seconds between moves
+PACES: Final = {"slow": 2.2, "normal": 1.1, "fast": 0.45, "at-once": 0.0}  # seconds between turns
 
 
 class _Pace(click.ParamType[float]):
@@ -32,11 +32,11 @@ pace_option = click.option(
     "--pace",
     type=_Pace(),
     metavar="PACE",
-    help=f"Between moves: {', '.join(PACES)}, or seconds. [default: normal; at-once where there is no terminal]",
+    help=f"Between turns: {', '.join(PACES)}, or seconds. [default: normal; at-once where there is no terminal]",
 )
 
 
 def waits(pace: float | None, sleep: Callable[[float], None] = time.sleep) -> Callable[[], None]:
-    """What lets the time between two moves pass; None is the default."""
+    """What lets the time between two turns pass; None is the default."""
     seconds = pace if pace is not None else PACES["normal" if sys.stdout.isatty() else "at-once"]
     return (lambda: sleep(seconds)) if seconds else lambda: None

@@ -4,7 +4,7 @@ import io
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ def _played(company: Opponents, sitting: Sitting, config: Path | None, pace: flo
     try:
         while not sitting.game.over:
             try:
-                _turn(sitting, voice, wait)
+                if _turn(sitting, voice) and not sitting.asked:
+                    wait()
             except RunStopped as error:
                 sitting = _taken_up(company, sitting, error, voice)
     except EOFError:
@@ -110,12 +111,12 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
         voice(line)
 
 
-def _turn(sitting: Sitting, voice: Voice, wait: Callable[[], None]) -> None:
+def _turn(sitting: Sitting, voice: Voice) -> bool:
+    """Make a move and tell it; returns whether there was anything to tell."""
     before, turn = sitting.person.cheer(sitting.game, sitting.me), sitting.game.turns_played + 1
     if sitting.asked:
         words = _asked(sitting, voice)
     else:
-        wait()
         if (thinks := sitting.waits_for) is not None:
             voice.thinks(thinks)
         try:
@@ -127,6 +128,7 @@ def _turn(sitting: Sitting, voice: Voice, wait: Callable[[], None]) -> None:
     cheer = sitting.person.cheer(sitting.game, sitting.me)
     if cheer and not before:
         voice(cheer)
+    return bool(words)
 
 
 def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:

@@ -28,7 +28,7 @@ class Narrator:
     label: Label
     show_hands: bool = False
     voice: Voice = field(default_factory=Voice)
-    wait: Callable[[], None] = lambda: None  # before each move
+    wait: Callable[[], None] = lambda: None  # before each turn
 
     def __post_init__(self) -> None:
         self._teller = told_of(self.spec).Teller(self.game, self.label)
@@ -47,8 +47,9 @@ class Narrator:
         """
         self.voice(told_of(self.spec).sentence(self.game.start, self.label))
         while not self.game.over:
-            self.wait()
             seat, turn = self.game.seat, self.game.turns_played + 1
+            if turn > self._turn:
+                self.wait()
             self._held = self._teller.holds(seat) if self.show_hands and turn > self._turn else ""
             self._turn, self._seat = turn, seat
             self._thinks = thinks(seat)

@@ -1,5 +1,6 @@
 """`dubito watch`: a game between bots and models, or the games of a run, told live."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from click.core import ParameterSource
 
 from dubito.cli.bots_table import BotsGame, Wanted, seated
 from dubito.cli.options import game_option, rules_options, server_options
-from dubito.cli.pace import pace_option, waits
+from dubito.cli.pace import PACES, pace_option, waits
 from dubito.cli.telling import Narrator, save_record
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
@@ -42,7 +43,12 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 )
 @server_options
 @pace_option
-def watch(what: tuple[str, ...], pace: float | None, show_hands: bool, **flags: Any) -> None:
+@click.option("--web", is_flag=True, help="In the browser, hands open, with the models' reasons beside their seats.")
+@click.option("--port", default=8765, show_default=True, help="With --web: port; 0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --web: where to listen.")
+def watch(
+    what: tuple[str, ...], pace: float | None, show_hands: bool, web: bool, port: int, host: str, **flags: Any
+) -> None:
     """Tell a game between these bots and models live, seated in this order, or the games of a run as they finish.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL. Models' answers
@@ -50,14 +56,26 @@ def watch(what: tuple[str, ...], pace: float | None, show_hands: bool, **flags: 
     made, is a RUN; with no name it is the latest run: its last finished game is told, then each newest one, until the
     run ends.
     """
-    if not what or (len(what) == 1 and _means_a_run(what[0])):
-        _refuse_flags_of_bots(click.get_current_context())
+    of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
+    _refuse(_OF_BOTS if of_run else (), "is for a game between bots: name them, or leave it out")
+    _refuse(() if web else ("port", "host"), "goes with --web")
+    _refuse(("pace",) if web and of_run else (), "is chosen on the page: leave it out")
+    run = Path(what[0]) if what else None
+    if of_run and web:
+        from dubito.cli.watch_web import serve_run  # late: only this needs a web server
+
+        serve_run(run, host, port)
+    elif of_run:
         from dubito.cli.following import follow  # late: reads stores and reports
 
-        follow(Path(what[0]) if what else None, waits(pace), show_hands)
-        return
-    with seated(_wanted(what, flags)) as game:
-        _tell(game, pace, show_hands)
+        follow(run, waits(pace), show_hands)
+    elif web:
+        from dubito.cli.watch_web import serve_game
+
+        serve_game(_wanted(what, flags), waits(PACES["normal"] if pace is None else pace), host, port)
+    else:
+        with seated(_wanted(what, flags)) as game:
+            _tell(game, pace, show_hands)
 
 
 def _means_a_run(word: str) -> bool:
@@ -66,10 +84,12 @@ def _means_a_run(word: str) -> bool:
     return (path / MANIFEST).exists() or is_export(path) or (len(path.parts) > 1 and ":" not in word)
 
 
-def _refuse_flags_of_bots(context: click.Context) -> None:
-    for name in _OF_BOTS:
+def _refuse(flags: Sequence[str], why: str) -> None:
+    """Raise UsageError where one of these flags was given."""
+    context = click.get_current_context()
+    for name in flags:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise UsageError(f"--{name.replace('_', '-')} is for a game between bots: name them, or leave it out")
+            raise UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> Wanted:

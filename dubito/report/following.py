@@ -22,7 +22,7 @@ class FollowedRun:
         self._registry = find_bots(home, self.source.game.name)
         self.games = Games(self.source, self._registry, home)
 
-    def _read_again(self) -> None:
+    def read_again(self) -> None:
         """It may have been made longer."""
         self.close()
         self.source = read_run(self._folder, self._home)
@@ -46,7 +46,7 @@ class FollowedRun:
             playing = self.is_playing
             new = self.finished() - seen
             if new:
-                self._read_again()
+                self.read_again()
                 yield max(new), len(new) - 1 if seen else 0
             elif not playing:
                 return

@@ -30,8 +30,11 @@ class AskedQuestions:
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)
 
-    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts) -> list[dict[str, Any]]:
-        """The decisions of a game that was told so, in its order, each with its turn and its attempts."""
+    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
+        """The decisions of a game that was told so, in its order, each with its turn and its attempts.
+
+        `under_way` is the turn of those for a move that is not told.
+        """
         rows = self.db.read(
             "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2",
             (game,),
@@ -39,7 +42,7 @@ class AskedQuestions:
         attempts, moves = self._attempts(game, texts), _own_moves(told["turns"])
         decisions = []
         for seat, decision, own, node, answer, outcome, p_bluff in rows:
-            turn, move = moves.get((seat, own), (0, None))
+            turn, move = moves.get((seat, own), (under_way, None))
             truth = None if p_bluff is None or move is None else told["truths"][move]
             decisions.append(
                 {
