@@ -21,6 +21,7 @@ from dubito.store.folder import write_whole
 from dubito.telling import names_to
 
 MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
+_JUST_WON: Final = ("won", "win")  # what a game calls a win of which there is one kind
 _LENGTH: Final = len("2026-11-22-140500")
 _MOST: Final = 10_000_000  # bytes of a file; the longest game takes less than one
 _MEMORY: Final = "running/summaries"  # beside the tables that are played
@@ -165,20 +166,20 @@ def _came(results: Results, ending: Ending) -> list[bool | None]:
 
 
 def _in_words(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
-    how = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     if me is None:
-        buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
         first = winners(results, buckets, [(*counts, 0) for counts in ending.counts])
         if not first:
             return f"nobody won: {_listed(names)}"
         others = [name for seat, name in enumerate(names) if seat not in first]
         return f"{_listed([names[seat] for seat in first])} won against {_listed(others)}"
     others = [name for seat, name in enumerate(names) if seat != me]
+    how = results.endings[buckets[me]]
     if came[me]:
-        by = "" if how[me] == "won" else f" ({how[me]})"
+        by = "" if how in _JUST_WON else f" ({how})"
         return f"you won{by} against {_listed(others)}"
     if came[me] is None:
-        return f"{how[me]}, with {_listed(others)}"
+        return f"{how}, with {_listed(others)}"
     return f"you lost to {_listed([name for seat, name in enumerate(names) if came[seat]])}"
 
 

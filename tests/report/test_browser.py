@@ -1,5 +1,6 @@
 """The pages in a real browser, opened from disk with no network."""
 
+import itertools
 import json
 import re
 import shutil
@@ -102,6 +103,30 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     for once in ("#turn=3", "#turn-3"):
         chrome.open(page, once)
         assert chrome.text("#turn").startswith("turn 3 ")
+
+
+def test_a_card_keeps_its_suit_through_the_game(bots_run: Path, chrome: Chrome) -> None:
+    """From hand to board and on; no card is there twice, but on a board that was doubted and is in a hand already."""
+    page = bots_run / "report" / "games" / "0.html"
+    (game,) = Seen(page).json
+    chrome.open(page)
+    states: list[list[list[list[str]]]] = chrome.run(
+        "(() => { const cards = (list) => [...list].map(item => [...item.querySelectorAll('.card')]"
+        ".map(card => card.textContent + (card.dataset.suit ?? ''))); "
+        "const seen = () => ['seats', 'pile'].map(id => cards(document.getElementById(id).children)); "
+        "const all = [seen()]; "
+        f"for (let turn = 1; turn <= {len(game['turns'])}; turn++) "
+        "{ document.querySelector('[data-go=on]').click(); all.push(seen()); } return all; })()"
+    )
+    for turn, (before, (hands, pile)) in zip(game["turns"], itertools.pairwise(states), strict=True):
+        if "cards" in turn:
+            assert sorted(before[0][turn["seat"]]) == sorted(hands[turn["seat"]] + pile[0])
+        else:
+            taken = {card for hand in hands for card in hand} - {card for hand in before[0] for card in hand}
+            assert taken <= {card for play in pile for card in play}
+        drawn = [card for hand in hands for card in hand if card != "★"]
+        drawn += [card for play in pile for card in play if card != "★" and "cards" in turn]
+        assert len({*drawn}) == len(drawn)
 
 
 def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: Chrome) -> None:

@@ -30,6 +30,21 @@ CUT = """
 [...document.querySelectorAll('.name, .held, .badge, button, dt')]
   .filter(element => element.scrollWidth > element.clientWidth + 1).map(element => element.innerText)
 """
+CARDS = """
+(() => {
+  const seen = (where) => [...document.querySelectorAll(where + ' .card')]
+    .map((card) => [card.textContent, card.dataset.suit ?? '', card.getAttribute('aria-label')]);
+  return { hand: seen('#own:not([hidden])'), pile: seen('#pile'), seats: seen('#seats') };
+})()
+"""
+A_MOVE = """
+(() => {
+  const doubt = document.querySelector('#doubt');
+  const told = document.querySelectorAll('#log li').length;
+  if (!doubt.hidden && !doubt.disabled && told % 3 === 0) doubt.click();
+  else { document.querySelector('#hand button').click(); document.querySelector('#put').click(); }
+})()
+"""
 LONG = "AnExceedinglyLongWindedBotWhoseNameNeverSeemsToEndAtAll"
 
 
@@ -69,14 +84,7 @@ def _text(chrome: Chrome, selector: str) -> str:
 def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, table: Served) -> None:
     _deal(chrome, table)
     while not chrome.run(OVER):
-        chrome.run(
-            """(() => {
-              const doubt = document.querySelector('#doubt');
-              const told = document.querySelectorAll('#log li').length;
-              if (!doubt.hidden && !doubt.disabled && told % 3 === 0) doubt.click();
-              else { document.querySelector('#hand button').click(); document.querySelector('#put').click(); }
-            })()"""
-        )
+        chrome.run(A_MOVE)
         chrome.until(f"{ASKED} || {OVER}")
     assert _text(chrome, "#result") in ("A hard win!", "A soft win!", "You lose this one.")
     (path,) = table.folder.glob("*.json")
@@ -113,6 +121,71 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: Served) -> None:
     chrome.key("Enter")
     chrome.until(f"document.querySelectorAll('#log .mine').length && ({ASKED} || {OVER})")
     assert "You put down 2 cards" in _text(chrome, "#log")
+
+
+def test_suits_give_nothing_away_and_are_not_heard(chrome: Chrome, table: Served) -> None:
+    """Each number's begin with the first suit in the hand, whichever were put down; none is there twice."""
+    _deal(chrome, table, seed=1)
+    turned = 0
+    for _ in range(10):
+        shown = chrome.run(CARDS)
+        drawn = [(face, suit) for face, suit, _ in shown["hand"] + shown["pile"] if face != "★"]
+        mine = "you pick up" in _text(chrome, "#now").casefold()
+        assert mine or len({*drawn}) == len(drawn)
+        for face in {face for face, _ in drawn}:
+            suits = [suit for other, suit, _ in shown["hand"] if other == face]
+            assert suits == [f"{place}" for place in range(len(suits))]
+        assert all(suit == "" for face, suit, _ in shown["hand"] + shown["pile"] if face == "★")
+        assert not any(sign in name for *_, name in shown["hand"] + shown["pile"] for sign in "♠♥♣♦")
+        assert shown["seats"] == []
+        turned += len(shown["pile"])
+        chrome.run(A_MOVE)
+        chrome.until(ASKED)
+    assert turned > 0
+
+
+def test_the_end_shows_all_hands_and_offers_a_rematch(chrome: Chrome, table: Served) -> None:
+    """Nothing lies over the board; the focus is where one goes on, and Enter goes on."""
+    _deal(chrome, table, size=3, seed=6)
+    while not chrome.run(OVER):
+        chrome.run(A_MOVE)
+        chrome.until(f"{ASKED} || {OVER}")
+    assert chrome.run("document.activeElement.id") == "rematch"
+    last = chrome.run("fetch('/api/table').then(answer => answer.json())")
+    hands = last["frames"][-1]["hands"]
+    assert [len(hand) for hand in hands] == last["frames"][-1]["counts"]
+    shown = chrome.run(CARDS)["seats"]
+    assert [name for *_, name in shown] == [last["words"]["one"][card] for hand in hands for card in hand]
+    drawn = [(face, suit) for face, suit, _ in shown if face != "★"]
+    assert len({*drawn}) == len(drawn)
+    assert chrome.run(
+        "(box => [.1, .5, .9].every(share => document.elementFromPoint(box.x + share * box.width, "
+        "box.y + box.height / 2).closest('.felt')))(document.querySelector('.felt').getBoundingClientRect())"
+    )
+    against = "; ".join(f"{name}: {won} won, {lost} lost" for name, (won, lost) in last["against"].items())
+    assert against
+    assert _text(chrome, "#against") == f"You against {against}."
+    chrome.key("Enter")
+    chrome.until(f"{ASKED} && !{OVER}")
+    assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
+    assert chrome.run("document.querySelector('#log li:last-child').textContent").startswith("The cards are dealt")
+    assert chrome.run("document.activeElement.closest('#hand') !== null")
+
+
+def test_many_others_are_fast_together(chrome: Chrome, table: Served) -> None:
+    """At "fast" all their moves take a second and a half at most, however many there are."""
+    _deal(chrome, table, size=8, seed=2, speed=450)
+    chrome.run(
+        "window.times = []; window.later = setTimeout; "
+        "window.setTimeout = (act, time) => { later(act, time === 10 ? 10 : 0 * times.push(time)); }"
+    )
+    sums = []
+    for _ in range(3):
+        chrome.run("times.length = 0")
+        chrome.run(A_MOVE)
+        chrome.until(ASKED)
+        sums.append(chrome.run("times.reduce((sum, time) => sum + time, 0)"))
+    assert all(1000 < taken < 1501 for taken in sums), sums
 
 
 def test_more_than_three_cards_are_not_chosen(chrome: Chrome, table: Served) -> None:

@@ -52,6 +52,7 @@ def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home:
         chrome.until("document.querySelector('#trouble').hidden === false")
         assert "which cannot be reached" in chrome.text("#why")
         assert chrome.text("#thinks") == ""
+        assert chrome.run("document.activeElement.id") == "again"
         chrome.click("#again")
         chrome.until("document.querySelector('#own.asked') !== null")
         assert chrome.run("document.querySelector('#trouble').hidden")

@@ -141,6 +141,7 @@ export class Flow {
     $("trouble").hidden = busy || !game.trouble;
     $("why").textContent = game.trouble || "";
     $("own").classList.toggle("asked", this.mine);
+    $("pace").hidden = !busy && game.over;
     this.#page.controls();
     if (!busy && game.over) this.#finale();
   }

@@ -21,6 +21,7 @@ function begin(game) {
 }
 
 function show(frame) {
+  $("seats").classList.toggle("over", frame.to_move === null);
   const me = flow.game.me;
   for (const [seat, item] of seats.entries()) {
     const [, held, badge, truth] = item.children;

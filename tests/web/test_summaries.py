@@ -1,0 +1,116 @@
+"""What became of the saved games: of each in words, against each player in numbers."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dubito.game import Ending
+from dubito.games.bs.spec import RESULTS as BS
+from dubito.games.dubito.results import RESULTS as DUBITO
+from dubito.web import summaries as module
+from dubito.web.summaries import Summaries, Summary, dealt_at
+from tests.engine.golden import FOLDER
+from tests.web.kit import BOTS, Browser, Served
+
+
+def _ending(*marks: int, capped: bool = False) -> Ending:
+    return Ending(capped, (), list(marks), [() for _ in marks])
+
+
+@pytest.mark.parametrize(
+    ("marks", "capped", "me", "won", "words"),
+    [
+        ((1, 2, 0, 0), False, 0, True, "you won (hard win) against A, B and C"),
+        ((2, 1, 0, 0), False, 0, True, "you won (soft win) against A, B and C"),
+        ((0, 2, 1, 0), False, 0, False, "you lost to A and B"),
+        ((0, 0, 1, 0), True, 0, None, "unfinished, with A, B and C"),
+        ((2, 0, 1, 0), True, 0, True, "you won (soft win) against A, B and C"),
+        ((0, 0, 0, 0), True, None, None, "nobody won: X, A, B and C"),
+        ((0, 2, 1, 0), False, None, None, "B won against X, A and C"),
+    ],
+)
+def test_a_game_in_words(marks: tuple[int, ...], capped: bool, me: int | None, won: bool | None, words: str) -> None:
+    ending = _ending(*marks, capped=capped)
+    came = module._came(DUBITO, ending)
+    assert (None if me is None else came[me]) is won
+    names = ["X" if me is None else "You", "A", "B", "C"]
+    assert module._in_words(DUBITO, ending, came, names, me) == words
+
+
+def test_a_win_of_which_there_is_one_kind_is_only_a_win() -> None:
+    ending = _ending(0, 1, 0)
+    assert module._came(BS, ending) == [False, True, False]
+    assert module._in_words(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
+
+
+def test_a_person_is_told_how_they_fare_against_each_bot(server: Served, browser: Browser) -> None:
+    """At the end, and in the lobby; a bot that sits twice at a table is one."""
+    ends = [browser.to_the_end(browser.sit(["RandomBoi", "RandomBoi", "StefaBot"], seed=seed)) for seed in range(2)]
+    won = sum(end["result"] in ("hard_wins", "soft_wins") for end in ends)
+    fared = {"RandomBoi": [won, 2 - won], "StefaBot": [won, 2 - won]}
+    assert ends[-1]["against"] == fared
+    lobby = server.browser()("GET", "/").text
+    assert lobby.count(f"you: {won} won, {2 - won} lost") > 2
+    for name, text in (("damaged", "{}"), ("bots-alone", (FOLDER / "three_immediate.json").read_text())):
+        (server.folder / f"{name}.json").write_text(text)
+    assert browser.view()["against"] == fared
+    assert {*server.tables.summaries.against("dubito")} == {*fared}  # with others no person has played
+    assert browser.sit()["against"] == {}
+
+
+def test_a_summary_is_made_once_and_again_of_another_file(
+    server: Served, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = browser.to_the_end(browser.sit())
+    (server.folder / "missing.json").write_text('{"game": "nowhere"}')
+    first = Summaries(server.folder)()
+    assert first["missing"].fault
+    read: list[Path] = []
+    real = module.record_in
+    monkeypatch.setattr(module, "record_in", lambda path: (read.append(path), real(path))[1])
+    assert Summaries(server.folder)() == first
+    assert read == [server.folder / "missing.json"]  # what could not be read is tried again
+    path = server.folder / f"{end['record']}.json"
+    os.utime(path, ns=(0, 0))
+    again = Summaries(server.folder)
+    now, before = again()[end["record"]], first[end["record"]]
+    assert (now.result, now.changed) == (before.result, 0)
+    path.unlink()
+    assert [*again()] == ["missing"]
+    memory = server.folder / "running" / "summaries"
+    assert json.loads(memory.read_text())["games"] == {}
+    memory.write_text("damaged")
+    assert [*Summaries(server.folder)()] == ["missing"]
+
+
+def test_a_game_was_dealt_when_its_name_says(tmp_path: Path) -> None:
+    """A file that somebody named has its own time."""
+    summary = Summary(changed=1_700_000_000_123_456_789, size=1)
+    assert dealt_at("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
+    for name in ("mine", "2026-13-22-140509-a1b2c3"):
+        assert dealt_at(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
+
+
+def test_a_rematch_is_the_same_table_with_new_cards(server: Served, browser: Browser) -> None:
+    """The seat is by chance again, unless it was chosen."""
+    assert browser.post("/api/rematch", {}).status == 404
+    view = browser.sit(seat=2, jokers=1)
+    refused = browser.post("/api/rematch", {})
+    assert (refused.status, refused.json["error"]) == (409, "Your game is not over yet.")
+    end = browser.to_the_end(view)
+    answer = browser.post("/api/rematch", {})
+    assert answer.status == 201
+    again = browser.at_rest()
+    assert (again["names"], again["me"], again["rules"]) == (end["names"], 2, end["rules"])
+    assert again["table"] > end["table"]
+    assert browser.to_the_end(again)["seed"] != end["seed"]
+    browser.to_the_end(browser.sit(seed=1))
+    seats = set()
+    while len(seats) < 2:  # by chance: one in four
+        assert browser.post("/api/rematch", {}).status == 201
+        seats.add((view := browser.at_rest())["me"])
+        browser.to_the_end(view)
+    assert sorted(view["names"]) == sorted([*BOTS, "You"])
