@@ -284,7 +284,9 @@ def _work(
     except RunStopped as stopped:
         main.send(("failed", str(stopped)))
     except OSError as error:
-        main.send(("failed", f"cannot write {folder}: {error.strerror}; once that is mended, run the same command again"))
+        main.send(
+            ("failed", f"cannot write {folder}: {error.strerror}; once that is mended, run the same command again")
+        )
 
 
 def _agree(main: Connection, stop: Event) -> None:
