@@ -268,7 +268,7 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
         digests |= {line for line in ranked.splitlines() if line.startswith("results digest: ")}
     assert len(digests) == 1
     (here / "bots" / "manual" / "my_bot.py").write_text(RAISING)
-    words = (sys.executable, "-m", "dubito", "play-game", "MyBot", "StefaBot", "ClaudeBot")
+    words = (sys.executable, "-m", "dubito", "watch", "MyBot", "StefaBot", "ClaudeBot")
     with pytest.raises(AssertionError, match=r"MyBot .* play raised ValueError: on line nine \(my_bot.py, line 9\)"):
         command(here, *words, site=site)
 

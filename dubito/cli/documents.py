@@ -97,6 +97,14 @@ class RunObject(_Part):
     report: str | None = Field(description="the first page of its report")
 
 
+class MergeObject(_Part):
+    """Of `dubito merge`."""
+
+    format: Literal["dubito merge 1"] = "dubito merge 1"
+    shards: list[str] = Field(description="their folders, in the order of their games")
+    run: RunObject = Field(description="the whole run, as `dubito run --json` has it")
+
+
 class StatusObject(_Part):
     """Of `dubito status`."""
 
@@ -228,10 +236,19 @@ class CacheObject(_Part):
 
 
 Document = (
-    RunObject | StatusObject | ComparisonObject | BotsObject | GamesObject | RunsObject | EstimateObject | CacheObject
+    RunObject
+    | MergeObject
+    | StatusObject
+    | ComparisonObject
+    | BotsObject
+    | GamesObject
+    | RunsObject
+    | EstimateObject
+    | CacheObject
 )
 DOCUMENTS: tuple[type[_Part], ...] = (
     RunObject,
+    MergeObject,
     StatusObject,
     ComparisonObject,
     BotsObject,

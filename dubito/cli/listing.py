@@ -29,10 +29,15 @@ class Listing(click.Group):
 class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
-    def __init__(self, *rest: Any, summaries: Mapping[str, str], **more: Any) -> None:
-        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, `-` there being `_`."""
+    def __init__(
+        self, *rest: Any, summaries: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, `-` there being `_`.
+
+        `aliases` are other names of commands, which are not listed.
+        """
         super().__init__(*rest, **more)
-        self._summaries = summaries
+        self._summaries, self._aliases = summaries, aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in order."""
@@ -40,6 +45,7 @@ class LateListing(Listing):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, loaded now; None if there is no such command."""
+        name = self._aliases.get(name, name)
         if name not in self._summaries:
             return None
         word = name.replace("-", "_")

@@ -35,7 +35,8 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "games": "List the games: name, seats, and what each is.",
     "bots": "List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be "
     "used.",
-    "play-game": "Tell one game between these bots, seated in this order, in words a card player uses.",
+    "watch": "Tell a game between these bots and models live, seated in this order, or the games of a run as they "
+    "finish.",
     "policy": "Say how much can be won of each PLAYER's whole way to play a small game, exactly.",
     "tournament": "Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant "
     "run-off.",
@@ -44,8 +45,12 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "house": "Serve the OpenAI and Anthropic protocols on loopback.",
 }
 
+_OLD_NAMES: Final = {"play-game": "watch"}
 
-@click.group(cls=LateListing, summaries=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=LateListing, summaries=_COMMANDS, aliases=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")
 def cli() -> None:
     """Pit language models, hand-written bots and people against each other at games of hidden information."""

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.documents import MergeObject, json_option, print_document
 from dubito.cli.output import say
-from dubito.cli.run import say_report
+from dubito.cli.run import document_of, written_report
 from dubito.cli.summary import print_summary
 from dubito.experiment import merge as merging
 from dubito.experiment.runner import finished
@@ -21,7 +22,8 @@ from dubito.registry import find_bots
     help="The run folder. [default: where the whole run would be]",
 )
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
-def merge(runs: tuple[Path, ...], out: Path | None, report: bool) -> int:
+@json_option
+def merge(runs: tuple[Path, ...], out: Path | None, report: bool, as_json: bool) -> int:
     """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
@@ -35,8 +37,13 @@ def merge(runs: tuple[Path, ...], out: Path | None, report: bool) -> int:
     merging.merge(shards, folder)
     run = finished(whole, registry, folder)
     assert run is not None  # all of its games are there
-    print_summary(run, sizes=False)
-    if report:
-        say_report(folder, registry, new=True)
+    if not as_json:
+        print_summary(run, sizes=False)
+    index = written_report(folder, registry, new=True) if report else None
+    if as_json:
+        print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index)))
+        return 0
+    if index is not None:
+        say(f"report: {index}")
     say(f"run folder: {folder}")
     return 0

@@ -2,7 +2,6 @@
 
 import io
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -14,12 +13,14 @@ import click
 from dubito.cli.company import opponents
 from dubito.cli.options import game_option, rules_from, rules_options, server_options
 from dubito.cli.output import note, say
+from dubito.cli.pace import pace_option, waits
 from dubito.cli.telling import check_save, save_record
+from dubito.cli.voice import Voice, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
-from dubito.human import Setup, Sitting, as_sentence, set_up
+from dubito.human import Sitting, as_sentence, set_up
 from dubito.person import person_of
 from dubito.registry import find_bots
 
@@ -41,6 +42,7 @@ from dubito.registry import find_bots
     help="Folder that keeps what model players are asked.",
 )
 @server_options
+@pace_option
 def play(
     bots: Sequence[str],
     game: str,
@@ -50,6 +52,7 @@ def play(
     save: Path | None,
     config: Path | None,
     games: Path,
+    pace: float | None,
     **flags: Any,
 ) -> None:
     """Play a game yourself against these bots, by default some good ones.
@@ -65,22 +68,32 @@ def play(
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
     with opponents(config, setup.bots, games, number, lambda: False, server, game) as company:
-        sitting = company.seat(setup, number)
-        _welcome(setup, sitting)
-        try:
-            while not sitting.game.over:
-                try:
-                    _turn(sitting)
-                except RunStopped as error:
-                    sitting = _taken_up(company, sitting, error)
-        except EOFError:
-            say("\nYou leave the table; the game ends here, unfinished.")
-            if sitting.asks_models:
-                say(f"The same cards again: {_again(sitting, config)}")
-            return
+        sitting = _played(company, company.seat(setup, number), config, pace)
+    if sitting is None:
+        return
     _farewell(sitting, config)
     if save is not None:
         save_record(save, spec, sitting.record())
+
+
+def _played(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
+    """The game, played to its end; None if the person left."""
+    others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
+    voice, wait = voice_for(others), waits(pace)
+    _welcome(sitting, voice)
+    try:
+        while not sitting.game.over:
+            try:
+                if _turn(sitting, voice) and not sitting.asked:
+                    wait()
+            except RunStopped as error:
+                sitting = _taken_up(company, sitting, error, voice)
+    except EOFError:
+        say("\nYou leave the table; the game ends here, unfinished.")
+        if sitting.asks_models:
+            say(f"The same cards again: {_again(sitting, config)}")
+        return None
+    return sitting
 
 
 def _anybody(spec: Spec) -> list[str]:
@@ -88,39 +101,39 @@ def _anybody(spec: Spec) -> list[str]:
     return [bot.name for bot in find_bots(Path.cwd(), spec.name).hand_written()][: max(1, spec.seats[0] - 1)]
 
 
-def _tell(text: str) -> None:
-    """A line for a reader: on a terminal, broken between words."""
-    say(click.wrap_text(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
-
-
-def _welcome(setup: Setup, sitting: Sitting) -> None:
-    seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(setup.players))]
-    _tell(f"At the table, in playing order: {', '.join(seats)}.")
-    _tell(sitting.rules()[0])
-    _tell(sitting.person.HOW)
-    say()
+def _welcome(sitting: Sitting, voice: Voice) -> None:
+    seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
+    voice(f"At the table, in playing order: {', '.join(seats)}.")
+    voice(sitting.rules()[0])
+    voice(sitting.person.HOW)
+    voice()
     for line in sitting.start:
-        _tell(line)
+        voice(line)
 
 
-def _turn(sitting: Sitting) -> None:
+def _turn(sitting: Sitting, voice: Voice) -> bool:
+    """Make a move and tell it; returns whether there was anything to tell."""
     before, turn = sitting.person.cheer(sitting.game, sitting.me), sitting.game.turns_played + 1
-    thinks = sitting.waits_for
-    if thinks is not None and sys.stdout.isatty():
-        click.echo(f"      {thinks} is thinking ...\r", nl=False)
-    words = _asked(sitting) if sitting.asked else sitting.step()[2]
-    if thinks is not None and sys.stdout.isatty():
-        click.echo("\033[2K", nl=False)
+    if sitting.asked:
+        words = _asked(sitting, voice)
+    else:
+        if (thinks := sitting.waits_for) is not None:
+            voice.thinks(thinks)
+        try:
+            words = sitting.step()[2]
+        finally:
+            voice.heard()
     for line in words:
-        _tell(f"{turn:4}. {line}")
+        voice(f"{turn:4}. {line}")
     cheer = sitting.person.cheer(sitting.game, sitting.me)
     if cheer and not before:
-        say(cheer)
+        voice(cheer)
+    return bool(words)
 
 
-def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped) -> Sitting:
+def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
     """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
-    _tell(trouble(error))
+    voice(trouble(error))
     input("Enter tries again, Ctrl-D leaves the table. ")
     company.try_again()
     again = company.seat(sitting.setup, sitting.number)
@@ -128,23 +141,23 @@ def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped) -> Sittin
     return again
 
 
-def _asked(sitting: Sitting) -> list[str]:
+def _asked(sitting: Sitting, voice: Voice) -> list[str]:
     """Ask until the answer is legal, and play it."""
-    _show(sitting)
+    _show(sitting, voice)
     while True:
         line = input(_prompt(sitting)).strip() or sitting.person.ENTER
         if line in ("?", "rules"):
-            _tell_rules(sitting)
+            _tell_rules(sitting, voice)
         elif line == "hand":
-            _show(sitting)
+            _show(sitting, voice)
         elif line == "log":
             for turn, said in sitting.said:
-                _tell(f"{turn:4}. {said}")
+                voice(f"{turn:4}. {said}")
         elif line:
             try:
                 return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[2]
             except (IllegalOutput, UsageError) as error:
-                _tell(as_sentence(str(error)))
+                voice(as_sentence(str(error)))
 
 
 def _prompt(sitting: Sitting) -> str:
@@ -152,16 +165,16 @@ def _prompt(sitting: Sitting) -> str:
     return f"{keys}\n> " if keys else "> "
 
 
-def _show(sitting: Sitting) -> None:
-    say()
+def _show(sitting: Sitting, voice: Voice) -> None:
+    voice()
     for line in sitting.person.sees(sitting.game, sitting.me, sitting.label):
-        _tell(line)
+        voice(line)
 
 
-def _tell_rules(sitting: Sitting) -> None:
+def _tell_rules(sitting: Sitting, voice: Voice) -> None:
     for line in sitting.rules():
-        _tell(f"- {line}")
-    _tell(sitting.person.HOW)
+        voice(f"- {line}")
+    voice(sitting.person.HOW)
 
 
 def _farewell(sitting: Sitting, config: Path | None) -> None:

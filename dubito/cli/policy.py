@@ -26,7 +26,7 @@ from dubito.report.policies import Findings, against, fallbacks, lost, worth
 from dubito.report.policy_pages import pages, site_of
 from dubito.report.site import write_pages
 from dubito.store.records import Spend
-from dubito.workshop.statements import Statement, of_bot, of_model
+from dubito.workshop.statements import StatedPolicy, of_bot, of_model
 from dubito.workshop.trial import TrialMeans
 
 _POLICY = "policy"  # the prompt that asks for probabilities
@@ -122,7 +122,7 @@ class _Player:
 
     def state(
         self, states: Sequence[InfoState], draws: int | None, seed: int, folder: Path, calls: CallOptions, quiet: bool
-    ) -> Statement:
+    ) -> StatedPolicy:
         """What it says of every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.telling import tell
+from dubito.cli.telling import Narrator, faults_of
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.stored import game_of
 from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
+from dubito.handlers import step
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replayed import Differs
 from dubito.llm.wire import Place, Reply
@@ -60,23 +61,24 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
 
 
 def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
-    heard: list[str] = []
-
-    def said() -> list[str]:
-        lines = heard.copy()
-        heard.clear()
-        return lines
+    narrators: list[Narrator] = []
 
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
+        narrator = narrators[0]
         again = f", asked again ({place.attempt})" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
-        heard.append(f"{one_line(place.player)} is asked {place.node}{again} ({number}): {one_line(question, 400)}")
+        narrator.aside(f"{one_line(place.player)} is asked {place.node}{again} ({number}): {one_line(question, 400)}")
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
-        heard.append(f"{one_line(place.player)} says: {one_line(text, 2000)}")
+        narrator.aside(f"{one_line(place.player)} says: {one_line(text, 2000)}")
 
     table, names = run_replay.table_of(kept, game, hear)
+    narrator = Narrator(kept.registry.game, table.game, labels(names, None), show_hands)
+    narrators.append(narrator)
     try:
-        tell(kept.registry.game, table, labels(names, None), None, show_hands, said)
+        narrator.tell(
+            lambda: step(table, announce=True),
+            after=lambda: narrator.faults(*faults_of(table, kept.registry.game)),
+        )
     except Differs as error:
         say(f"differs: {error}")
         return 1

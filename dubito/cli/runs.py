@@ -8,7 +8,7 @@ import click
 from dubito.cli.documents import ListedRun, RunsObject, RunState, json_option, print_document
 from dubito.cli.output import note, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.stored import StoredRun, opened
+from dubito.experiment.stored import opened
 from dubito.llm.prices import PICO, dollars
 from dubito.store.folder import is_trial, manifest_of
 from dubito.store.lock import is_claimed
@@ -35,9 +35,9 @@ def runs(folder: Path, as_json: bool) -> None:
             note(f"cannot be read: {run.fault}")
 
 
-def state_of(run: StoredRun) -> RunState:
-    """Whether somebody is playing it, or it stopped before its end."""
-    return "finished" if run.kept >= run.games else "playing" if is_claimed(run.folder) else "stopped"
+def state_of(kept: int, games: int | None, playing: bool) -> RunState:
+    """Whether all games of a run are kept, or somebody is playing it, or it stopped before its end."""
+    return "finished" if games is not None and kept >= games else "playing" if playing else "stopped"
 
 
 def _listed(folder: Path) -> ListedRun:
@@ -54,7 +54,7 @@ def _listed(folder: Path) -> ListedRun:
             return nothing.model_copy(
                 update={
                     "game": run.identity.game,
-                    "state": state_of(run),
+                    "state": state_of(run.kept, run.games, is_claimed(folder)),
                     "games": run.games,
                     "kept": run.kept,
                     "models": list(run.models),

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import RunState, StatusObject, json_option, print_document
+from dubito.cli.documents import StatusObject, json_option, print_document
 from dubito.cli.output import percent, say
+from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
 from dubito.experiment.course import Standing, standing
@@ -54,10 +55,6 @@ def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
     return standing(log, games_per_deal, run_folder.first_game(manifest)) if log.players() else None
 
 
-def _state(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> RunState:
-    return "finished" if db.games() == manifest.get("games") else "playing" if playing else "stopped"
-
-
 def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) -> StatusObject:
     log, trial = ModelLog(db), run_folder.is_trial(manifest)
     so_far = None if trial else _standing(log, manifest)
@@ -67,7 +64,7 @@ def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) 
         trial=trial,
         games=None if trial else manifest.get("games"),
         kept=None if trial else kept,
-        state=None if trial else _state(db, manifest, playing),
+        state=None if trial else state_of(db.games(), manifest.get("games"), playing),
         replies=None if so_far is None else so_far.replies,
         results_digest=None if trial else db.results_digest(),
         models=measured.models({player: log.player(player) for player in log.players()}),
@@ -83,7 +80,8 @@ def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
     if shard := manifest["identity"].get("shard"):
         say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
     say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-    say(f"state: {'being played' if (state := _state(db, manifest, playing)) == 'playing' else state}")
+    state = state_of(db.games(), games, playing)
+    say(f"state: {'being played' if state == 'playing' else state}")
     if so_far is not None:
         say(f"so far: {so_far}")
 

@@ -1,66 +1,120 @@
 """One game, told turn by turn, in words for people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 from dubito.cli.output import note, say
+from dubito.cli.voice import Voice
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
-from dubito.handlers import Table, step
-from dubito.record import Forfeit, Recorder, records_of
+from dubito.handlers import Table
+from dubito.llm.overheard import Thought
+from dubito.record import Forfeit, records_of
 from dubito.store.folder import write_whole
-from dubito.telling import Label, forfeit_in_words, told_of
+from dubito.telling import Label, forfeit_in_words, question_in_words, told_of
+
+Move = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed of it
 
 
-def tell(
-    spec: Spec,
-    table: Table,
-    label: Label,
-    recorder: Recorder | None,
-    show_hands: bool,
-    said: Callable[[], list[str]] = list,
-) -> None:
-    """Play the game and tell it; `said` gives what was asked and answered on the move that was just made."""
-    game, words = table.game, told_of(spec)
-    teller = words.Teller(game, label)
-    say(words.sentence(game.start, label))
-    begun = 0  # the turn whose hand is shown
-    while not game.over:
-        seat, turn = game.seat, game.turns_played + 1
-        hand = teller.holds(seat)
-        output, events = step(table, announce=True)
-        if show_hands and turn > begun and hand:
-            say(f"{turn:4}. [{label(seat)} holds {hand}]")
-        begun = turn
-        for line in said():
-            say(f"{turn:4}.   {line}")
-        if output is not None:
-            if recorder is not None:
-                recorder.add(turn, output, events)
-            for each in teller.moved(seat, output, events):
-                truth = f"[{each.truth}]" if show_hands and each.truth else ""
+@dataclass
+class Narrator:
+    """Tells a game from its deal on, while it is played or played again."""
+
+    spec: Spec
+    game: Any
+    label: Label
+    show_hands: bool = False
+    voice: Voice = field(default_factory=Voice)
+    wait: Callable[[], None] = lambda: None  # before each turn
+
+    def __post_init__(self) -> None:
+        self._teller = told_of(self.spec).Teller(self.game, self.label)
+        self._seat, self._thinks = 0, False  # who moves, and whether they may take their time
+        self._turn, self._held = 0, ""  # the turn under way, and the hand that is still to be shown at it
+
+    def tell(
+        self,
+        move: Move,
+        thinks: Callable[[int], bool] = lambda seat: False,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the moves one by one and tell them.
+
+        `thinks`: whether a seat may take its time; `after`: says what else is to be said of a move that was told.
+        """
+        self.voice(told_of(self.spec).sentence(self.game.start, self.label))
+        while not self.game.over:
+            seat, turn = self.game.seat, self.game.turns_played + 1
+            if turn > self._turn:
+                self.wait()
+            self._held = self._teller.holds(seat) if self.show_hands and turn > self._turn else ""
+            self._turn, self._seat = turn, seat
+            self._thinks = thinks(seat)
+            self._wait_visibly()
+            try:
+                output, events = move()
+            finally:
+                self.voice.heard()
+            self._hand()
+            self._moved(seat, output, events)
+            after()
+        after()
+        self.voice("\n".join(self._teller.ending()))
+
+    def aside(self, text: str) -> None:
+        """Say what goes on before the move under way is made."""
+        self._hand()
+        self.voice(f"{self._turn:4}.   {text}")
+
+    def thought(self, thought: Thought) -> None:
+        """Say what a model thinks; with the hands, whether it is right about the bluff that it suspects."""
+        truth = self.spec.truth(self.game) if self.show_hands and not self.game.over else None
+        self.aside(thought.in_words(self.label(thought.seat), question_in_words(self.spec, thought.node), truth))
+        self._wait_visibly()
+
+    def faults(self, faults: Sequence[str], forfeit: Forfeit | None) -> None:
+        """Say what bots did wrong, and that it has ended the game."""
+        for fault in faults:
+            note(fault)
+        if forfeit is not None:
+            self._forfeited(forfeit)
+
+    def says(self, text: str) -> None:
+        """Say something of the turn under way."""
+        self.voice(f"{max(1, self._turn):4}. {text}")
+
+    def _wait_visibly(self) -> None:
+        if self._thinks:
+            self.voice.thinks(self.label(self._seat))
+
+    def _forfeited(self, forfeit: Forfeit) -> None:
+        self.says(forfeit_in_words(forfeit.seat, self.label, self.spec))
+
+    def _hand(self) -> None:
+        if self._held:
+            self.says(f"[{self.label(self._seat)} holds {self._held}]")
+        self._held = ""
+
+    def _moved(self, seat: int, output: Any, events: Sequence[Any]) -> None:
+        if isinstance(output, Forfeit):
+            self._forfeited(output)
+        elif output is not None:
+            for each in self._teller.moved(seat, output, events):
+                truth = f"[{each.truth}]" if self.show_hands and each.truth else ""
                 if text := " ".join(filter(None, (each.said, truth))):
-                    say(f"{turn:4}. {text}")
-        _mistakes(spec, table, label, recorder, turn)
-    if not game.turns_played:
-        _mistakes(spec, table, label, recorder, 1)
-    say("\n".join(teller.ending()))
+                    self.says(text)
 
 
-def _mistakes(spec: Spec, table: Table, label: Label, recorder: Recorder | None, turn: int) -> None:
-    """What bots did wrong since, and what followed."""
-    if table.errors and table.forfeits:
-        note(str(table.errors[0]))
-        seat = table.errors[0].seat
-        say(f"{turn:4}. {forfeit_in_words(seat, label, spec)}")
-        if recorder is not None:
-            recorder.add(turn, Forfeit(seat), [])
-    else:
-        for error in table.errors:
-            note(f"{error}; {spec.fallback}'s rules played the turn")
+def faults_of(table: Table, spec: Spec) -> tuple[list[str], Forfeit | None]:
+    """What bots have done wrong since the last time, in sentences, and whether that has ended the game."""
+    errors = list(table.errors)
     table.errors.clear()
+    if errors and table.forfeits:
+        return [str(errors[0])], Forfeit(errors[0].seat)
+    return [f"{error}; {spec.fallback}'s rules played the turn" for error in errors], None
 
 
 def check_save(path: Path | None) -> None:

@@ -38,7 +38,7 @@ def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
         if run.kept != run.games:
             kept = f"{run.kept:,} of {run.games:,} games are kept"
-            raise UsageError(f"{run} is unfinished: {kept}; the command that began it goes on")
+            raise UsageError(f"{run} is unfinished: {kept}; finish it with the command that began it")
     shards, next_game = [run for _, run in sorted(runs.items())], 0
     _check_gaps(runs, shard_of(shards[0]).of)
     for run in shards:

@@ -1,7 +1,8 @@
 """Who a person can sit down with: hand-written bots, and model players with a way to ask."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config, Experiment, PlayerSpec
@@ -12,6 +13,7 @@ from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import GameServices
 from dubito.llm.failures import Quoting, Suspended
+from dubito.llm.overheard import Thought, overheard
 from dubito.registry import Registry
 
 
@@ -102,6 +104,24 @@ class Opponents:
             return entrant, None
         decider = replace(self._models.players[name], seed=seed, rules=self.game.rules())
         return entrant, GameServices(decider, self._models.journal())
+
+    def among_themselves(
+        self, names: Sequence[str], seed: int, rules: Any, hear: Callable[[Thought], None]
+    ) -> tuple[list[Entrant], list[object]]:
+        """These, seat by seat, for a game without a person; with what each needs. `hear` is told what models think.
+
+        Raises UsageError for a bot that is none of these.
+        """
+        specs, models = [self._find(name) for name in names], self._models
+        entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
+        if models is None:
+            return entrants, []
+        journal, services = models.journal(), list[object]()
+        for name in names:
+            decider = models.players.get(name)
+            own = decider and overheard(replace(decider, seed=seed, rules=rules), hear)
+            services.append(own and GameServices(own, journal))
+        return entrants, services
 
     @property
     def game(self) -> Spec:

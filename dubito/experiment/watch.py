@@ -62,7 +62,7 @@ class Watch:
             self.log("waits", why=why)
 
     def waited_for(self, why: str) -> None:
-        """Somebody goes on."""
+        """A game that waited goes on."""
         with self._lock:
             self.waiting[why] -= 1
 

@@ -225,6 +225,16 @@ def read_answer(reply: Reply, form: Form) -> Answered:
     raise AttemptFailed("malformed", detail, text)
 
 
+def reasoning_of(reply: str) -> str:
+    """The reasons that a reply's text gives beside its answer; empty where it gives none."""
+    try:
+        said = json.loads(reply)
+    except (ValueError, RecursionError):
+        return ""
+    reasons = said.get("reasoning") if isinstance(said, dict) else None
+    return reasons if isinstance(reasons, str) else ""
+
+
 def _probability(stated: object) -> tuple[float | None, bool]:
     """The stated probability, if it is one, and whether something else was stated."""
     if stated is None:

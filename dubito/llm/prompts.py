@@ -106,7 +106,8 @@ class Prompt:
         self._check_stated()
         files = TemplateFiles(folder, sources, _shared(self.game))
         environment = new_environment(files)
-        trees = {name: tree for template in TEMPLATES for name, tree in files.reachable(environment, template).items()}
+        system, user = (files.reachable(environment, template) for template in TEMPLATES)
+        trees = system | user
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
@@ -117,8 +118,8 @@ class Prompt:
         check_names(files, history, {*self._steady, "history", "first", *environment.globals})
         self._files = files
         self._history = environment.get_template(HISTORY) if history else None
-        system = files.reachable(environment, TEMPLATES[0]).values()
-        self._system_is_steady = {name for tree in system for name in find_undeclared_variables(tree)} <= self._steady
+        told = {name for tree in system.values() for name in find_undeclared_variables(tree)}
+        self._system_is_steady = told <= self._steady
         self._answer_format = answers.answer_format(self.fields, self.game.nodes)
         self._system, self._user = map(environment.get_template, TEMPLATES)
         for example in examples:

@@ -23,7 +23,7 @@ _PATIENCE: Final = 60.0  # seconds that a keeper has for an answer
 _OURS: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # the machine is full: no fault of a bot's
 _TRIES: Final = 50
 _PAUSE: Final = 0.1  # seconds between two tries
-_GO_ON: Final = "the same command goes on"
+_GO_ON: Final = "run the same command again to continue"
 _Started = TypeVar("_Started")
 
 

@@ -134,7 +134,7 @@ def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
             _count(game, one, other, lines, log.bots)
     if not there:
         damaged = f" ({log.damaged[0]})" if log.damaged else ""
-        raise UsageError(f"no match is played yet{damaged}: `dubito tournament play` goes on")
+        raise UsageError(f"no match is played yet{damaged}: `dubito tournament play` plays them")
     pairs = len(log.pairings())
     disqualified = _disqualified(games, log.bots)
     in_it = [bot for bot in range(len(log.bots)) if bot not in disqualified]

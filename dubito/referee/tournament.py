@@ -112,7 +112,7 @@ def _check(tournament: Tournament, folder: Path) -> None:
         raise UsageError(f"cannot read {folder}: {error.strerror}; choose another --output") from None
     shown = one_line(str(folder))
     if not (folder / MANIFEST).exists():
-        raise UsageError(f"{shown} is there and is no tournament: choose another --output")
+        raise UsageError(f"{shown} exists and is not a tournament: choose another --output")
     there, ours = read_manifest(folder), tournament.identity()
     for key, value in ours.items():
         kept = there["identity"].get(key)
@@ -212,7 +212,7 @@ class _Crew:
             kind, said = process.recv()
         except (EOFError, OSError):
             raise RunStopped(
-                "a referee's process died: the same command goes on; run.log says how far it was"
+                "a referee's process died; run.log says how far it was: run the same command again to continue"
             ) from None
         if kind == "ended":
             process.send(None)
@@ -284,7 +284,9 @@ def _work(
     except RunStopped as stopped:
         main.send(("failed", str(stopped)))
     except OSError as error:
-        main.send(("failed", f"cannot write {folder}: {error.strerror}; the same command goes on"))
+        main.send(
+            ("failed", f"cannot write {folder}: {error.strerror}; once that is mended, run the same command again")
+        )
 
 
 def _agree(main: Connection, stop: Event) -> None:

@@ -81,11 +81,12 @@ def headline(source: StoredRun, rows: Sequence[RankingRow]) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
     field = of_field(rows, source.game.results.measures[0])
     order = (of_contenders(source) if source.contenders else None) or field
-    said = [_compared(order, source.deals)]
+    said = [compared(order, source.deals)]
     return [*said, *(_models(source.models) if source.models else [])]
 
 
-def _compared(order: Order, deals: int) -> str:
+def compared(order: Order, deals: int) -> str:
+    """Who is told apart from whom after so many deals, in a sentence or two."""
     if len(order.names) < 2:
         name = one_line(order.names[0]) if order.names else "nobody"
         return f"Only {name} played: there is nobody to compare it with."

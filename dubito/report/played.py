@@ -1,7 +1,7 @@
 """The games of a run, played again to be told: each is checked against what the run has of it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,30 +34,38 @@ class Games:
 
     def play(self, game: int) -> dict[str, Any]:
         """The whole game, told; raises NotShown if it cannot be had as it was."""
-        (row, record) = self._row(game)
-        outcome = unpack(row, self.source.game.results)
-        names = [self.source.names[player] for player in outcome.seats]
-        table, turns = self._turns(game, names, outcome, record)
-        label = labels(names, None)
+        spec, replayed = self.source.game, self.again(game)
+        table, label = replayed.game, labels(replayed.names, None)
         try:
-            whole = told(self.source.game, table, turns, [label(seat) for seat in range(len(names))], label)
+            whole = told(spec, table, replayed.turns, [label(seat) for seat in range(len(replayed.names))], label)
         except DubitoError as error:
             raise NotShown(f"it cannot be played again: {error}") from None
-        fallbacks = [counts[-1] for counts in outcome.counts]
-        if not table.over or outcome_of(table, outcome.seats, outcome.contender_seat, fallbacks).pack() != row:
+        if not table.over or not replayed.is_as_kept():
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
-        won = winners(self.source.game.results, outcome.buckets(self.source.game.results), outcome.counts)
-        return whole | {"winners": won}
+        outcome = replayed.came_to()
+        return whole | {"winners": winners(spec.results, outcome.buckets(spec.results), outcome.counts)}
 
-    def _row(self, game: int) -> tuple[bytes, str | None]:
+    def again(self, game: int) -> "Replayed":
+        """The game at its deal, and its moves as they were; raises NotShown if they cannot be had.
+
+        Of a game that was played to its end, and is not kept yet because others of its chunk are still being played,
+        the models' answers are there, and so is the game.
+        """
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
+            if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
+                table, names = replay.table_of(self._opened(), game, lambda place, question, end: None)
+                return Replayed(names, table.game, _stepped(table))
             first = self.source.first_game
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
-        return rows[0][0], rows[0][1]
+        ((row, record),) = rows
+        outcome = unpack(row, self.source.game.results)
+        names = [self.source.names[player] for player in outcome.seats]
+        table, turns = self._turns(game, names, record)
+        return Replayed(names, table, turns, outcome)
 
-    def _turns(self, game: int, names: list[str], outcome: Outcome, record: str | None) -> tuple[Any, Turns]:
+    def _turns(self, game: int, names: list[str], record: str | None) -> tuple[Any, Turns]:
         if record is not None:
             return self._from_record(game, len(names), json.loads(record))
         kept = self._opened()
@@ -82,7 +90,9 @@ class Games:
         """The run as it can be played again; raises NotShown with the same reason each time."""
         if self._kept is None and self._reason is None:
             try:
-                self._kept = replay.opened(self.source.folder, self.registry, self.home)
+                kept = replay.opened(self.source.folder, self.registry, self.home)
+                whole = replace(kept.experiment, games=self.source.games)  # all that there will be
+                self._kept = replace(kept, experiment=whole)
                 self._changed = {
                     spec.name: f"the file of {one_line(spec.bot)} was changed since, and it would play otherwise"
                     for spec in self._kept.experiment.players
@@ -98,6 +108,27 @@ class Games:
         """Leave the store that was opened for it."""
         if self._kept is not None:
             self._kept.db.__exit__()
+
+
+@dataclass
+class Replayed:
+    """A game of a run at its deal; taking the next of `turns` makes the next move."""
+
+    names: list[str]
+    game: Any
+    turns: Turns
+    outcome: Outcome | None = None  # as the run keeps it; None: it does not yet
+
+    def came_to(self) -> Outcome:
+        """What the game, played to its end, was."""
+        kept = self.outcome
+        if kept is None:
+            return outcome_of(self.game, [*range(len(self.names))], None, [0] * len(self.names))
+        return outcome_of(self.game, kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts])
+
+    def is_as_kept(self) -> bool:
+        """Whether the game, played to its end, came to what the run has of it."""
+        return self.outcome is None or self.came_to().pack() == self.outcome.pack()
 
 
 def _stepped(table: Table) -> Turns:

@@ -12,7 +12,7 @@ from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
 from dubito.report.parts import Paragraph
 from dubito.report.result_table import Column, ResultTable, Value
-from dubito.workshop.statements import Statement, names_of
+from dubito.workshop.statements import StatedPolicy, names_of
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
 
@@ -23,7 +23,7 @@ class Findings:
 
     spec: Spec
     tree: Tree
-    statements: Sequence[Statement]
+    statements: Sequence[StatedPolicy]
     solution: Solution
     _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Findings:
         """`pass 0.25, bet 0.75`."""
         return ", ".join(f"{name} {row[action]:.2f}" for action, name in self.names(state).items())
 
-    def losses(self, statement: Statement) -> list[Loss]:
+    def losses(self, statement: StatedPolicy) -> list[Loss]:
         """Where a player loses, to the best answer to its own way to play; the most first."""
         return losses(self.tree, statement.rows)
 
@@ -81,7 +81,7 @@ def worth(found: Findings) -> ResultTable:
     return ResultTable("worth", f"Ways to play {found.spec.name}", columns, cells, notes)
 
 
-def _asked(statement: Statement | None) -> str:
+def _asked(statement: StatedPolicy | None) -> str:
     if statement is None:
         return "-"
     return "for its probabilities" if statement.draws is None else f"{statement.draws} times to act"
@@ -136,7 +136,7 @@ def against(found: Findings) -> ResultTable | None:
     return ResultTable("against", "The first player's mean return, exactly", columns, cells)
 
 
-def lost(found: Findings, statement: Statement, most: int | None = None) -> ResultTable:
+def lost(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
     columns = [Column("state", "state", "text"), Column("seen", "what the seat sees", "text", detail=True)]
     columns += [Column("seat", "seat"), Column("loss", "loss a game", "decimal")]

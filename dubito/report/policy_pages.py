@@ -8,11 +8,11 @@ from dubito.policy.tree import InfoState
 from dubito.report.parts import Block, NamedValues, Page, Section, Verbatim
 from dubito.report.policies import Findings, against, fallbacks, lost, worth
 from dubito.report.render import Site
-from dubito.workshop.statements import Statement
+from dubito.workshop.statements import StatedPolicy
 
 _MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most
 
-Prompted = Callable[[Statement, InfoState], str | None]  # what a player was asked in a state; None: nothing
+Prompted = Callable[[StatedPolicy, InfoState], str | None]  # what a player was asked in a state; None: nothing
 
 
 def site_of(found: Findings, name: str) -> Site:
@@ -37,7 +37,7 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
             yield _state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
 
 
-def _state(found: Findings, one: Statement, state: InfoState, path: str, prompt: str | None) -> Page:
+def _state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
     position = found.spec.module("workshop").position_at(state.history, "act")
     facts = [("player", one.name), ("seat", f"{state.seat}"), ("state, as OpenSpiel has it", state.string)]
     facts += [("what the seat sees", position.hand)] if position.hand else []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.game import Spec
+from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received
@@ -29,8 +30,11 @@ class AskedQuestions:
     def __post_init__(self) -> None:
         self._log = ModelLog(self.db)
 
-    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts) -> list[dict[str, Any]]:
-        """The decisions of a game that was told so, in its order, each with its turn and its attempts."""
+    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
+        """The decisions of a game that was told so, in its order, each with its turn and its attempts.
+
+        `under_way` is the turn of those for a move that is not told.
+        """
         rows = self.db.read(
             "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2",
             (game,),
@@ -38,7 +42,7 @@ class AskedQuestions:
         attempts, moves = self._attempts(game, texts), _own_moves(told["turns"])
         decisions = []
         for seat, decision, own, node, answer, outcome, p_bluff in rows:
-            turn, move = moves.get((seat, own), (0, None))
+            turn, move = moves.get((seat, own), (under_way, None))
             truth = None if p_bluff is None or move is None else told["truths"][move]
             decisions.append(
                 {
@@ -113,18 +117,8 @@ class AskedQuestions:
         body = raw and self._log.text(raw)  # an empty body has no digest
         reply = read_reply(protocol, Received(200, body))
         text = None if reply.text is None else texts.add(shown(reply.text))
-        reasoning = shown(_reasoning(reply.text or ""))
+        reasoning = shown(reasoning_of(reply.text or "")[:_REASONS])
         return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body)), "reasoning": reasoning or None}
-
-
-def _reasoning(reply: str) -> str:
-    """The reasons that a reply gives beside its answer; empty where it gives none."""
-    try:
-        answer = json.loads(reply)
-    except (ValueError, RecursionError):
-        return ""
-    reasons = answer.get("reasoning") if isinstance(answer, dict) else None
-    return reasons[:_REASONS] if isinstance(reasons, str) else ""
 
 
 def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -96,7 +96,7 @@ def _check(folder: Path, said: Path) -> None:
     except OSError as error:
         raise UsageError(f"cannot read {one_line(str(said))}: {error.strerror}; choose another --output") from None
     if there and not ours:
-        raise UsageError(f"{one_line(str(said))} is there and is no report: choose another --output")
+        raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
 
 
 def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:

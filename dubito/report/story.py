@@ -19,7 +19,8 @@ def told(
     """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
 
     `label` names the players in sentences, which are then `spoken` to whom they are for. `truths` are, move by move,
-    of what a model may state before it. An error of a move that cannot be made is passed on.
+    of what a model may state before it. A game whose moves end before it is over has no `ending`. An error of a move
+    that cannot be made is passed on.
     """
     drawn = getattr(told_of(spec), "drawn", None)
     truths: list[bool | None] = []
@@ -28,7 +29,7 @@ def told(
         whole: dict[str, Any] = drawn(game, moves, names, label, spoken)
     else:
         whole = _Words(spec, game, label, spoken).told(moves, names)
-    return whole | {"truths": truths}
+    return whole | {"truths": truths} | ({} if game.over else {"ending": ""})
 
 
 def _judged(spec: Spec, game: Any, moves: Turns, truths: list[bool | None]) -> Turns:
@@ -74,9 +75,14 @@ def of_record(spec: Spec, record: Any) -> dict[str, Any]:
         raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
     ending = game.ending()
     ended = [spec.results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+    return whole | {"me": me, "ended": ended, "capped": ending.capped, "winners": won_by(spec, game)}
+
+
+def won_by(spec: Spec, game: Any) -> list[int]:
+    """The winners of a game that is over."""
+    ending = game.ending()
     buckets = [spec.results.bucket(mark, ending.capped) for mark in ending.marks]
-    won = winners(spec.results, buckets, [(*counts, 0) for counts in ending.counts])
-    return whole | {"me": me, "ended": ended, "capped": ending.capped, "winners": won}
+    return winners(spec.results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
 @dataclass
@@ -117,7 +123,7 @@ class _Words:
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": self.spoken(teller.ending()[0]),
+            "ending": self.spoken(teller.ending()[0]) if game.over else "",
         }
 
     def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
 
 
 @dataclass(frozen=True)
-class Statement:
+class StatedPolicy:
     """How a player plays, as far as it said so or was seen to."""
 
     name: str
@@ -40,7 +40,7 @@ def names_of(spec: Spec, state: InfoState) -> Mapping[int, str]:
     return names
 
 
-def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int, seed: int) -> Statement:
+def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
     """What a hand-written bot states, where it has `chances`; else what it does in so many draws.
 
     Each draw is by an instance of its own, on streams of its own, which has observed what its seat has. Raises BotError
@@ -55,7 +55,7 @@ def of_bot(entrant: Entrant, spec: Spec, states: Sequence[InfoState], draws: int
         else:
             done = Counter(situation.act(number * draws + draw) for draw in range(draws))
             rows[state.string] = {action: done[name] / draws for action, name in situation.view.names.items()}
-    return Statement(entrant.name, rows, draws=None if states_them else draws)
+    return StatedPolicy(entrant.name, rows, draws=None if states_them else draws)
 
 
 class _Situation:
@@ -115,7 +115,7 @@ def of_model(
     draws: int | None,
     folder: Path | None,
     means: TrialMeans,
-) -> tuple[Statement, Path]:
+) -> tuple[StatedPolicy, Path]:
     """What a model states of each state, or does in so many draws; and the folder in which all of it is kept.
 
     The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
@@ -134,7 +134,7 @@ def of_model(
         rows[state.string] = _row(ids, answers)
         if causes := [one.cause for one in answers if one.cause]:
             failures[state.string] = causes[0]
-    return Statement(name, rows, failures, draws, trial.spent), folder
+    return StatedPolicy(name, rows, failures, draws, trial.spent), folder
 
 
 def _sample(settings: ModelSettings, number: int) -> ModelSettings:

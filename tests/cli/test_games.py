@@ -1,4 +1,4 @@
-"""`dubito play-game`, `dubito replay` and `dubito bots`, typed as a user would."""
+"""`dubito watch` by its old name `play-game`, `dubito replay` and `dubito bots`, typed as a user would."""
 
 import json
 import re
@@ -81,10 +81,7 @@ def test_replay_names_the_first_difference(shell: Shell) -> None:
         (("play-game", "StefaBot", "ClaudeBot"), "dubito: Dubito needs 3 to 8 players, not 2\n"),
         (("play-game", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("play-game", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
-        (
-            (*GAME, "OpenAIBot"),
-            "dubito: OpenAIBot asks a model, which needs a run's settings: play it with `dubito run`",
-        ),
+        ((*GAME, "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         ((*GAME, "--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
         ((*GAME, "--win-rule", "x"), "dubito: --win-rule: must be 'immediate' or 'contested', not 'x'\n"),
         ((*GAME, "--max-turns", "0"), "dubito: --max-turns: must be at least 1, not 0\n"),
@@ -141,7 +138,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
 def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:
     said = shell()
     assert said.code == 0
-    for command in ("run", "bots", "play-game", "replay"):
+    for command in ("run", "bots", "watch", "replay"):
         assert f"\n  {command} " in said.out
 
 
@@ -157,7 +154,7 @@ def test_the_list_of_commands_says_what_each_says_itself() -> None:
     context = click.Context(cli)
     for name in cli.list_commands(context):
         assert Listing.summary_of(cli, context, name) == cli.summary_of(context, name)
-    assert {"run", "play-game"} < {*cli.list_commands(context)}
+    assert {"run", "watch"} < {*cli.list_commands(context)}
 
 
 def test_a_name_like_a_command_is_answered_with_it(shell: Shell) -> None:

@@ -238,7 +238,7 @@ def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path)
     moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
     with pytest.raises(UsageError, match="belongs to another tournament: homes is "):
         play(moved, tmp_path / "run", silent)
-    with pytest.raises(UsageError, match="is there and is no tournament: choose another --output"):
+    with pytest.raises(UsageError, match="exists and is not a tournament: choose another --output"):
         play(tournament(tmp_path, two), tmp_path, silent)
 
 
@@ -272,7 +272,7 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     assert [row[2] is None for row in ballots.rows] == [False, True, True]
     assert len(list(ballots.shown())) == 3
     shutil.rmtree(run / "matches/0-kuhn_poker")
-    with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` goes on"):
+    with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` plays them"):
         standings(opened(run), 1)
 
 

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from tests.chromium import Chrome
 from tests.report.kit import HOSTILE, SCRIPT, Seen, data, reported, stating
 
 AT_LENGTH = pytest.mark.at_length
+FADED = "[...document.querySelectorAll('.scroll')].map(box => box.classList.contains('more'))"
+WIDER = "[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth > box.clientWidth + 2)"
+LEFT = "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
 
 
 def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
@@ -48,6 +53,7 @@ def test_every_page_opens_without_an_error(
         charts = chrome.run("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
         assert all(paths > 5 for paths in charts), (page, charts)
         assert len(charts) > 0 or page.name in ("games.html", "0.html")
+        assert chrome.run(FADED) == chrome.run(WIDER), page
 
 
 def test_a_chart_is_where_its_numbers_are(bots_run: Path, chrome: Chrome) -> None:
@@ -128,9 +134,12 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
     (game,) = Seen(page).json
     bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)]
     doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "cards" not in one]
+    later = next(turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and not one.get("honest", True))
     chrome.open(page)
-    chrome.key("b")
-    assert chrome.run("location.hash") == f"#turn-{bluff}"
+    for wanted in (bluff, later):
+        chrome.key("b")
+        assert chrome.run("location.hash") == f"#turn-{wanted}"
+    chrome.open(page, f"#turn-{bluff}")
     chrome.click("[data-find=doubt]")
     assert chrome.run("location.hash") == f"#turn-{doubt}"
     chrome.run("document.activeElement.blur(), speed.append(new Option('at once', '1', true, true))")
@@ -152,6 +161,10 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
     assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}The house has no reasons.")
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
     assert f"a bluff by {round(100 * decision['p_bluff'])} %. In truth: {truth}." in said
+    wrong = [one for one in game["decisions"] if f"{one['seat']}" in game["turns"][one["turn"] - 1]["mistakes"]]
+    chrome.open(page, f"#turn-{wrong[0]['turn']}")
+    mistake = game["turns"][wrong[0]["turn"] - 1]["mistakes"][f"{wrong[0]['seat']}"]
+    assert f"✗ {mistake}" in chrome.text("#seats .thought")
 
 
 def test_hands_can_be_hidden(bots_run: Path, chrome: Chrome) -> None:
@@ -222,10 +235,7 @@ def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, t
     chrome.run(
         f"(f => {{ f.value = {json.dumps(typed)}; f.dispatchEvent(new Event('input', {{bubbles: true}})); }})(filter)"
     )
-    left = chrome.run(
-        "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
-    )
-    assert left == wanted
+    assert chrome.run(LEFT) == wanted
 
 
 def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:
@@ -248,10 +258,29 @@ def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: 
     wanted = [row["game"] for row in listed if row["winner"] == winner and row["fallbacks"]]
     chrome.run(f"document.querySelector('[data-passes=is]').value = {json.dumps(winner)}")
     chrome.click("[data-passes=some]")
-    left = chrome.run(
-        "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    assert chrome.run(LEFT) == wanted
+
+
+def test_games_are_chosen_by_length_and_what_did_not_happen(models_run: Path, tmp_path: Path, chrome: Chrome) -> None:
+    """On a page in which one game has no fallback."""
+    report, listed = models_run / "report", data(models_run / "report", "games")
+    shutil.copytree(report / "static", tmp_path / "static", ignore=shutil.ignore_patterns("echarts*"))
+    number = re.search(r'data-column="(\d+)" data-passes="some"', (report / "games.html").read_text())
+    assert number is not None
+    head, body = (report / "games.html").read_text().split("<tbody>")
+    cells = body.split("<td", int(number[1]))
+    cells[-1] = re.sub(r">\d+<", ">0<", cells[-1], count=1)
+    (tmp_path / "games.html").write_text(f"{head}<tbody>{'<td'.join(cells)}")
+    chrome.open(tmp_path / "games.html")
+    chrome.click("[data-passes=some]")
+    assert chrome.run(LEFT) == [row["game"] for row in listed[1:] if row["fallbacks"]]
+    chrome.click("[data-passes=some]")
+    longest = max(row["turns"] for row in listed)
+    chrome.run(
+        f"(f => {{ f.value = {longest}; f.dispatchEvent(new Event('input', {{bubbles: true}})); }})("
+        "document.querySelector('[data-passes=least]'))"
     )
-    assert left == wanted
+    assert chrome.run(LEFT) == [row["game"] for row in listed if row["turns"] == longest]
 
 
 def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> None:
@@ -265,3 +294,9 @@ def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> Non
     assert chrome.run("document.querySelectorAll('#ranking th')[2].ariaSort") == "descending"
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in reversed(games)]
+    chrome.run("document.querySelectorAll('#ranking tbody td')[1].textContent = '-'")
+    for _ in range(2):  # whatever the order, what nobody knows comes last
+        chrome.click("#ranking thead th:nth-child(3) button")
+        assert chrome.run(column)[-1] == "-"
+    chrome.click("#ranking thead th:nth-child(2) button")
+    assert chrome.run("document.querySelectorAll('#ranking th[aria-sort]').length") == 1

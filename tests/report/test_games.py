@@ -186,7 +186,7 @@ def test_pages_that_grow_too_large_are_left_out_and_said(
 
 def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is no report: choose another --output"):
+    with pytest.raises(UsageError, match="is not a report: choose another --output"):
         reported(bots_run, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -194,7 +194,7 @@ def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -
 def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "r.part").mkdir()
     (tmp_path / "r.part" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"r\.part is there and is no report: choose another --output"):
+    with pytest.raises(UsageError, match=r"r\.part exists and is not a report: choose another --output"):
         reported(bots_run, output=tmp_path / "r")
     assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
 

@@ -1,5 +1,6 @@
 """The answer of a run in words: true to its intervals, whatever the run."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dubito.experiment.ranking import ranking
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import opened
 from dubito.game import Measure
-from dubito.report.headline import Order, headline
+from dubito.report.headline import Order, compared, headline
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.llm.kit import Server, asker, ran, says, small
@@ -45,6 +46,51 @@ def order(*rates: tuple[float, float, float]) -> Order:
 )
 def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
     assert order(*rates).ranks == ranks
+
+
+@pytest.mark.parametrize(
+    ("rates", "sentence"),
+    [
+        (
+            [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
+            "A beats B by 40.0 points of Score [20.0, 100.0], and C by more.",
+        ),
+        (
+            [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.4, 0.52), (0.1, 0, 0.2)],
+            "A beats B by 30.0 points of Score [10.0, 100.0], and everybody else by more.",
+        ),
+        (
+            [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
+            "A beats B by 30.0 points of Score [10.0, 100.0]; A and C are not told apart.",
+        ),
+        (
+            [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
+            "B beats C by 30.0 points of Score [15.0, 100.0]; A and B are not told apart.",
+        ),
+    ],
+)
+def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
+    assert compared(order(*rates), deals=10) == sentence
+
+
+def test_everybody_else_is_all_others() -> None:
+    """By paired differences C is told apart from B and not from A, who is ahead of B."""
+    apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
+    pairs = dict.fromkeys(combinations(range(4), 2), apart)
+    some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE)
+    assert compared(some, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
+
+
+def test_how_many_games_would_tell_two_apart_is_said() -> None:
+    tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
+    assert (
+        compared(tied, deals=10) == "A and B are not told apart. About 1,200 more games would tell the first two apart."
+    )
+
+
+def test_returns_are_said_on_their_own_scale() -> None:
+    returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
+    assert compared(returns, deals=10) == "A beats B by 6.000 Return [4.000, 1.000]."
 
 
 def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:

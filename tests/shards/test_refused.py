@@ -1,5 +1,6 @@
 """What `dubito merge` refuses, each by name; what `--shard` refuses."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.cli.documents import MergeObject
 from dubito.experiment import chunk
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell
+from tests.cli.test_json import printed
 from tests.experiment.kit import experiment
 from tests.llm.kit import config_file, contender
 from tests.shards.kit import play_shards
@@ -56,6 +59,14 @@ def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Sa
     assert "finished: nothing was played" in again.err
     assert shell("replay", folder, "--quiet", "--workers", "1").out.startswith("identical: 6 games")
     assert "state: finished" in shell("status", folder).out
+
+
+def test_what_merge_prints_as_an_object(played: Path, shell: Shell, short_chunks: int) -> None:
+    shutil.copytree(played, shell.folder, dirs_exist_ok=True)
+    merged = printed(shell, MergeObject, "merge", "3-of-3", "1-of-3", "2-of-3", "--out", "whole", "--no-report")
+    assert merged["shards"] == ["1-of-3", "2-of-3", "3-of-3"]
+    run = shell("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", "whole", "--json")
+    assert merged["run"] == json.loads(run.out)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +123,7 @@ def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.Mon
 def test_a_half_finished_shard_is_named(shards: Callable[..., Said]) -> None:
     said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
     assert said.err.startswith(
-        "dubito: altered is unfinished: 2 of 4 games are kept; the command that began it goes on"
+        "dubito: altered is unfinished: 2 of 4 games are kept; finish it with the command that began it"
     )
 
 

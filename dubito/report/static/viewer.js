@@ -4,13 +4,11 @@
   const game = JSON.parse(document.getElementById("game").textContent);
   const shared = game.shared || window.DUBITO_SHARED || [];
   const $ = (id) => document.getElementById(id);
-  const last = game.turns.length;
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
   const MISTAKE = "mistake of a model";
-  const states = game.panels ? panelStates() : cardStates();
-  const finds = found();
-  const story = tell();
+  const story = []; // the lines of the game in words
+  let last, states, finds;
   let at = 0;
   let open = true;
   let timer = 0; // of the next turn, while the game plays
@@ -75,28 +73,37 @@
     return game.decisions.filter((one) => turn && one.turn === turn);
   }
 
+  // What is shown with this turn; with the newest, what was decided for the next one, too.
+  const decisionsHere = () => [...decisionsAt(at), ...(at === last && !isOver() ? decisionsAt(last + 1) : [])];
+
   const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-  // --- What stands once ---
+  // --- What stands whatever turn is shown; it grows while a game is played ---
+
+  const isOver = () => game.over !== false; // only a game that is watched says so
 
   function tell() {
+    last = game.turns.length;
+    states = game.panels ? panelStates() : cardStates();
+    finds = found();
     $("about").textContent = `${game.about} ${game.ending}`;
+    for (const old of document.querySelectorAll("#about ~ .warning")) old.remove();
     $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
-    $("proof").textContent = game.proof;
     $("slider").max = last;
-    $("story").open = last < 60;
     $("story").lastElementChild.textContent = game.ending;
-    const lines = game.story.map((words, place) => make("li", "", link(`#turn-${place + 1}`, words)));
+    const lines = game.story.slice(story.length).map((words, place) => make("li", "", link(`#turn-${story.length + place + 1}`, words)));
     $("story").querySelector("ol").append(...lines);
+    story.push(...lines);
     for (const kind of finds.keys()) {
+      if (document.querySelector(`[data-find="${kind}"]`)) continue;
       const button = make("button", "", `Next ${kind}`);
       button.type = "button";
       button.dataset.find = kind;
       button.title = kind[0].toUpperCase();
+      button.addEventListener("click", () => find(kind));
       $("finds").append(button);
       $("keys").append(`, ${kind[0].toUpperCase()} goes to the next ${kind}`);
     }
-    return lines;
   }
 
   function neighbours() {
@@ -126,7 +133,8 @@
     const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", game.names[seat]));
     if (ended) head.append(" ", make("span", ended.startsWith("place") ? "ended" : "ended lost", ended));
     if (turn && turn.seat === seat) head.append(" ", make("span", "moved", moved));
-    const item = make("li", "", head, ...below, ...decisionsAt(at).filter((one) => one.seat === seat).map(thought));
+    if (at === last && game.to_move === seat) head.append(" ", make("span", "moved", game.thinks ? "is thinking …" : "to move"));
+    const item = make("li", "", head, ...below, ...decisionsHere().filter((one) => one.seat === seat).map(thought));
     if (turn && turn.seat === seat) item.setAttribute("aria-current", "true");
     return item;
   }
@@ -151,7 +159,7 @@
   function seats(state, turn) {
     $("seats").replaceChildren(...game.names.map((name, seat) => {
       const place = state.places[seat];
-      const ended = at === last && !place ? "did not win" : place ? `place ${place}` : "";
+      const ended = at === last && isOver() && !place ? "did not win" : place ? `place ${place}` : "";
       const hand = state.hands[seat];
       return player(seat, turn, turn?.cards ? "played" : "doubted", ended, make("p", "hand", hand.length ? cards(hand, open) : "no cards"));
     }));
@@ -250,12 +258,9 @@
 
   // --- Turn by turn ---
 
-  function show(turnNumber, opened = "") {
-    at = Math.max(0, Math.min(last, turnNumber));
-    const turn = at ? game.turns[at - 1] : null;
-    $("turn").textContent = at ? `turn ${at} of ${last}${turn.free ? ", a free turn" : ""}` : `the deal, before ${count(last, "turn")}`;
-    const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
-    $("said").replaceChildren(make("p", "", said), ...(at === last ? [make("p", "", game.ending)] : []));
+  function controls() {
+    const free = at && game.turns[at - 1].free ? ", a free turn" : "";
+    $("turn").textContent = at ? `turn ${at} of ${last}${isOver() ? "" : " so far"}${free}` : `the deal, before ${count(last, "turn")}`;
     $("slider").value = at;
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").setAttribute("aria-pressed", String(open));
@@ -265,13 +270,23 @@
       button.setAttribute("aria-disabled", String(stuck));
     }
     for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-disabled", String(!next(button.dataset.find)));
+    $("play").setAttribute("aria-disabled", String(viewer.isAtNewest() && !isOver()));
+    $("play").textContent = timer ? "❚❚ Pause" : viewer.isAtNewest() && !isOver() ? "● Live" : "▶ Play";
+  }
+
+  function show(turnNumber, opened = "") {
+    at = Math.max(0, Math.min(last, turnNumber));
+    const turn = at ? game.turns[at - 1] : null;
+    const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
+    $("said").replaceChildren(make("p", "", said), ...(at === last && game.ending ? [make("p", "", game.ending)] : []));
+    controls();
     if (game.panels) {
       panels(states[at], turn);
     } else {
       seats(states[at], turn);
       pile(turn);
     }
-    $("decisions").replaceChildren(...decisionsAt(at).map((one) => decision(one, opened)));
+    $("decisions").replaceChildren(...decisionsHere().map((one) => decision(one, opened)));
     toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
   }
@@ -286,27 +301,30 @@
     history.replaceState(null, "", `#turn-${at}`);
   }
 
-  const next = (kind) => finds.get(kind).find((turn) => turn > at);
+  const next = (kind) => finds.get(kind)?.find((turn) => turn > at);
 
   // --- Playing ---
 
   function play() {
+    if (at === last && !isOver()) return; // it goes on by itself
     if (at === last) step(0);
     $("said").setAttribute("aria-live", "off");
-    $("play").textContent = "❚❚ Pause";
     const on = () => {
       step(at + 1);
-      if (at === last) pause();
-      else timer = setTimeout(on, Number($("speed").value));
+      if (at === last) {
+        pause();
+        viewer.playedOut();
+      } else timer = setTimeout(on, Number($("speed").value));
     };
     timer = setTimeout(on, Math.min(400, Number($("speed").value)));
+    controls();
   }
 
   function pause() {
     clearTimeout(timer);
     timer = 0;
     $("said").setAttribute("aria-live", "polite");
-    $("play").textContent = "▶ Play";
+    controls();
   }
 
   // --- Buttons, keys and addresses ---
@@ -321,8 +339,9 @@
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decodeURIComponent(location.hash));
     pause();
-    show(named ? Number(named[1]) : 0, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
+    show(named ? Number(named[1]) : isOver() ? 0 : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) ((named[2] && $(`turn-${named[1]}${named[2]}`)) || $("viewer")).scrollIntoView();
+    if (location.hash === "#play") play();
   }
 
   function pressed(event) {
@@ -343,13 +362,19 @@
   }
 
   for (const button of document.querySelectorAll("[data-go]")) button.addEventListener("click", () => go[button.dataset.go]());
-  for (const button of document.querySelectorAll("[data-find]")) button.addEventListener("click", () => find(button.dataset.find));
   $("play").addEventListener("click", playOrPause);
   $("open").addEventListener("click", toggle);
   $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", pressed);
   window.addEventListener("hashchange", fromAddress);
+  // What live.js needs, where a game is watched while it is played, or a run that goes on.
+  const viewer = { game, shared, tell, show, controls, isOver, isAtNewest: () => at === last && !timer, playedOut: () => {} };
+
+  tell();
   neighbours();
+  $("proof").textContent = game.proof;
+  $("story").open = isOver() && last < 60;
   $("viewer").hidden = false;
+  if (game.live) window.DUBITO_FOLLOW(viewer);
   fromAddress();
 })();

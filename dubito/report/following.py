@@ -1,0 +1,70 @@
+"""A run watched from outside: which of its games are finished, and each of them as it was. It is only read."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dubito.experiment.stored import read_run
+from dubito.registry import find_bots
+from dubito.report.played import Games
+from dubito.report.questions import AskedQuestions
+from dubito.report.texts import Texts
+from dubito.store.lock import is_claimed
+
+
+class FollowedRun:
+    """A run that somebody may be playing. Whoever asks closes it."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        """Bots of the user's own are looked for in `home`; raises UsageError if there is no run that can be read."""
+        self._folder, self._home = folder, home
+        self.source = read_run(folder, home)
+        self._registry = find_bots(home, self.source.game.name)
+        self.games = Games(self.source, self._registry, home)
+
+    def read_again(self) -> None:
+        """It may have been made longer."""
+        self.close()
+        self.source = read_run(self._folder, self._home)
+        self.games = Games(self.source, self._registry, self._home)
+
+    def finished(self) -> set[int]:
+        """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
+        first = self.source.first_game
+        ended = self.source.db.read("SELECT game FROM ended WHERE game >= 0")
+        return {*range(first, first + self.source.db.games()), *(game for (game,) in ended)}
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether a process plays it now."""
+        return is_claimed(self.source.folder)
+
+    def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
+        """The last finished game; then, until nobody plays, each time the newest, with how many were passed over."""
+        seen: set[int] = set()
+        while True:
+            playing = self.is_playing
+            new = self.finished() - seen
+            if new:
+                self.read_again()
+                yield max(new), len(new) - 1 if seen else 0
+            elif not playing:
+                return
+            else:
+                wait()
+            seen |= new
+
+    def standing(self) -> str:
+        """How far it is, in a sentence."""
+        games, of = len(self.finished()), self.source.games
+        state = "finished" if games >= of else "being played" if self.is_playing else "stopped"
+        return f"The run is {state}: {games:,} of {of:,} games."
+
+    def decisions(self, game: int, told: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What models were asked in a game that was told so, as the viewer has it."""
+        return AskedQuestions(self.source.db, self.source.game).decisions(game, told, Texts())
+
+    def close(self) -> None:
+        """Leave its store."""
+        self.games.close()
+        self.source.db.__exit__()

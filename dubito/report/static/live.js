@@ -1,0 +1,67 @@
+// Follows a game that is being played, or a run that goes on: asks what is new, and lets the viewer show it.
+"use strict";
+window.DUBITO_FOLLOW = (viewer) => {
+  const POLL = 500; // milliseconds between two questions
+  const { game, shared } = viewer;
+  const line = Object.assign(document.createElement("p"), { id: "news", className: "note" });
+  let newer = null; // a game of the run that was finished since
+  let waits = false; // for it
+
+  async function follow() {
+    let wait = POLL;
+    try {
+      const had = has();
+      const answer = await fetch(`${game.live.news}?${new URLSearchParams({ game: game.live.game, ...(viewer.isOver() ? {} : had) })}`);
+      const news = await answer.json();
+      if (!answer.ok) throw new Error(news.error);
+      if (!viewer.isOver()) take(news, had);
+      if (news.newest > (newer ?? game.live.game)) offer(news.newest);
+      else if (newer === null) line.replaceChildren();
+      if (news.ended && viewer.isOver()) return;
+    } catch (error) {
+      wait = 10 * POLL;
+      line.textContent = error instanceof TypeError ? "The server does not answer." : error.message;
+    }
+    setTimeout(follow, wait);
+  }
+
+  // How much of each list is settled; decisions for a turn that is not there yet may still change.
+  function has() {
+    const turns = game.turns.length;
+    const decisions = game.decisions.filter((one) => one.turn <= turns).length;
+    return { turns, story: turns, decisions, pieces: game.pieces.length, shared: shared.length };
+  }
+
+  const looks = () => JSON.stringify([game.turns.length, game.decisions.length, game.to_move, game.thinks, game.over, game.warnings]);
+
+  // Who looks at the newest turn goes on to the next; for others only what lies ahead grows.
+  function take(news, had) {
+    const wasAtNewest = viewer.isAtNewest();
+    const before = looks();
+    for (const [key, first] of Object.entries(had)) (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
+    for (const key of ["places", "ending", "over", "to_move", "thinks", "warnings"]) game[key] = news[key];
+    if (looks() === before) return;
+    viewer.tell();
+    if (game.over) document.title = document.querySelector("h1").textContent = news.title;
+    if (wasAtNewest) viewer.show(game.turns.length);
+    else viewer.controls();
+  }
+
+  function offer(number) {
+    newer = number;
+    const link = Object.assign(document.createElement("a"), { href: `${number}#play`, textContent: "show it" });
+    line.replaceChildren(`Game ${number} is finished: `, link);
+    if (waits && viewer.isAtNewest()) goOn();
+  }
+
+  const goOn = () => location.assign(`${newer}#play`);
+
+  // Whoever has played a game of a run to its end goes on with the next one.
+  viewer.playedOut = () => {
+    waits = true;
+    if (newer !== null) goOn();
+  };
+  line.setAttribute("role", "status");
+  document.getElementById("said").after(line);
+  setTimeout(follow, 0);
+};

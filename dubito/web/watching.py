@@ -1,0 +1,196 @@
+"""Games that nobody sits at, for the report's viewer in a browser: one that is being played, or those of a run.
+
+Pages are those of a saved game, and ask what is new: moves, what models were asked, the end, a newer game.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dubito.errors import DubitoError
+from dubito.game import Spec
+from dubito.human import as_sentence
+from dubito.record import output_of, play
+from dubito.report.following import FollowedRun
+from dubito.report.parts import GamePage
+from dubito.report.questions import AskedQuestions
+from dubito.report.render import Renderer, Site, Viewer
+from dubito.report.story import title_of, told, won_by
+from dubito.report.texts import Texts
+from dubito.store.run_db import RunDb
+from dubito.telling import labels
+from dubito.web.guard import Guard
+from dubito.web.saved import VIEWER
+
+NEWS: Final = "/api/news"  # what a page asks
+_HERE: Final = Path(__file__).parent
+_GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of which a page has the beginning
+_SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
+
+
+class Shown(Protocol):
+    """Games for pages, by number; whoever asks does so from any thread."""
+
+    @property
+    def opens(self) -> str:
+        """Where a page begins: at the newest turn, or `#play`, playing from the deal."""
+
+    def newest(self) -> int:
+        """The number of the game to be shown now."""
+
+    def ended(self) -> bool:
+        """Whether there will be no newer game."""
+
+    def data(self, game: int) -> dict[str, Any]:
+        """All that the viewer shows of a game, and `title`; raises DubitoError."""
+
+
+@dataclass
+class LiveGame:
+    """A game that is being played: one thread adds what happens, others look."""
+
+    spec: Spec
+    players: Sequence[str]
+    dealt: Callable[[], Any]  # the game just dealt, the same each time
+    about: str
+    database: RunDb | None = None  # where what models are asked is kept
+    number: int = 0  # of the game there
+    opens: str = ""
+    looked: threading.Event = field(default_factory=threading.Event)  # at, for the first time
+    outputs: list[Any] = field(default_factory=list)  # so far, as a record has them
+    faults: list[str] = field(default_factory=list)  # of bots, in sentences
+    thinks: int | None = None  # the seat of a model that was asked last
+    trouble: str | None = None  # why it does not go on
+
+    def __post_init__(self) -> None:
+        self._lock, self._texts = threading.Lock(), Texts()
+        self._asked = None if self.database is None else AskedQuestions(self.database, self.spec)
+
+    def newest(self) -> int:
+        """There is one."""
+        return 0
+
+    def ended(self) -> bool:
+        """There is one."""
+        return True
+
+    def data(self, game: int) -> dict[str, Any]:
+        """The game so far."""
+        self.looked.set()
+        trouble = self.trouble  # before the moves: with it, no other is coming
+        spec, state, label = self.spec, self.dealt(), labels(list(self.players), None)
+        names = [label(seat) for seat in range(len(self.players))]
+        moves = ((output, play(state, output)) for output in [output_of(spec, kept) for kept in self.outputs])
+        with self._lock:
+            whole = told(spec, state, moves, names, label)
+            decisions = self._decisions(whole)
+        title = title_of("The game", names, won_by(spec, state)) if state.over else " · ".join(names)
+        over = state.over or trouble is not None
+        moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
+        warnings = [*self.faults, *([trouble] if trouble else [])]
+        return whole | decisions | {"title": title, "over": over, "about": self.about, "warnings": warnings} | moves_now
+
+    def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        if self._asked is None:
+            return {"decisions": [], "pieces": [], "shared": []}
+        decisions = self._asked.decisions(self.number, whole, self._texts, len(whole["turns"]) + 1)
+        return {"decisions": decisions, "pieces": self._texts.pieces, "shared": self._asked.shared.pieces}
+
+
+class RunGames:
+    """The games of a run that somebody may be playing."""
+
+    opens = "#play"
+
+    def __init__(self, followed: FollowedRun) -> None:
+        self._followed, self._lock = followed, threading.Lock()
+
+    def newest(self) -> int:
+        """The last finished game; raises DubitoError where none is."""
+        with self._lock:
+            return max(self._followed.finished())
+
+    def ended(self) -> bool:
+        """Whether nobody plays it."""
+        return not self._followed.is_playing
+
+    def data(self, game: int) -> dict[str, Any]:
+        """A finished game."""
+        with self._lock:
+            self._followed.read_again()
+            source, texts = self._followed.source, Texts()
+            whole = self._followed.games.play(game)
+            asked = AskedQuestions(source.db, source.game)
+            decisions = asked.decisions(game, whole, texts)
+        title = title_of(f"Game {game}", whole["names"], whole["winners"])
+        about = f"Of the run {source.folder.name}."
+        asked_of = {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
+        return whole | asked_of | {"title": title, "over": True, "about": about, "warnings": []}
+
+
+def make_app(shown: Shown, host: str) -> Starlette:
+    """The pages of these games, as they are served at that host."""
+    pages = _Pages(shown)
+    app = Starlette(
+        routes=[
+            Route("/", pages.first),
+            Route("/games/{game:int}", pages.game),
+            Route(NEWS, pages.news),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+            Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
+        ],
+        middleware=[Middleware(Guard, host=host)],
+        exception_handlers={DubitoError: _refused},
+    )
+    app.router.redirect_slashes = False  # an address has one form
+    return app
+
+
+class _Pages:
+    """One method a route, each in a thread."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
+
+    def first(self, request: Request) -> Response:
+        return RedirectResponse(f"/games/{self._shown.newest()}{self._shown.opens}")
+
+    def game(self, request: Request) -> Response:
+        game: int = request.path_params["game"]
+        data = self._shown.data(game)
+        title, about, warnings = data.pop("title"), data.pop("about"), data.pop("warnings")
+        del data["truths"]
+        live = {"game": game, "news": NEWS}
+        return HTMLResponse(self._viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
+
+    def news(self, request: Request) -> Response:
+        """What a page does not have yet; it says how many of each it has."""
+        query = request.query_params
+        try:
+            game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWS if key in query}
+        except (KeyError, ValueError):
+            raise HTTPException(400, "A page says which game it shows, and how much of it it has.") from None
+        newest, ended = self._shown.newest(), self._shown.ended()
+        news: dict[str, Any] = {"newest": newest, "ended": ended}
+        if has:
+            data = self._shown.data(game)
+            del data["truths"]
+            news |= data | {key: data[key][number:] for key, number in has.items()}
+        return JSONResponse(news)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    sentence = as_sentence(str(error))
+    if request.url.path == NEWS:
+        return JSONResponse({"error": sentence}, 400)
+    return PlainTextResponse(sentence, 400)

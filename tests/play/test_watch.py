@@ -1,0 +1,195 @@
+"""`dubito watch`: games of bots and models told live, and those of a run as they finish."""
+
+import os
+import pty
+import re
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dubito.cli.following import tell_newest
+from dubito.cli.pace import PACES, waits
+from dubito.llm.overheard import Thought
+from dubito.report.following import FollowedRun
+from dubito.store.lock import claimed
+from tests.cli.kit import Shell
+from tests.llm.kit import KEY, Heard, Server, asker, error_body, says
+from tests.llm.kit import Said as Answer
+from tests.play.conftest import Play
+
+GAME = ("watch", "StefaBot", "house:house-sharp@reasoned", "MrDoubt")
+ESCAPE = "\033["
+OnATerminal = Callable[[Callable[[], object]], str]
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
+    """What is written to a terminal of 80 columns meanwhile."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def shown(does: Callable[[], object]) -> str:
+        ours, theirs = pty.openpty()
+        got: list[bytes] = []
+
+        def read() -> None:
+            try:
+                while chunk := os.read(ours, 1 << 16):
+                    got.append(chunk)
+            except OSError:  # the other end is closed
+                return
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        with os.fdopen(theirs, "w", encoding="utf-8") as terminal, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", terminal)
+            does()
+        reader.join()
+        os.close(ours)
+        return b"".join(got).decode().replace("\r\n", "\n")
+
+    return shown
+
+
+def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
+    said = shell(*GAME, "--show-hands")
+    lines = said.out.splitlines()
+    assert (said.code, said.err) == (0, "")
+    first = next(place for place, line in enumerate(lines) if "“The house has no reasons.”" in line)
+    name = "house:house-sharp@reasoned"
+    assert lines[first] == f"   2.   {name}: Doubt? No. A bluff by 74 %, in truth a bluff. “The house has no reasons.”"
+    assert lines[first - 1].startswith(f"   2. [{name} holds ")
+    assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
+    assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "a record a line"
+    assert shell(*GAME, "--show-hands").out == said.out, "from the cache, the same"
+    assert (Path("games") / "run.db").exists()
+
+
+def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
+    told = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
+    assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in told
+    assert f"{ESCAPE}1;36mStefaBot{ESCAPE}0m" in told
+    assert " is thinking ..." in told
+    plain = re.sub(r"\033\[[\d;]*[mK]", "", re.sub(r"[^\n]*\r\033\[2K", "", told))
+    assert max(map(len, plain.splitlines())) <= 80
+    piped = shell(*GAME, "--show-hands").out
+    assert plain.split() == piped.split(), "the same words"
+    assert told.index("“The house has no reasons.”") < told.index("The game is over")
+
+
+def test_no_color_is_respected(shell: Shell, on_a_terminal: OnATerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    told = on_a_terminal(lambda: shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", "0"))
+    assert "doubts" in told
+    assert ESCAPE not in told
+
+
+def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal) -> None:
+    told = on_a_terminal(lambda: play("--seed", "4", "--seat", "1", "--pace", "0", typed="2 2\n"))
+    assert f"{ESCAPE}1mYour hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker{ESCAPE}0m" in told
+    assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m puts down 3 cards as aces." in told
+
+
+def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
+    slept: list[float] = []
+    for pace in (None, 0.0, PACES["fast"]):
+        waits(pace, slept.append)()
+    assert slept == [PACES["fast"]]
+    for wrong in ("quick", "-1", "nan"):
+        said = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert "slow, normal, fast, at-once, or seconds" in said.err
+
+
+@pytest.mark.parametrize(
+    ("outcome", "asked", "words"),
+    [
+        ("model", 1, "Yes. A bluff by 80 %, in truth honest. “It looked \\x1b[2J odd.”"),
+        ("model_after_reask", 2, "Yes (asked 2 times). A bluff by 80 %, in truth honest. “It looked \\x1b[2J odd.”"),
+        ("fallback:truncated", 2, "No answer (asked 2 times), since its reply was cut off: its fallback says yes."),
+        ("fallback:refused", 1, "No answer, since it declined: its fallback says yes."),
+    ],
+)
+def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
+    thought = Thought(1, "C", True, outcome, asked, 0.8, "It looked\n \x1b[2J odd.")
+    assert thought.in_words("ada", "Doubt?", False) == f"ada: Doubt? {words}"
+
+
+def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+
+    def wrong_key(heard: Heard) -> Answer:
+        return Answer(401, error_body(heard.protocol, "authentication_error", "no such key"))
+
+    with Server(wrong_key) as model:
+        players = {"bots": [asker(model, name="asker", api_key_env="SOME_KEY", tries=1)], "preflight": False}
+        Path("c.yaml").write_text(yaml.safe_dump(players))
+        said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml")
+    assert said.code == 3
+    assert said.err.count("\n") == 1
+    assert KEY not in said.out + said.err
+
+
+def test_the_fallback_is_told_in_words(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+    with Server(lambda heard: says(heard.protocol, "I would doubt it.")) as model:
+        players = {"bots": [asker(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
+        Path("c.yaml").write_text(yaml.safe_dump(players))
+        said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
+    told = "since its reply could not be read: its fallback says "
+    assert said.out.splitlines()[1].startswith(f"   1.   asker: Bluff, opening? No answer (asked 2 times), {told}")
+
+
+RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")
+
+
+def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell(*RUN, "--games", "2", "--quiet")
+    manifest = Path("runs/r/manifest.yaml")
+    with ExitStack() as playing:
+        playing.enter_context(claimed(Path("runs/r")))
+
+        def goes_on() -> None:
+            playing.close()
+            shell(*RUN, "--games", "6", "--quiet")
+
+        with closing(FollowedRun(Path("runs/r"), Path.cwd())) as followed:
+            tell_newest(followed, lambda: None, False, goes_on)
+    out, err = capsys.readouterr()
+    assert out.startswith("Game 5: ")  # what was told before was read by the run's own shell
+    assert out.count("The game is over") == 1
+    assert err.splitlines()[0] == "3 games finished meanwhile and passed over"
+    before = [(path, path.read_bytes()) for path in (manifest, Path("runs/r/run.db"))]
+    said = shell("watch", "runs/r")
+    assert said.out == out
+    assert said.err == "The run is finished: 6 of 6 games.\n"
+    assert [(path, path.read_bytes()) for path, _ in before] == before
+
+
+def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
+    shell(*RUN, "--contenders", "house:house-sharp@reasoned", "--games", "1", "--quiet", "--cache", "c")
+    said = shell("watch", "--show-hands")
+    assert said.out.startswith("Game 0: ")
+    assert re.search(r"Doubt\? (Yes|No)\. A bluff by \d+ %, in truth (honest|a bluff)\. “The house has", said.out)
+    assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--seed", "3"), "--seed is for a game between bots: name them, or leave it out"),
+        ((), "there is no run in runs yet: "),
+        (("runs/x",), "there is no runs/x: there is no run in runs either"),
+        (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
+    ],
+)
+def test_what_cannot_be_watched_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    said = shell("watch", *words)
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert said.err.startswith(f"dubito: {sentence}")

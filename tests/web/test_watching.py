@@ -1,0 +1,186 @@
+"""`dubito watch --web`: a game in the browser while it is played, with nobody sitting, and the games of a run."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dubito.cli.bots_table import Wanted
+from dubito.cli.watch_web import playing
+from dubito.report.following import FollowedRun
+from dubito.web.server import listen, make_server
+from dubito.web.watching import RunGames, Shown, make_app
+from tests.chromium import Chrome
+from tests.cli.kit import made, started
+from tests.llm.kit import Heard, Said, Server, says
+from tests.web.kit import Browser, asking
+
+HOUSE = ("house:house-sharp@reasoned", "StefaBot", "MrDoubt")
+RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r", "--no-report")
+SHOWS = "document.querySelector('#turn')?.textContent === {!r}"
+
+
+def wanted(*names: str, **changes: Any) -> Wanted:
+    """A short game among these."""
+    usual: dict[str, Any] = {"game": "dubito", "seed": 0, "deal": 0, "on_bot_error": "stop", "bot_deadline": None}
+    rules: Mapping[str, Any] = {"max_turns": 4}
+    more: dict[str, Any] = {"save": None, "config": None, "games": Path("games"), "server": {}, "rules": rules}
+    return Wanted(names=names, **usual | more | changes)
+
+
+class Turns:
+    """Holds each turn back until it is let go."""
+
+    def __init__(self) -> None:
+        self._free = threading.Semaphore(0)
+
+    def __call__(self) -> None:
+        self._free.acquire(timeout=60)
+
+    def go(self, turns: int = 1) -> None:
+        """So many turns more."""
+        self._free.release(turns)
+
+
+@contextmanager
+def served(shown: Shown) -> Iterator[int]:
+    """The pages of these games, at a port."""
+    listener = listen("127.0.0.1", 0)
+    server = make_server(make_app(shown, "127.0.0.1"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path) -> None:
+    turns = Turns()
+    with playing(wanted(*HOUSE), turns) as live, served(live) as port:
+        chrome.screen(390)
+        chrome.open(f"http://127.0.0.1:{port}/")
+        chrome.until("document.querySelector('#seats .moved')?.textContent === 'is thinking …'")
+        chrome.run("window.stays = true")
+        turns.go()
+        chrome.until(SHOWS.format("turn 1 of 1 so far"))
+        assert chrome.text("#seats .thought q") == "The house has no reasons."
+        assert chrome.text("h1") == "house:house-sharp@reasoned · StefaBot · MrDoubt"
+        chrome.key("ArrowLeft")
+        turns.go()
+        chrome.until(SHOWS.format("the deal, before 2 turns"))  # whoever has stepped back stays there
+        chrome.key("End")
+        turns.go(2)
+        chrome.until("document.title.includes('The game: nobody wins')")
+        chrome.until(SHOWS.format("turn 4 of 4"))
+        assert "The game stops after 4 turns" in chrome.text("#said")
+        assert chrome.run("window.stays && document.documentElement.scrollWidth") <= 390
+        chrome.key("h")
+        assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
+        turns.go(9)
+
+
+def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
+    told, asked_again = threading.Event(), threading.Event()
+    answers = iter([True])
+
+    def slow(heard: Heard) -> Said:
+        if not next(answers, False):
+            asked_again.set()
+            told.wait(20)
+        return says(heard.protocol)
+
+    with Server(slow) as model:
+        Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model)], "preflight": False}))
+        with playing(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
+            live.data(0)
+            assert asked_again.wait(20)
+            data = live.data(0)
+            assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
+            assert [(one["turn"], one["question"]) for one in data["decisions"]] == [(1, "Bluff, opening?")]
+            told.set()
+
+
+@pytest.mark.parametrize(("game", "names"), [("bs", ("Player1",) * 4), ("defuse", ("Medium", "Scared"))])
+def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ...], home: Path) -> None:
+    turns, seen = Turns(), 0
+    with playing(wanted(*names, game=game, rules={}), turns) as live:
+        data = live.data(0)
+        turns.go(1_000_000)
+        while not data["over"]:
+            data = live.data(0)
+            assert len(data["turns"]) >= seen
+            assert bool(data["ending"]) == data["over"]
+            seen = len(data["turns"])
+    assert "win" in data["title"]
+    assert data["warnings"] == []
+
+
+def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "bots" / "manual"
+    folder.mkdir(parents=True)
+    (folder / "bad.py").write_text(
+        "from bots.base import BotBase\nclass Bad(BotBase):\n    def play(self, p): return 7\n"
+    )
+    with playing(wanted("StefaBot", "Bad", "MrDoubt"), lambda: None) as live:
+        data = live.data(0)
+        while not data["over"]:
+            data = live.data(0)
+    assert len(data["turns"]) == 1
+    assert data["warnings"][0].startswith("Bad (seat 1) failed in game 0, deal 0, turn 2: ")
+    assert capsys.readouterr().err.startswith("dubito: Bad (seat 1) failed")
+
+
+def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) -> None:
+    made(home, *RUN, "--games", "2", "--quiet")
+    with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed)) as port:
+        browser = Browser(port)
+        first = browser("GET", "/")
+        assert (first.status, first.headers["location"]) == (307, "/games/1#play")
+        assert "Game 1: " in browser("GET", "/games/1").text
+        assert browser("GET", "/api/news?game=1").json == {"newest": 1, "ended": True}
+        made(home, *RUN, "--games", "3", "--quiet")
+        assert browser("GET", "/api/news?game=1").json == {"newest": 2, "ended": True}
+        assert "Game 2: " in browser("GET", "/games/2").text
+        assert browser("GET", "/games/7").status == 400
+        assert browser("GET", "/api/news").status == 400
+        assert browser("GET", "/api/news?game=1", headers={"Origin": "http://evil.example"}).status == 403
+        assert browser("GET", "/games/1", headers={"Host": "evil.example"}).status == 421
+
+
+@pytest.mark.at_length
+def test_whoever_plays_a_run_goes_on_with_its_next_game(chrome: Chrome, home: Path) -> None:
+    short = (*RUN, "--max-turns", "4", "--quiet")
+    made(home, *short, "--games", "1")
+    is_over: Callable[[], bool] = lambda: False  # noqa: E731, somebody plays it
+    with closing(FollowedRun(Path("runs/r"), home)) as followed:
+        shown = RunGames(followed)
+        shown.ended = is_over  # type: ignore[method-assign]
+        with served(shown) as port:
+            chrome.open(f"http://127.0.0.1:{port}/")
+            chrome.run("document.querySelector('#speed').value = '400'")
+            chrome.until("document.querySelector('#said')?.textContent.includes('The game stops')")
+            made(home, *short, "--games", "2")
+            chrome.until("location.pathname === '/games/1'")
+            chrome.key("ArrowRight")  # stops the play
+            made(home, *short, "--games", "3")
+            chrome.until("document.querySelector('#news')?.textContent === 'Game 2 is finished: show it'")
+            assert chrome.run("location.pathname") == "/games/1"
+
+
+def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
+    with started(tmp_path, "watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0") as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[2]
+        port = int(address.removesuffix("/").rpartition(":")[2])
+        assert "StefaBot · ClaudeBot · MrDoubt" in Browser(port)("GET", "/games/0").text
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "ended\n", "")
