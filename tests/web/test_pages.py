@@ -5,6 +5,8 @@ import json
 import re
 from pathlib import Path
 
+import dubito.report
+import dubito.web
 from dubito.games.dubito.record import load
 from dubito.games.dubito.rule_text import rule_sentences
 from dubito.games.dubito.rules import Rules
@@ -60,6 +62,16 @@ def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
         lobby = server.browser()("GET", "/").text
     assert SCRIPT not in lobby
     assert html.escape(SCRIPT) in lobby
+
+
+def test_every_colour_stands_in_one_sheet() -> None:
+    """Those of the report and of the table name them only, and each name is there."""
+    report, web = Path(dubito.report.__file__).parent / "static", Path(dubito.web.__file__).parent / "static"
+    names = {*re.findall(r"(--[\w-]+):", (report / "look.css").read_text())}
+    for sheet in (report / "report.css", web / "style.css"):
+        text = sheet.read_text()
+        assert not re.search(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\b(rgb|hsl))", text), sheet
+        assert {*re.findall(r"var\((--[\w-]+)", text)} <= names
 
 
 def test_pages_hold_no_script_or_style_of_their_own(browser: Browser) -> None:

@@ -4,10 +4,11 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dubito.game import Ending
+from dubito.game import Ending, Spec
 from dubito.games.bs.spec import RESULTS as BS
 from dubito.games.dubito.results import RESULTS as DUBITO
 from dubito.web import summaries as module
@@ -70,7 +71,12 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     assert first["missing"].fault
     read: list[Path] = []
     real = module.record_in
-    monkeypatch.setattr(module, "record_in", lambda path: (read.append(path), real(path))[1])
+
+    def noted(path: Path) -> tuple[Spec, Any]:
+        read.append(path)
+        return real(path)
+
+    monkeypatch.setattr(module, "record_in", noted)
     assert Summaries(server.folder)() == first
     assert read == [server.folder / "missing.json"]  # what could not be read is tried again
     path = server.folder / f"{end['record']}.json"
@@ -108,7 +114,7 @@ def test_a_rematch_is_the_same_table_with_new_cards(server: Served, browser: Bro
     assert again["table"] > end["table"]
     assert browser.to_the_end(again)["seed"] != end["seed"]
     browser.to_the_end(browser.sit(seed=1))
-    seats = set()
+    seats: set[int] = set()
     while len(seats) < 2:  # by chance: one in four
         assert browser.post("/api/rematch", {}).status == 201
         seats.add((view := browser.at_rest())["me"])

@@ -31,6 +31,7 @@ function begin(game) {
 function show(frame) {
   table.show(frame);
   if (frame.won.includes(flow.game.me)) celebrate(frame);
+  $("skip").textContent = frame.places[flow.game.me] === null ? "Skip to my turn" : "Skip to the end";
   chosen = new Set();
   claimed = false;
   hand();
