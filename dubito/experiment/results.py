@@ -20,8 +20,8 @@ def seat_sums(
     sums = [0] * len(results.seat_sums)
     for n in table_sizes(tally) if size is None else [size]:
         for place, other in enumerate(results.buckets):
-            values = tally.tables["seats"].get((player, n, place))
-            if values is not None and bucket in (None, other):
+            values = tally.tables["seats"].get((player, n, place)) if bucket in (None, other) else None
+            if values is not None:
                 sums = [a + b for a, b in zip(sums, values, strict=True)]
     return dict(zip(results.seat_sums, sums, strict=True))
 
@@ -35,7 +35,7 @@ def sum_of(
     return sum(
         value * seat_sums(tally, results, player, size, other)["games"]
         for other, value in zip(results.buckets, measure.values, strict=True)
-        if bucket in (None, other)
+        if value and bucket in (None, other)
     )
 
 

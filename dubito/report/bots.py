@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dubito.experiment.calibration import calibrations
-from dubito.experiment.ranking import RankingRow, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, SizeRow, by_table_size, ranking
 from dubito.experiment.results import table_sizes
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import StoredRun
@@ -19,10 +19,16 @@ from dubito.report.strategy import calibration_blocks, habits_of
 def bots(source: StoredRun, scanned: Scan, examples: dict[str, ResultTable]) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names, source.game.results)
-    return [_bot(source, scanned, row, examples.get(row.name)) for row in rows]
+    sizes = by_table_size(source.tally, source.names, source.game.results)
+    return [
+        _bot(source, scanned, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
+        for row in rows
+    ]
 
 
-def _bot(source: StoredRun, scanned: Scan, row: RankingRow, examples: ResultTable | None) -> Page:
+def _bot(
+    source: StoredRun, scanned: Scan, row: RankingRow, sizes: Sequence[SizeRow], examples: ResultTable | None
+) -> Page:
     player = source.names.index(row.name)
     key = f"bot-{player}"
     sections = [
@@ -30,7 +36,7 @@ def _bot(source: StoredRun, scanned: Scan, row: RankingRow, examples: ResultTabl
         Section("By seat", _seats(source, scanned, player, key)),
     ]
     if len(source.identity.table_sizes) > 1:
-        sections.insert(1, Section("By table size", _sizes(source, scanned, player, key)))
+        sections.insert(1, Section("By table size", _sizes(source, scanned, sizes, player, key)))
     if source.game.has_neighbours:
         sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
     if row.name in source.models:
@@ -59,12 +65,11 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
     return [results, own] if columns else [results]
 
 
-def _sizes(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
+def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: int, key: str) -> list[Block]:
     results = source.game.results
     first, rates = results.measures[0], rates_of(results)
     columns = [Column("size", "size"), Column("games", "games"), *rates, *shares_of(results)]
-    every = by_table_size(source.tally, source.names, results)
-    rows = [row for row in every if row.name == source.names[player] and row.games]
+    rows = [row for row in sizes if row.games]
     cells: list[list[Value]] = [
         [
             row.size,

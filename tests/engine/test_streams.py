@@ -201,3 +201,12 @@ def test_a_bot_may_be_copied_with_its_streams() -> None:
     first(streams.bot)
     twin = copy.deepcopy(streams)
     assert first(twin.bot) == first(streams.bot)
+
+
+def test_r27_a_stream_is_a_random_of_its_eight_bytes() -> None:
+    """R27: in everything, what it keeps from one `gauss()` to the next included."""
+    seeds = bytes(range(200, 224))
+    for place, name in enumerate(STREAMS):
+        plain = Random(int.from_bytes(seeds[place * 8 : place * 8 + 8], "little"))
+        assert getattr(SeatStreams(seeds), name).getstate() == plain.getstate()
+        assert type(getattr(SeatStreams(seeds), name)) is Random
