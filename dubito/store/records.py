@@ -23,8 +23,10 @@ class Decision:
 
 
 def said(answer: Any) -> str:
-    """An answer in words."""
-    return ("no", "yes")[answer] if isinstance(answer, bool) else json.dumps(answer)
+    """An answer in words: yes, no or a name; else as JSON has it."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def test_the_fallback_is_told_in_words(shell: Shell, monkeypatch: pytest.MonkeyP
         Path("c.yaml").write_text(yaml.safe_dump(players))
         said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
     told = "since its reply could not be read: its fallback says "
-    assert said.out.splitlines()[1].startswith(f"   1.   asker: Bluff, opening? No answer (asked 2 times), {told}")
+    assert said.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times), {told}")
 
 
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")

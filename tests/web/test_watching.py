@@ -105,7 +105,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
             assert asked_again.wait(20)
             data = live.data(0)
             assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
-            assert [(one["turn"], one["question"]) for one in data["decisions"]] == [(1, "Bluff, opening?")]
+            assert [(one["turn"], one["question"]) for one in data["decisions"]] == [(1, "Open with a bluff?")]
             told.set()
 
 

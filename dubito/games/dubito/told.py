@@ -26,11 +26,11 @@ _TO_ME: Final = {
 }
 
 QUESTIONS: Final = {
-    "A": "Bluff, opening?",
-    "B": "Play many, opening?",
+    "A": "Open with a bluff?",
+    "B": "Open with many cards?",
     "C": "Doubt?",
     "D": "Bluff?",
-    "E": "Play many?",
+    "E": "Play many cards?",
 }
 
 Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
