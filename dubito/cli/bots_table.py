@@ -58,6 +58,7 @@ class BotsGame:
             raise UsageError(
                 f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
             )
+        self.dealt()  # raises UsageError where so many cannot play it, before anything begins
 
     def dealt(self) -> Any:
         """The game just dealt, the same each time."""
