@@ -73,9 +73,7 @@ def of_record(spec: Spec, record: Any) -> dict[str, Any]:
         raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
     if not game.over:
         raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
-    ending = game.ending()
-    ended = [spec.results.ended_in_words(mark, ending.capped) for mark in ending.marks]
-    return whole | {"me": me, "ended": ended, "capped": ending.capped, "winners": won_by(spec, game)}
+    return whole | {"me": me, "winners": won_by(spec, game)}
 
 
 def won_by(spec: Spec, game: Any) -> list[int]:
