@@ -97,6 +97,29 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
     assert functions == []
 
 
+def test_no_two_types_share_a_name() -> None:
+    """Each game has its own of some; elsewhere a name has one owner."""
+    owners: dict[str, list[str]] = {}
+    for path in (REPO / "dubito").rglob("*.py"):
+        if "games" not in path.relative_to(REPO).parts:
+            for name in types_of(path):
+                owners.setdefault(name, []).append(str(path.relative_to(REPO)))
+    assert len(owners) > 300
+    assert {name: files for name, files in owners.items() if len(files) > 1} == {}
+
+
+def types_of(path: Path) -> Iterator[str]:
+    """The public classes of a module, and its names for types."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name) and not target.id.isupper()]
+        else:
+            continue
+        yield from (name for name in names if name[0].isupper())
+
+
 def test_a_room_imports_only_what_stands_above_it() -> None:
     """The README says in which order; the command line and `__main__` stand below all."""
     rooms = list(rooms_of_the_readme())

@@ -16,7 +16,7 @@ from dubito.record import Forfeit, records_of
 from dubito.store.folder import write_whole
 from dubito.telling import Label, forfeit_in_words, question_in_words, told_of
 
-Move = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed of it
+NextMove = Callable[[], tuple[Any, Sequence[Any]]]  # makes it: what was given back, and what was observed of it
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Narrator:
 
     def tell(
         self,
-        move: Move,
+        move: NextMove,
         thinks: Callable[[int], bool] = lambda seat: False,
         after: Callable[[], None] = lambda: None,
     ) -> None:

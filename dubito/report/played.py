@@ -45,7 +45,7 @@ class Games:
         outcome = replayed.came_to()
         return whole | {"winners": winners(spec.results, outcome.buckets(spec.results), outcome.counts)}
 
-    def again(self, game: int) -> "Replayed":
+    def again(self, game: int) -> "RetoldGame":
         """The game at its deal, and its moves as they were; raises NotShown if they cannot be had.
 
         Of a game that was played to its end, and is not kept yet because others of its chunk are still being played,
@@ -55,7 +55,7 @@ class Games:
         if not rows:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
                 table, names = replay.table_of(self._opened(), game, lambda place, question, end: None)
-                return Replayed(names, table.game, _stepped(table))
+                return RetoldGame(names, table.game, _stepped(table))
             first = self.source.first_game
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
@@ -63,7 +63,7 @@ class Games:
         outcome = unpack(row, self.source.game.results)
         names = [self.source.names[player] for player in outcome.seats]
         table, turns = self._turns(game, names, record)
-        return Replayed(names, table, turns, outcome)
+        return RetoldGame(names, table, turns, outcome)
 
     def _turns(self, game: int, names: list[str], record: str | None) -> tuple[Any, Turns]:
         if record is not None:
@@ -111,7 +111,7 @@ class Games:
 
 
 @dataclass
-class Replayed:
+class RetoldGame:
     """A game of a run at its deal; taking the next of `turns` makes the next move."""
 
     names: list[str]

@@ -16,7 +16,7 @@ from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.results import seat_sums, sum_of
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
 from dubito.experiment.stored import StoredRun
-from dubito.experiment.tally import Tally
+from dubito.experiment.tally import Measured, Tally
 from dubito.experiment.variation import Variation, design_effect, variation
 from dubito.game import Results
 
@@ -25,7 +25,6 @@ SCANNED: Final = 10_000  # games: so many are read in a third of a second, and a
 _NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
-Measured = tuple[int, ...]  # every measure of a seat
 Together = tuple[int, ...]  # a deal's seats with the same key, as numbers of the ways they were measured: these are few
 
 _KINDS: Final = ("size", "seat", "previous", "next")
