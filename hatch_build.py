@@ -13,6 +13,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOT: Final = (
     "dubito/streams.py",
     "dubito/seating.py",
+    "dubito/results.py",
+    "dubito/games/dubito/results.py",
+    "dubito/games/dubito/dealing.py",
+    "dubito/experiment/outcome.py",
+    "dubito/experiment/schedule.py",
+    "dubito/experiment/tally.py",
+    "dubito/experiment/chunk.py",
     "dubito/handlers.py",
     "dubito/games/dubito/game_data.py",
     "dubito/games/dubito/hand.py",
