@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.bots_table import Wanted
+from dubito.cli.bots_table import Wanted, seated
 from dubito.cli.watch_web import playing
+from dubito.llm.overheard import Thought
 from dubito.report.following import FollowedRun
 from dubito.web.server import listen, make_server
 from dubito.web.watching import RunGames, Shown, make_app
@@ -137,6 +138,17 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
     assert len(data["turns"]) == 1
     assert data["warnings"][0].startswith("Bad (seat 1) failed in game 0, deal 0, turn 2: ")
     assert capsys.readouterr().err.startswith("dubito: Bad (seat 1) failed")
+
+
+def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
+    def nobody_reads(thought: Thought) -> None:
+        raise BrokenPipeError
+
+    with seated(wanted("house:house-sharp", "StefaBot", "MrDoubt", on_bot_error="fallback")) as game:
+        game.begin(nobody_reads)
+        with pytest.raises(BrokenPipeError):
+            game.move()
+        assert game.faults() == ([], None)
 
 
 def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) -> None:
