@@ -211,9 +211,11 @@ def test_whoever_plays_a_run_goes_on_with_its_next_game(chrome: Chrome, home: Pa
         with served(shown) as port:
             chrome.open(f"http://127.0.0.1:{port}/")
             chrome.run("document.querySelector('#speed').value = '400'")
+            chrome.key("h")
             chrome.until("document.querySelector('#said')?.textContent.includes('The game stops')")
             made(home, *short, "--games", "2")
             chrome.until("location.pathname === '/games/1'")
+            chrome.until("document.querySelector('#open')?.ariaPressed === 'false' && speed.value === '400'")
             chrome.key("ArrowRight")  # stops the play
             made(home, *short, "--games", "3")
             chrome.until("document.querySelector('#news')?.textContent === 'Game 2 is finished: show it'")

@@ -5,6 +5,7 @@ window.DUBITO_FOLLOW = (viewer) => {
   const { game, shared } = viewer;
   const { news: address, ...which } = game.live;
   const line = Object.assign(document.createElement("p"), { id: "news", className: "note" });
+  const [speed, hands] = ["speed", "open"].map((id) => document.getElementById(id));
   let newer = null; // a game of the run that was finished since
   let waits = false; // for it
 
@@ -61,6 +62,13 @@ window.DUBITO_FOLLOW = (viewer) => {
     waits = true;
     if (newer !== null) goOn();
   };
+  // What was chosen on the page of one game holds on that of the next.
+  const [chosen, open] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
+  if (chosen) speed.value = chosen;
+  if (open === "false") hands.click();
+  window.addEventListener("pagehide", () => {
+    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, hands.getAttribute("aria-pressed")]));
+  });
   line.setAttribute("role", "status");
   document.getElementById("said").after(line);
   setTimeout(follow, 0);
