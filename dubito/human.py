@@ -209,6 +209,6 @@ class Sitting:
 
 
 def as_sentence(reason: str) -> str:
-    """The engine's reason with a capital, unless an address begins it, and a full stop."""
-    first = reason[:1] if "://" in reason.partition(" ")[0] else reason[:1].upper()
+    """The engine's reason with a capital, unless an address or a path begins it, and a full stop."""
+    first = reason[:1] if "/" in reason.partition(" ")[0] else reason[:1].upper()
     return f"{first}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"

@@ -54,6 +54,7 @@ class BotsGame:
         self.number = None if company is None else number
         self._registry, self._company = registry, company
         self.label = labels(list(wanted.names), None)
+        self._unsaid: Exception | None = None  # why a thought could not be told: nobody reads on, the disk is full
         if wanted.on_bot_error == "forfeit" and not self.spec.forfeits:
             raise UsageError(
                 f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
@@ -67,7 +68,7 @@ class BotsGame:
     def begin(self, hear: Hear) -> None:
         """Seat everybody; `hear` is told what models think. Raises BotError."""
         wanted, spec = self.wanted, self.spec
-        entrants, services = self._seated(hear)
+        entrants, services = self._seated(self._outside(hear))
         if wanted.bot_deadline is not None:
             entrants = [
                 each if each.bot.is_model else replace(each, bot=in_time(each.bot, wanted.bot_deadline, spec.nodes))
@@ -87,6 +88,17 @@ class BotsGame:
             services=services,
         )
 
+    def _outside(self, hear: Hear) -> Hear:
+        """The same, but what it raises is left for `move`: raised within a bot's turn it would be the bot's."""
+
+        def told(thought: Thought) -> None:
+            try:
+                hear(thought)
+            except Exception as error:
+                self._unsaid = error
+
+        return told
+
     def _seated(self, hear: Hear) -> tuple[list[Entrant], list[object]]:
         if self._company is not None:
             return self._company.among_themselves(self.wanted.names, self.wanted.seed, self.rules, hear)
@@ -99,10 +111,12 @@ class BotsGame:
     def move(self) -> tuple[Any, Sequence[Any]]:
         """Make the next move: what was given back, None by a forfeit, and what was observed of it.
 
-        Raises BotError where a bot fails and nothing else was asked for.
+        Raises BotError where a bot fails and nothing else was asked for, and what `hear` raised.
         """
         self._turn = self.game.turns_played + 1
         output, events = step(self._table, announce=True)
+        if self._unsaid is not None:
+            raise self._unsaid
         if output is not None:
             self._recorder.add(self._turn, output, events)
         return output, events

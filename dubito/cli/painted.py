@@ -12,7 +12,7 @@ from dubito.cli.voice import Voice
 _SEATS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue")
 _WORDS: Final = {  # what a reader looks for in any game's sentences
     r"“.*”": "italic",
-    r"\b(a bluff|a lie)\b": "bold red",
+    r"\b(a bluff|a lie)\b(?!\?)": "bold red",
     r"\bhonest\b": "green",
     r"\b(doubts?|says BS)\b": "bold",
     r"\b(wins?|a hard win|a soft win)\b": "bold green",

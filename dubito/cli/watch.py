@@ -1,5 +1,6 @@
 """`dubito watch`: a game between bots and models, or the games of a run, told live."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,6 @@ from dubito.cli.telling import Narrator, save_record
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.failures import Suspended
-from dubito.store.export import is_export
-from dubito.store.folder import MANIFEST
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", "jokers", "win_rule", "max_turns", "on_bot_error", "bot_deadline", "save", "config",
@@ -79,9 +78,8 @@ def watch(
 
 
 def _means_a_run(word: str) -> bool:
-    """Whether a run lies there, or a bot cannot be called so."""
-    path = Path(word)
-    return (path / MANIFEST).exists() or is_export(path) or (len(path.parts) > 1 and ":" not in word)
+    """Whether something lies there, or no bot can be called so: neither a class nor a model."""
+    return os.path.exists(word) or not (word.isidentifier() or ":" in word)
 
 
 def _refuse(flags: Sequence[str], why: str) -> None:

@@ -34,7 +34,7 @@ def serve_game(wanted: Wanted, wait: Callable[[], None], host: str, port: int) -
 
 @contextmanager
 def playing(wanted: Wanted, wait: Callable[[], None]) -> Iterator[LiveGame]:
-    """The game, played from the moment that somebody looks; `wait` lets the time before a turn pass."""
+    """The game, played from the moment that a page follows it; `wait` lets the time before a turn pass."""
     stop = threading.Event()
     with seated(wanted, stop.is_set) as game, ExitStack() as opened:
         database = None
@@ -48,13 +48,13 @@ def playing(wanted: Wanted, wait: Callable[[], None]) -> Iterator[LiveGame]:
             yield live
         finally:
             stop.set()
-            live.looked.set()
+            live.followed.set()
             player.join(_GRACE)
 
 
 def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: threading.Event) -> None:
     """Play to the end, or to what stands in the way, which the page says."""
-    live.looked.wait()
+    live.followed.wait()
     try:
         game.begin(lambda thought: None)
         begun = -1  # the turn that was waited for

@@ -24,8 +24,9 @@ class FollowedRun:
 
     def read_again(self) -> None:
         """It may have been made longer."""
+        source = read_run(self._folder, self._home)  # first: what cannot be read now is left as it was
         self.close()
-        self.source = read_run(self._folder, self._home)
+        self.source = source
         self.games = Games(self.source, self._registry, self._home)
 
     def finished(self) -> set[int]:

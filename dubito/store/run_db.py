@@ -72,8 +72,8 @@ class Chunk:
 class RunDb:
     """The open file; use it as a context manager."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False) -> None:
+        self._connection, self._writes = connection, writes
         self._lock = threading.RLock()
         self._paid: bool | None = None  # how the last transaction was synchronised
         self.path = path
@@ -82,6 +82,10 @@ class RunDb:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self._writes:
+            # Closing alone leaves the journal where somebody reads on: the file shall be whole.
+            with suppress(sqlite3.Error):  # a full disk keeps it
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     @staticmethod
@@ -96,7 +100,7 @@ class RunDb:
             if connection is not None:
                 connection.close()
             raise UsageError(f"{path.name}: {error}") from None
-        return RunDb(connection, path)
+        return RunDb(connection, path, writes=True)
 
     @staticmethod
     def open(path: Path) -> "RunDb":

@@ -3,6 +3,7 @@
 Pages are those of a saved game, and ask what is new: moves, what models were asked, the end, a newer game.
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dubito.errors import DubitoError
+from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
 from dubito.human import as_sentence
 from dubito.record import output_of, play
@@ -45,6 +46,9 @@ class Shown(Protocol):
     def opens(self) -> str:
         """Where a page begins: at the newest turn, or `#play`, playing from the deal."""
 
+    def begin(self) -> None:
+        """A page of ours follows: what waits for that begins."""
+
     def newest(self) -> int:
         """The number of the game to be shown now."""
 
@@ -66,7 +70,7 @@ class LiveGame:
     database: RunDb | None = None  # where what models are asked is kept
     number: int = 0  # of the game there
     opens: str = ""
-    looked: threading.Event = field(default_factory=threading.Event)  # at, for the first time
+    followed: threading.Event = field(default_factory=threading.Event)  # by a page, for the first time
     outputs: list[Any] = field(default_factory=list)  # so far, as a record has them
     faults: list[str] = field(default_factory=list)  # of bots, in sentences
     thinks: int | None = None  # the seat of a model that was asked last
@@ -75,6 +79,10 @@ class LiveGame:
     def __post_init__(self) -> None:
         self._lock, self._texts = threading.Lock(), Texts()
         self._asked = None if self.database is None else AskedQuestions(self.database, self.spec)
+
+    def begin(self) -> None:
+        """The first page lets the game be played."""
+        self.followed.set()
 
     def newest(self) -> int:
         """There is one."""
@@ -86,7 +94,6 @@ class LiveGame:
 
     def data(self, game: int) -> dict[str, Any]:
         """The game so far."""
-        self.looked.set()
         trouble = self.trouble  # before the moves: with it, no other is coming
         spec, state, label = self.spec, self.dealt(), labels(list(self.players), None)
         names = [label(seat) for seat in range(len(self.players))]
@@ -115,6 +122,9 @@ class RunGames:
     def __init__(self, followed: FollowedRun) -> None:
         self._followed, self._lock = followed, threading.Lock()
 
+    def begin(self) -> None:
+        """They are played elsewhere."""
+
     def newest(self) -> int:
         """The last finished game; raises DubitoError where none is."""
         with self._lock:
@@ -128,6 +138,8 @@ class RunGames:
         """A finished game."""
         with self._lock:
             self._followed.read_again()
+            if game not in self._followed.finished():
+                raise UsageError(f"the run has no finished game {game}")
             source, texts = self._followed.source, Texts()
             whole = self._followed.games.play(game)
             asked = AskedQuestions(source.db, source.game)
@@ -166,6 +178,7 @@ class _Pages:
 
     def __init__(self, shown: Shown) -> None:
         self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
+        self._mark = secrets.token_hex(8)  # of our pages: that of another game may still be open
 
     def first(self, request: Request) -> Response:
         return RedirectResponse(f"/games/{self._shown.newest()}{self._shown.opens}")
@@ -175,7 +188,7 @@ class _Pages:
         data = self._shown.data(game)
         title, about, warnings = data.pop("title"), data.pop("about"), data.pop("warnings")
         del data["truths"]
-        live = {"game": game, "news": NEWS}
+        live = {"game": game, "news": NEWS, "mark": self._mark}
         return HTMLResponse(self._viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
 
     def news(self, request: Request) -> Response:
@@ -185,6 +198,9 @@ class _Pages:
             game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWS if key in query}
         except (KeyError, ValueError):
             raise HTTPException(400, "A page says which game it shows, and how much of it it has.") from None
+        if query.get("mark") != self._mark:
+            raise UsageError("something else is watched here now: load the page again")
+        self._shown.begin()
         newest, ended = self._shown.newest(), self._shown.ended()
         news: dict[str, Any] = {"newest": newest, "ended": ended}
         if has:

@@ -26,6 +26,17 @@ def test_chunks_come_back_in_order_with_their_sums_and_digest(tmp_path: Path) ->
         assert db.results_digest() == sha256(b"".join(digests)).hexdigest() == results_digest(digests)
 
 
+def test_the_file_is_whole_though_somebody_reads_to_the_end(tmp_path: Path) -> None:
+    with RunDb.create(tmp_path / "run.db") as db:
+        db.add_chunk(FIRST, "first", complete=True)
+        reader = RunDb.open(tmp_path / "run.db")
+    with reader:
+        assert reader.games() == 2
+        (tmp_path / "copy.db").write_bytes((tmp_path / "run.db").read_bytes())
+    with RunDb.open(tmp_path / "copy.db") as db:
+        assert db.games() == 2
+
+
 def test_a_chunk_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(Chunk(0, 1, 0, [b"\x01a"]), "one", complete=False)

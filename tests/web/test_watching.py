@@ -1,5 +1,6 @@
 """`dubito watch --web`: a game in the browser while it is played, with nobody sitting, and the games of a run."""
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.bots_table import Wanted
+from dubito.cli.bots_table import Wanted, seated
 from dubito.cli.watch_web import playing
+from dubito.llm.overheard import Thought
 from dubito.report.following import FollowedRun
 from dubito.web.server import listen, make_server
 from dubito.web.watching import RunGames, Shown, make_app
@@ -62,6 +64,13 @@ def served(shown: Shown) -> Iterator[int]:
         listener.close()
 
 
+def asks_news(page: str) -> str:
+    """What that page asks of the server, but for how much it has."""
+    found = re.search(r'"live":\{"game":(\d+),"news":"([^"]+)","mark":"(\w+)"\}', page)
+    assert found is not None
+    return f"{found[2]}?game={found[1]}&mark={found[3]}"
+
+
 def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path) -> None:
     turns = Turns()
     with playing(wanted(*HOUSE), turns) as live, served(live) as port:
@@ -101,7 +110,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
     with Server(slow) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [asking(model)], "preflight": False}))
         with playing(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
-            live.data(0)
+            live.begin()
             assert asked_again.wait(20)
             data = live.data(0)
             assert (data["turns"], data["over"], data["to_move"], data["thinks"]) == ([], False, 0, True)
@@ -113,6 +122,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
 def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ...], home: Path) -> None:
     turns, seen = Turns(), 0
     with playing(wanted(*names, game=game, rules={}), turns) as live:
+        live.begin()
         data = live.data(0)
         turns.go(1_000_000)
         while not data["over"]:
@@ -131,6 +141,7 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
         "from bots.base import BotBase\nclass Bad(BotBase):\n    def play(self, p): return 7\n"
     )
     with playing(wanted("StefaBot", "Bad", "MrDoubt"), lambda: None) as live:
+        live.begin()
         data = live.data(0)
         while not data["over"]:
             data = live.data(0)
@@ -139,21 +150,54 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
     assert capsys.readouterr().err.startswith("dubito: Bad (seat 1) failed")
 
 
+def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
+    def nobody_reads(thought: Thought) -> None:
+        raise BrokenPipeError
+
+    with seated(wanted("house:house-sharp", "StefaBot", "MrDoubt", on_bot_error="fallback")) as game:
+        game.begin(nobody_reads)
+        with pytest.raises(BrokenPipeError):
+            game.move()
+        assert game.faults() == ([], None)
+
+
 def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) -> None:
     made(home, *RUN, "--games", "2", "--quiet")
     with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed)) as port:
         browser = Browser(port)
         first = browser("GET", "/")
         assert (first.status, first.headers["location"]) == (307, "/games/1#play")
-        assert "Game 1 of the run r." in browser("GET", "/games/1").text
-        assert browser("GET", "/api/news?game=1").json == {"newest": 1, "ended": True}
+        page = browser("GET", "/games/1").text
+        assert "Game 1 of the run r." in page
+        news = asks_news(page)
+        assert browser("GET", news).json == {"newest": 1, "ended": True}
         made(home, *RUN, "--games", "3", "--quiet")
-        assert browser("GET", "/api/news?game=1").json == {"newest": 2, "ended": True}
+        assert browser("GET", news).json == {"newest": 2, "ended": True}
         assert "Game 2 of the run r." in browser("GET", "/games/2").text
-        assert browser("GET", "/games/7").status == 400
+        for game in (7, 10**30):
+            refused = browser("GET", f"/games/{game}")
+            assert (refused.status, refused.text) == (400, f"The run has no finished game {game}.")
         assert browser("GET", "/api/news").status == 400
-        assert browser("GET", "/api/news?game=1", headers={"Origin": "http://evil.example"}).status == 403
+        assert browser("GET", news, headers={"Origin": "http://evil.example"}).status == 403
         assert browser("GET", "/games/1", headers={"Host": "evil.example"}).status == 421
+        Path("runs/r").rename("runs/s")
+        assert browser("GET", "/games/1").text.startswith("runs/r is not a run folder")
+        Path("runs/s").rename("runs/r")
+        assert browser("GET", "/games/1").text == page
+
+
+def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
+    with playing(wanted("StefaBot", "ClaudeBot", "MrDoubt"), lambda: None) as live, served(live) as port:
+        browser = Browser(port)
+        news = asks_news(browser("GET", "/games/0").text)  # which any site can ask for, but not read
+        other = browser("GET", f"{news[:-1]}x")
+        assert (other.status, other.json) == (
+            400,
+            {"error": "Something else is watched here now: load the page again."},
+        )
+        assert not live.followed.is_set()
+        assert browser("GET", news).status == 200
+        assert live.followed.is_set()
 
 
 @pytest.mark.at_length
@@ -167,9 +211,11 @@ def test_whoever_plays_a_run_goes_on_with_its_next_game(chrome: Chrome, home: Pa
         with served(shown) as port:
             chrome.open(f"http://127.0.0.1:{port}/")
             chrome.run("document.querySelector('#speed').value = '400'")
+            chrome.key("h")
             chrome.until("document.querySelector('#said')?.textContent.includes('The game stops')")
             made(home, *short, "--games", "2")
             chrome.until("location.pathname === '/games/1'")
+            chrome.until("document.querySelector('#open')?.ariaPressed === 'false' && speed.value === '400'")
             chrome.key("ArrowRight")  # stops the play
             made(home, *short, "--games", "3")
             chrome.until("document.querySelector('#news')?.textContent === 'Game 2 is finished: show it'")

@@ -86,7 +86,9 @@ class Teller:
         game, label = self._game, self._label
         winners = sorted((place, seat) for seat, place in enumerate(game.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
-        return [ending(game, label), *placed, f"{game.turns} turns and {game.free_turns} free ones"]
+        turns, free = game.turns, game.free_turns
+        counts = f"{turns} turn{'s' * (turns != 1)} and {free} free one{'s' * (free != 1)}"
+        return [ending(game, label), *placed, counts]
 
 
 def drawn(

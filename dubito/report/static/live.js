@@ -3,7 +3,9 @@
 window.DUBITO_FOLLOW = (viewer) => {
   const POLL = 500; // milliseconds between two questions
   const { game, shared } = viewer;
+  const { news: address, ...which } = game.live;
   const line = Object.assign(document.createElement("p"), { id: "news", className: "note" });
+  const [speed, hands] = ["speed", "open"].map((id) => document.getElementById(id));
   let newer = null; // a game of the run that was finished since
   let waits = false; // for it
 
@@ -11,12 +13,12 @@ window.DUBITO_FOLLOW = (viewer) => {
     let wait = POLL;
     try {
       const had = has();
-      const answer = await fetch(`${game.live.news}?${new URLSearchParams({ game: game.live.game, ...(viewer.isOver() ? {} : had) })}`);
+      const answer = await fetch(`${address}?${new URLSearchParams({ ...which, ...(viewer.isOver() ? {} : had) })}`);
       const news = await answer.json();
       if (!answer.ok) throw new Error(news.error);
       if (!viewer.isOver()) take(news, had);
-      if (news.newest > (newer ?? game.live.game)) offer(news.newest);
-      else if (newer === null) line.replaceChildren();
+      if (news.newest <= which.game) line.replaceChildren();
+      else if (news.newest !== newer || !line.firstElementChild) offer(news.newest);
       if (news.ended && viewer.isOver()) return;
     } catch (error) {
       wait = 10 * POLL;
@@ -60,6 +62,13 @@ window.DUBITO_FOLLOW = (viewer) => {
     waits = true;
     if (newer !== null) goOn();
   };
+  // What was chosen on the page of one game holds on that of the next.
+  const [chosen, open] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
+  if (chosen) speed.value = chosen;
+  if (open === "false") hands.click();
+  window.addEventListener("pagehide", () => {
+    sessionStorage.setItem("dubito watch", JSON.stringify([speed.value, hands.getAttribute("aria-pressed")]));
+  });
   line.setAttribute("role", "status");
   document.getElementById("said").after(line);
   setTimeout(follow, 0);

@@ -376,7 +376,7 @@
   tell();
   neighbours();
   $("proof").textContent = game.proof;
-  $("story").open = isOver() && last < 60;
+  $("story").open = !game.live && last < 60; // a game that is watched is not told before it is shown
   $("viewer").hidden = false;
   if (game.live) window.DUBITO_FOLLOW(viewer);
   fromAddress();
