@@ -156,7 +156,9 @@ export class Flow {
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
     $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";
     $("watch").href = `/games/${encodeURIComponent(game.record)}`;
-    $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`, ...game.errors].join(" ");
+    $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`;
+    $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
+    $("failed").hidden = game.errors.length === 0;
     $("end").hidden = false;
   }
 
