@@ -13,6 +13,7 @@ export class Flow {
   #page;
   #endPause = null;
   #skipping = false;
+  #unheard = []; // what was said since the last pause: a screen reader is told all of it, where the frames do not wait
 
   // A page knows how to `begin` a game, `show` a frame, set its `controls`, tell its `end`, and how long a frame stands:
   // `patience(frame, speed)`, in milliseconds.
@@ -71,6 +72,7 @@ export class Flow {
   async #follow(answer, frames = answer.frames) {
     this.busy = true;
     this.#skipping = false;
+    this.#unheard = [];
     for (;;) {
       this.game = { ...this.game, ...answer };
       this.turn = answer.turn;
@@ -117,6 +119,7 @@ export class Flow {
   }
 
   #pause(milliseconds) {
+    this.#unheard = [];
     return new Promise((resolve) => {
       this.#endPause = resolve;
       setTimeout(resolve, milliseconds);
@@ -126,6 +129,8 @@ export class Flow {
   #show(next) {
     this.frame = next;
     $("now").textContent = next.said.join(" ");
+    this.#unheard.push(...next.said);
+    $("heard").textContent = this.#unheard.join(" ");
     for (const line of next.said) {
       const item = make("li", { null: "dealt", [this.game.me]: "mine" }[next.mover] || "", line);
       item.value = next.turn;
