@@ -37,7 +37,7 @@ export class Flow {
     } catch (error) {
       complain(error.message);
       $("own").hidden = false;
-      $("trouble").hidden = true;
+      for (const part of document.querySelectorAll(".felt, #pace, #trouble, #own .acts, .log")) part.hidden = true;
       $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "To the start"), { href: "/" }));
       return;
     }
@@ -171,13 +171,15 @@ export class Flow {
     $("refusal").textContent = "";
     try {
       await ask("/api/rematch", {});
+      history.replaceState(null, "", "/table#new");
     } catch (error) {
-      $("refusal").textContent = error.message;
-      return;
+      if (error.status !== 409) { // else another page of theirs has begun it
+        $("refusal").textContent = error.message;
+        return;
+      }
     }
     $("end").hidden = true;
     this.frame = undefined;
-    history.replaceState(null, "", "/table#new");
     await this.start();
   }
 
