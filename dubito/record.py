@@ -81,7 +81,7 @@ def game_named(text: str, otherwise: str) -> str:
     """The name of the game that the text of a record gives; `otherwise` where it names none."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return otherwise
     name = content.get("game", otherwise) if isinstance(content, dict) else otherwise
     return name if isinstance(name, str) else otherwise

@@ -26,7 +26,7 @@ from dubito.report.standings import difference_of
 from dubito.store.records import PlayerLog
 
 _FEW: Final = 10  # deals: of fewer nobody is compared with anybody
-_NAMES: Final = 4  # that a sentence lists
+_NAMES: Final = 4  # that a sentence lists where there are more than one others
 _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -88,8 +88,8 @@ def headline(source: StoredRun, rows: Sequence[RankingRow]) -> list[str]:
 def compared(order: Order, deals: int) -> str:
     """Who is told apart from whom after so many deals, in a sentence or two."""
     if len(order.names) < 2:
-        name = one_line(order.names[0]) if order.names else "nobody"
-        return f"Only {name} played: there is nobody to compare it with."
+        who = f"Only {one_line(order.names[0])}" if order.names else "Nobody"
+        return f"{who} played: there is nobody to compare."
     if deals < _FEW:
         return f"Too few games to tell anybody apart: {deals} deal{'s' * (deals != 1)}, and it takes {_FEW} to begin."
     ranks = order.ranks
@@ -114,7 +114,8 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     unit = order.measure.name if order.measure.span else f"points of {order.measure.name}"
     said = f"{one_line(order.names[better])} beats {whom} by {value} {unit} {interval}"
     if alone and rest and all(order.apart(better, place) for place in rest):
-        said += ", and everybody else by more" if len(rest) > 1 else f", and {one_line(order.names[rest[0]])} by more"
+        whom = "everybody else" if len(rest) > 1 else one_line(order.names[rest[0]])
+        said += f", and {whom} by at least as much"
     return said
 
 
@@ -128,7 +129,7 @@ def _tied(order: Order, group: Sequence[int]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """A, B and C; of many, the first ones."""
-    if len(names) > _NAMES:
+    if len(names) > _NAMES + 1:
         return f"{', '.join(map(one_line, names[:_NAMES]))} and {len(names) - _NAMES} others"
     *first, last = map(one_line, names)
     return f"{', '.join(first)} and {last}"

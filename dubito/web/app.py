@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponent
 from dubito.game import Spec
-from dubito.human import as_sentence
+from dubito.human import SEEDS, as_sentence
 from dubito.person import Option, bots_of, lead_of, options_of, person_of
 from dubito.record import first_fault
 from dubito.telling import told_of
@@ -92,6 +92,7 @@ class _Pages:
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
             options=options_of(spec),
+            digits=len(str(SEEDS - 1)),
             goes_on=self.tables.has(secret),
             fared=self.tables.summaries.against(spec.name),
         )

@@ -6,9 +6,10 @@ A file holds the setup and every output so far, the bots' too: what they do when
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
@@ -18,6 +19,7 @@ from dubito.telling import names_to
 from dubito.web.frames import after, dealt, words
 
 _BROKEN: Final = "something is broken here: the terminal that serves this page says what"
+_Moment = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class TableFile:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     setup: Setup
-    made: float
-    touched: float
+    made: _Moment
+    touched: _Moment
     outputs: list[Any] = field(default_factory=list)
     chosen: bool = False  # whether the person chose their seat
     record: str | None = None  # the finished game's name in the folder

@@ -40,8 +40,8 @@ class SavedLine:
 
 def listed(summaries: Summaries) -> list[SavedLine]:
     """The games of a folder, the latest first."""
-    dealt = [(dealt_at(name, one).astimezone(), name, one) for name, one in summaries().items()]
-    return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in sorted(dealt, reverse=True)]
+    dealt = sorted(((dealt_at(name, one), name, one) for name, one in summaries().items()), reverse=True)
+    return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
 
 
 def zone() -> str:
@@ -64,7 +64,7 @@ def page(folder: Path, name: str) -> str:
         except DubitoError as error:
             why = one_line(str(error).replace(str(folder / DATABASE), DATABASE))
             warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
-    proof = f"dubito replay {folder.name}/{path.name} proves that the game was played so."
+    proof = f"dubito replay {path.relative_to(folder.parent)} proves that the game was played so."
     del told["truths"]
     title = title_of(f"Game {name}", told["names"], told["winners"])
     return _viewer()(GamePage(f"/games/{name}", title, _about(spec, record), told | asked, proof, warnings))

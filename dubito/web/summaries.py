@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from dubito.errors import IllegalOutput, RunStopped, UsageError
+from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import GUEST, as_sentence
@@ -121,10 +121,10 @@ def record_in(path: Path) -> tuple[Spec, Any]:
 
 
 def dealt_at(name: str, summary: Summary) -> datetime:
-    """When a game was dealt, by its name; of a file that somebody named, when it was written. In UTC."""
-    with suppress(ValueError):
-        return datetime.strptime(name[:_LENGTH], MADE).replace(tzinfo=UTC)
-    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)
+    """When a game was dealt, by this machine's clock: as its name says, else when its file was written."""
+    with suppress(ValueError, OverflowError):
+        return datetime.strptime(name[:_LENGTH], MADE).replace(tzinfo=UTC).astimezone()
+    return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)).astimezone()
 
 
 def _summary(path: Path, changed: int, size: int) -> Summary:
@@ -133,6 +133,9 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
         game = _played(spec, record)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
+    except Exception as error:  # a game of one's own may raise anything, and the other files are still good
+        why = one_line(f"{type(error).__name__}: {error}")
+        return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
     came = _came(spec.results, game.ending())
     result = _in_words(spec.results, game.ending(), came, names_to(record.players, me), me)

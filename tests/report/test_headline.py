@@ -53,11 +53,11 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
     [
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
-            "A beats B by 40.0 points of Score [20.0, 100.0], and C by more.",
+            "A beats B by 40.0 points of Score [20.0, 100.0], and C by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.4, 0.52), (0.1, 0, 0.2)],
-            "A beats B by 30.0 points of Score [10.0, 100.0], and everybody else by more.",
+            "A beats B by 30.0 points of Score [10.0, 100.0], and everybody else by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
@@ -67,6 +67,12 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
             [(0.6, 0.1, 0.9), (0.5, 0.45, 0.6), (0.2, 0.1, 0.3)],
             "B beats C by 30.0 points of Score [15.0, 100.0]; A and B are not told apart.",
         ),
+        (
+            [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
+            "A beats B by 40.0 points of Score [20.0, 100.0], and C by at least as much; B and C are not told apart.",
+        ),
+        ([(0.5, 0.1, 0.9)] * 5, "A, B, C, D and E are not told apart."),
+        ([(0.5, 0.1, 0.9)] * 6, "A, B, C, D and 2 others are not told apart."),
     ],
 )
 def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
@@ -118,7 +124,7 @@ def test_few_games_compare_nobody(tmp_path: Path) -> None:
 
 def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=20, bots=["StefaBot"])
-    assert said(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare it with."]
+    assert said(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare."]
 
 
 def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:

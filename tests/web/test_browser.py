@@ -120,7 +120,10 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: Served) -> None:
     assert chrome.run("document.activeElement.innerText").startswith("Put down 2 cards as ")
     chrome.key("Enter")
     chrome.until(f"document.querySelectorAll('#log .mine').length && ({ASKED} || {OVER})")
-    assert "You put down 2 cards" in _text(chrome, "#log")
+    lines: list[str] = chrome.run("[...document.querySelectorAll('#log li')].map(line => line.textContent)")
+    mine = next(place for place, line in enumerate(lines) if line.startswith("You put down 2 cards"))
+    assert mine
+    assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # all of it, though nothing was waited for
 
 
 def test_suits_give_nothing_away_and_are_not_heard(chrome: Chrome, table: Served) -> None:

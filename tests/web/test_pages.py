@@ -10,6 +10,7 @@ import dubito.web
 from dubito.games.dubito.record import load
 from dubito.games.dubito.rule_text import rule_sentences
 from dubito.games.dubito.rules import Rules
+from dubito.human import SEEDS
 from dubito.registry import find_bots
 from tests.web.kit import Browser, Served, served
 
@@ -37,6 +38,12 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
     assert "Go on with it" in browser("GET", "/").text
     browser.to_the_end(view)
     assert "Go on with it" not in browser("GET", "/").text
+
+
+def test_every_seed_can_be_given_back(browser: Browser) -> None:
+    """What stands under a finished game is what the lobby takes."""
+    (pattern,) = re.findall(r'name="seed"[^>]* pattern="([^"]*)"', browser("GET", "/").text)
+    assert re.fullmatch(pattern, str(SEEDS - 1))
 
 
 def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -> None:

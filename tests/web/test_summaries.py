@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from dubito.games.dubito.results import RESULTS as DUBITO
 from dubito.web import summaries as module
 from dubito.web.summaries import Summaries, Summary, dealt_at
 from tests.engine.golden import FOLDER
+from tests.games.kit import write_kuhn
 from tests.web.kit import BOTS, Browser, Served
 
 
@@ -92,11 +95,33 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     assert [*Summaries(server.folder)()] == ["missing"]
 
 
-def test_a_game_was_dealt_when_its_name_says(tmp_path: Path) -> None:
-    """A file that somebody named has its own time."""
+def test_a_game_whose_code_fails_hides_no_other(home: Path) -> None:
+    write_kuhn(home)
+    (home / "games" / "kuhn" / "record.py").write_text("def load(text):\n    raise KeyError('no such pot')\n")
+    (home / "saved").mkdir()
+    (home / "saved" / "mine.json").write_text('{"game": "kuhn"}')
+    (home / "saved" / "theirs.json").write_text((FOLDER / "three_immediate.json").read_text())
+    found = Summaries(home / "saved")()
+    assert found["mine"].fault == "The code of its game fails on it: KeyError: 'no such pot'."
+    assert found["theirs"].fault is None
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of this machine goes as there."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("new_york")
+def test_a_game_was_dealt_when_its_name_says() -> None:
+    """A file that somebody named has its own time; so has one whose name says what no clock here can show."""
     summary = Summary(changed=1_700_000_000_123_456_789, size=1)
     assert dealt_at("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
-    for name in ("mine", "2026-13-22-140509-a1b2c3"):
+    for name in ("mine", "2026-13-22-140509-a1b2c3", "0001-01-01-000000-a1b2c3"):
         assert dealt_at(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
 
 

@@ -235,6 +235,7 @@ def test_what_is_no_whole_game_is_a_sentence(server: Served, browser: Browser) -
             "The record breaks off after 9 turns, before the game is over.",
         ),
         SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is no game record: "),
+        "deep": ("[" * 100_000, "This is no game record: the file: "),
         "large": (" " * 10_000_001, "This file is too large for a game."),
     }
     for name, (text, sentence) in texts.items():

@@ -338,9 +338,17 @@
   const toggle = () => { open = !open; show(at); };
   const playOrPause = () => (timer ? pause() : play());
 
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch { // a lone %, which names nothing here
+      return text;
+    }
+  }
+
   // #turn-7, #turn-7-C for a decision, and #turn=7 as it once was.
   function fromAddress() {
-    const named = /^#turn[-=](\d+)(-.+)?$/.exec(decodeURIComponent(location.hash));
+    const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
     show(named ? Number(named[1]) : isOver() ? 0 : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) ((named[2] && $(`turn-${named[1]}${named[2]}`)) || $("viewer")).scrollIntoView();

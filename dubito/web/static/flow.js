@@ -13,6 +13,7 @@ export class Flow {
   #page;
   #endPause = null;
   #skipping = false;
+  #unheard = []; // what was said since the last pause: a screen reader is told all of it, where the frames do not wait
 
   // A page knows how to `begin` a game, `show` a frame, set its `controls`, tell its `end`, and how long a frame stands:
   // `patience(frame, speed)`, in milliseconds.
@@ -36,7 +37,7 @@ export class Flow {
     } catch (error) {
       complain(error.message);
       $("own").hidden = false;
-      $("trouble").hidden = true;
+      for (const part of document.querySelectorAll(".felt, #pace, #trouble, #own .acts, .log")) part.hidden = true;
       $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "To the start"), { href: "/" }));
       return;
     }
@@ -71,6 +72,7 @@ export class Flow {
   async #follow(answer, frames = answer.frames) {
     this.busy = true;
     this.#skipping = false;
+    this.#unheard = [];
     for (;;) {
       this.game = { ...this.game, ...answer };
       this.turn = answer.turn;
@@ -117,6 +119,7 @@ export class Flow {
   }
 
   #pause(milliseconds) {
+    this.#unheard = [];
     return new Promise((resolve) => {
       this.#endPause = resolve;
       setTimeout(resolve, milliseconds);
@@ -126,6 +129,8 @@ export class Flow {
   #show(next) {
     this.frame = next;
     $("now").textContent = next.said.join(" ");
+    this.#unheard.push(...next.said);
+    $("heard").textContent = this.#unheard.join(" ");
     for (const line of next.said) {
       const item = make("li", { null: "dealt", [this.game.me]: "mine" }[next.mover] || "", line);
       item.value = next.turn;
@@ -156,7 +161,9 @@ export class Flow {
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
     $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";
     $("watch").href = `/games/${encodeURIComponent(game.record)}`;
-    $("saved").textContent = [`Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`, ...game.errors].join(" ");
+    $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`;
+    $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
+    $("failed").hidden = game.errors.length === 0;
     $("end").hidden = false;
   }
 
@@ -164,13 +171,15 @@ export class Flow {
     $("refusal").textContent = "";
     try {
       await ask("/api/rematch", {});
+      history.replaceState(null, "", "/table#new");
     } catch (error) {
-      $("refusal").textContent = error.message;
-      return;
+      if (error.status !== 409) { // else another page of theirs has begun it
+        $("refusal").textContent = error.message;
+        return;
+      }
     }
     $("end").hidden = true;
     this.frame = undefined;
-    history.replaceState(null, "", "/table#new");
     await this.start();
   }
 
