@@ -74,6 +74,7 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
     told = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
     assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in told
+    assert "Open with a bluff? " in told, "a question tells nothing"
     assert f"{ESCAPE}1;36mStefaBot{ESCAPE}0m" in told
     assert " is thinking ..." in told
     plain = re.sub(r"\033\[[\d;]*[mK]", "", re.sub(r"[^\n]*\r\033\[2K", "", told))
