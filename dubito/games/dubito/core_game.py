@@ -91,7 +91,7 @@ class Game:
         self.capped = False  # over because of the cap: who is still seated is unfinished
         self._before = [seat - 1 for seat in range(n)]
         self._before[0] = n - 1
-        self._after = [*range(1, n), 0]
+        self._after: list[int] = [*range(1, n), 0]
         self._bluffed = False  # the last play was not honest (R5)
         self._free = False  # this turn is a free one (R7)
         self._pending: int | None = None  # contested: who played the last card it held (R9)
