@@ -4,6 +4,7 @@ Exit codes: 0 done (warnings too); 1 a comparison differs; 2 the user's mistake,
 started; 3 stopped after the start; 130 Ctrl-C.
 """
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -79,7 +80,19 @@ def _code(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:  # the reader of our output has gone
         sys.stdout = None
         return 0
+    except OSError as error:
+        return _unwritable(error)
     return code if isinstance(code, int) else 0
+
+
+def _unwritable(error: OSError) -> int:
+    """What is no bug of ours, wherever it meets us: a name that no file can have, and output that finds no room."""
+    if error.errno == errno.ENAMETOOLONG:
+        return _said(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
+    if error.errno == errno.ENOSPC and error.filename is None:
+        sys.stdout = None  # or Python would try to write the rest of it
+        return _said("the output cannot be written: there is no room left where it goes", 3)
+    raise error
 
 
 def _said(text: str, code: int) -> int:

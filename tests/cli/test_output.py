@@ -3,10 +3,13 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from dubito.__main__ import main as begin
+from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
 from dubito.experiment.watch import Watch
 
@@ -123,3 +126,23 @@ def test_ctrl_c_while_the_command_is_loaded_is_no_traceback(
         begin()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "dubito: stopped by Ctrl-C\n"
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("status", "a" * 300), ("compare", "a" * 300, "b")):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+        assert capsys.readouterr().err == f"dubito: {'a' * 59}… is too long for the name of a file\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_output_that_finds_no_room_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # which cannot be closed either
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main(["bots"])
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == "dubito: the output cannot be written: there is no room left where it goes\n"
