@@ -1,6 +1,7 @@
 """Flags that several commands have."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,24 @@ from dubito.game_registry import DUBITO
 game_option = click.option(
     "--game", default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
 )
+
+
+def company_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--config` and `--games`: who may sit at a table besides the bots, and where their questions are kept."""
+    for decorate in (
+        click.option(
+            "--games",
+            type=click.Path(path_type=Path),
+            default="games",
+            show_default=True,
+            help="Folder that keeps what model players are asked.",
+        ),
+        click.option(
+            "--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well."
+        ),
+    ):
+        command = decorate(command)
+    return command
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dubito.cli.company import opponents
-from dubito.cli.options import game_option, rules_from, rules_options, server_options
+from dubito.cli.options import company_options, game_option, rules_from, rules_options, server_options
 from dubito.cli.output import note, say
 from dubito.cli.pace import pace_option, waits
 from dubito.cli.telling import check_save, save_record
@@ -33,14 +33,7 @@ from dubito.registry import find_bots
 @rules_options
 @click.option("--seat", type=int, help="Your seat, from 0, which begins; by chance if not said.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
-@click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well.")
-@click.option(
-    "--games",
-    type=click.Path(path_type=Path),
-    default="games",
-    show_default=True,
-    help="Folder that keeps what model players are asked.",
-)
+@company_options
 @server_options
 @pace_option
 def play(

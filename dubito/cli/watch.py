@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dubito.cli.bots_table import BotsGame, Wanted, seated
-from dubito.cli.options import game_option, rules_options, server_options
+from dubito.cli.options import company_options, game_option, rules_options, server_options
 from dubito.cli.pace import PACES, pace_option, waits
 from dubito.cli.telling import Narrator, save_record
 from dubito.cli.voice import voice_for
@@ -32,14 +32,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 @click.option("--bot-deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="See `dubito run`.")
 @click.option("--show-hands", is_flag=True, help="Show every hand before its turn, and what was really played.")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the game's record, for `dubito replay`.")
-@click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well.")
-@click.option(
-    "--games",
-    type=click.Path(path_type=Path),
-    default="games",
-    show_default=True,
-    help="Folder that keeps what model players are asked.",
-)
+@company_options
 @server_options
 @pace_option
 @click.option("--web", is_flag=True, help="In the browser, hands open, with the models' reasons beside their seats.")

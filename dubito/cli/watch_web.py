@@ -1,5 +1,6 @@
 """`dubito watch --web`: games in the browser with nobody sitting, until Ctrl-C."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,14 @@ from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
+from dubito.human import as_sentence
 from dubito.report.following import FollowedRun
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
 from dubito.web.guard import is_loopback
-from dubito.web.server import listen, make_server
+from dubito.web.kept import BROKEN
+from dubito.web.server import address, listen, make_server
 from dubito.web.watching import LiveGame, RunGames, Shown, make_app
 
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
@@ -73,7 +76,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
         live.trouble = trouble(error)
         note(f"dubito: {error}")
     except BaseException:
-        live.trouble = "Something is broken here: the terminal that serves this page says what."
+        live.trouble = as_sentence(BROKEN)
         raise
 
 
@@ -95,13 +98,12 @@ def serve_run(run: Path | None, host: str, port: int) -> None:
 
 def _serve(shown: Shown, host: str, port: int) -> None:
     with listen(host, port) as listener:
-        server = make_server(make_app(shown, host), lambda: _announce(host, listener.getsockname()))
+        server = make_server(make_app(shown, host), lambda: _announce(host, listener))
         with suppress(KeyboardInterrupt):
             server.run([listener])
 
 
-def _announce(host: str, listens: tuple[str, int]) -> None:
-    if not is_loopback(listens[0]):
+def _announce(host: str, listener: socket.socket) -> None:
+    if not is_loopback(listener.getsockname()[0]):
         note(f"Everybody who can reach {one_line(host)} can watch: there is no password.")
-    shown = f"[{host}]" if ":" in host else host
-    say(f"Watch at http://{shown}:{listens[1]}/ (Ctrl-C ends it)")
+    say(f"Watch at {address(host, listener)} (Ctrl-C ends it)")

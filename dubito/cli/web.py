@@ -1,5 +1,6 @@
 """`dubito web`: a table in the browser, until Ctrl-C."""
 
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -36,7 +37,7 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
         tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
         models = [one.name for one in company.choices() if one.asks]
-        server = make_server(make_app(tables, host), lambda: _announce(host, listener.getsockname(), games, models))
+        server = make_server(make_app(tables, host), lambda: _announce(host, listener, games, models))
         with suppress(KeyboardInterrupt):
             server.run([listener])
         stop.set()
@@ -44,16 +45,16 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
     say("ended")
 
 
-def _announce(host: str, listens: tuple[str, int], games: Path, models: list[str]) -> None:
+def _announce(host: str, listener: socket.socket, games: Path, models: list[str]) -> None:
     """Where to play, and who can."""
     from dubito.web.guard import is_loopback
+    from dubito.web.server import address
 
-    if not is_loopback(listens[0]):
+    if not is_loopback(listener.getsockname()[0]):
         asked = ", and ask the models at your cost" if models else ""
         everybody = f"Everybody who can reach {one_line(host)}"
         note(f"{everybody} can play{asked} and see the saved games: there is no password.")
-    shown = f"[{host}]" if ":" in host else host
-    say(f"Play at http://{shown}:{listens[1]}/")
+    say(f"Play at {address(host, listener)}")
     if models:
         say(f"model players: {', '.join(map(one_line, models))}")
     say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")

@@ -27,6 +27,7 @@ from dubito.record import first_fault
 from dubito.telling import told_of
 from dubito.web import saved
 from dubito.web.guard import Guard, body_of
+from dubito.web.kept import BROKEN
 from dubito.web.tables import LIFE, Move, NewTable, Tables
 
 _HERE: Final = Path(__file__).parent
@@ -171,7 +172,7 @@ class _Pages:
 
     def broken(self, request: Request, error: Exception) -> Response:
         """A bug of ours; its traceback goes to standard error."""
-        return _said(request, 500, "Something is broken here: the terminal that serves this page says what.", None)
+        return _said(request, 500, as_sentence(BROKEN), None)
 
 
 _ENVIRONMENT: Final = Environment(

@@ -18,7 +18,7 @@ from dubito.human import Setup, as_sentence
 from dubito.telling import names_to
 from dubito.web.frames import after, dealt, words
 
-_BROKEN: Final = "something is broken here: the terminal that serves this page says what"
+BROKEN: Final = "something is broken here: the terminal that serves this page says what"
 _Moment = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
 
 
@@ -78,7 +78,7 @@ class Live:
         except DubitoError as error:
             self.trouble = trouble(error)
         except BaseException:
-            self.trouble = as_sentence(_BROKEN)
+            self.trouble = as_sentence(BROKEN)
             raise
 
     def rest(self) -> None:

@@ -36,6 +36,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def address(host: str, listener: socket.socket) -> str:
+    """Where a browser finds what listens there."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+
+
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
