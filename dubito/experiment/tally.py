@@ -152,7 +152,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     """
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: Counter[SumKey] = Counter()
-    clusters: Counter[tuple[int, Measured]] = Counter()
+    clusters: Counter[tuple[int, int, Measured]] = Counter()
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
     contended: list[list[tuple[Measured, ...]]] = []
@@ -162,29 +162,36 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         whole = [outcome.measured(results) for outcome in outcomes]
         for outcome, measured in zip(outcomes, whole, strict=True):
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
-            sizes[(n,)].append((1, *outcome.game_counts))
+            sizes[(n,)].append(outcome.game_counts)
             for seat, player in enumerate(seats):
-                bucket, more = buckets[seat], (standing(outcome.marks[seat], n, outcome.capped),) if standing else ()
-                seat_rows[player, n, bucket].append((1, *outcome.counts[seat], *more))
+                bucket, counts = buckets[seat], outcome.counts[seat]
+                if standing is not None:
+                    counts += (standing(outcome.marks[seat], n, outcome.capped),)
+                seat_rows[player, n, bucket].append(counts)
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal[player].append(measured[seat])
         for player, own in in_deal.items():
-            clusters[player, (len(own), *map(sum, zip(*own, strict=True)))] += 1
+            clusters[player, len(own), own[0] if len(own) == 1 else _sum(own)] += 1
         if len(outcomes[0].seats) == 2:
             duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
             contended.append(_of_contenders(outcomes, whole))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
-            tally.add(table, key, [sum(column) for column in zip(*rows, strict=True)])
+            tally.add(table, key, [len(rows), *_sum(rows)])
     for (player, bucket, before, after), count in beside.items():
         tally.add("beside", (player, bucket, 0, before), [count])
         tally.add("beside", (player, bucket, 1, after), [count])
-    for (player, (m, *ys)), count in clusters.items():
+    for (player, m, ys), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
     add_contended(tally, contended)
     _add_duels(tally, duels, results)
     return tally
+
+
+def _sum(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """The sum of each column."""
+    return tuple(map(sum, zip(*rows, strict=True)))
 
 
 def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
@@ -234,7 +241,7 @@ def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]])
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()
     for deal in deals:
-        sums = [tuple(map(sum, zip(*seated, strict=True))) for seated in deal]
+        sums = [_sum(seated) for seated in deal]
         for one, ours in enumerate(sums):
             alone[one, ours] += 1
             for other in range(one + 1, len(sums)):

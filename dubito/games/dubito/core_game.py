@@ -37,19 +37,22 @@ class Result(StrEnum):
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """What the game counts for one seat: its public PlayerData, and more (R31)."""
+    """What the game counts for one seat: its public PlayerData, and more (R31).
 
-    seat: int
-    n_cards: int
-    turns: int = 0
-    not_first_turns: int = 0
-    doubts: int = 0
-    honest_times: int = 0
-    dishonest_times: int = 0
-    play_turns: int = 0
-    cards_played: int = 0
-    bluffs: int = 0
-    successful_doubts: int = 0
+    Numbers are Loose, as those of PlayerData are, so that compiled code hands them on as they are.
+    """
+
+    seat: Loose[int]
+    n_cards: Loose[int]
+    turns: Loose[int] = 0
+    not_first_turns: Loose[int] = 0
+    doubts: Loose[int] = 0
+    honest_times: Loose[int] = 0
+    dishonest_times: Loose[int] = 0
+    play_turns: Loose[int] = 0
+    cards_played: Loose[int] = 0
+    bluffs: Loose[int] = 0
+    successful_doubts: Loose[int] = 0
 
     def public(self) -> PlayerData:
         """What the table knows of the seat, made afresh at each call."""

@@ -12,11 +12,12 @@ from dubito.streams import SeatStreams
 class Hand:
     """Cards, and how many of each value 0-13; both lists stay the same objects for the whole game."""
 
-    __slots__ = ("cards", "counts")
+    __slots__ = ("cards", "counts", "has_set")
 
     def __init__(self, cards: Sequence[int]) -> None:
         self.cards: list[int] = []
         self.counts = [0] * (len(NUMBERS) + 1)
+        self.has_set = False  # four of a number; only a hand that grows can come to hold them (R8)
         self.add(cards)
 
     def add(self, cards: Sequence[int]) -> None:
@@ -24,7 +25,10 @@ class Hand:
         counts = self.counts
         self.cards += cards
         for card in cards:
-            counts[card] += 1
+            held = counts[card] + 1
+            counts[card] = held
+            if held == COPIES:
+                self.has_set = True
 
     def remove(self, cards: Sequence[int]) -> None:
         """Put down cards that are held."""
@@ -35,11 +39,12 @@ class Hand:
 
     def discard_sets(self) -> list[int]:
         """Drop every four of a number (R8) and return those numbers, ascending."""
-        counts = self.counts
-        if COPIES not in counts:
+        if not self.has_set:
             return []
+        self.has_set = False
+        counts = self.counts
         sets = [number for number in NUMBERS if counts[number] == COPIES]
-        self.cards[:] = [card for card in self.cards if card not in sets]
+        self.cards[:] = [card for card in self.cards if card == JOKER or counts[card] < COPIES]
         for number in sets:
             counts[number] = 0
         return sets
@@ -86,9 +91,11 @@ class HandView:
 
     def most_common(self) -> int:
         """The most common number; ties go to the lowest; 0 only for a hand of jokers (R25)."""
-        numbers = self._counts[1:]
-        most = max(numbers)
-        return 1 + numbers.index(most) if most else JOKER
+        counts, most, common = self._counts, 0, JOKER
+        for number in range(1, len(counts)):
+            if counts[number] > most:
+                most, common = counts[number], number
+        return common
 
     def pick_most(self) -> list[int]:
         """All cards (at most three) of the most common value."""
