@@ -13,10 +13,10 @@ from typing import Any, Final
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import RunObject, json_option, print_document
+from dubito.cli.documents import RunObject
 from dubito.cli.executors import check_executor, crew_of
-from dubito.cli.options import server_options
-from dubito.cli.output import GamesProgress, note, say
+from dubito.cli.options import json_option, server_options
+from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
-from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
@@ -15,13 +13,18 @@ from dubito.games.openspiel.rule_text import title_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
 
+if TYPE_CHECKING:
+    from dubito.games.openspiel.rules_config import OpenSpielRules
+
 NAME: Final = "openspiel"
 
 
-class OpenSpielRules(BaseModel):
-    """There is nothing to vary: parameters are part of a game's name."""
+def _rules(**said: Any) -> "OpenSpielRules":
+    from dubito.games.openspiel.rules_config import (
+        OpenSpielRules,  # late: whoever lists bots or games needs no pydantic
+    )
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    return OpenSpielRules(**said)
 
 
 def engine_of(spec: Spec) -> Any:
@@ -42,7 +45,7 @@ def member(name: str) -> Spec:
         family=NAME,
         version=engine_version(),
         summary=f"{title_of(engine)}, by OpenSpiel",
-        rules=OpenSpielRules,
+        rules=_rules,
         seats=(seats, seats),
         lineup="ordered_pairs" if seats == 2 else "uniform",
         base=OpenSpielBot,
