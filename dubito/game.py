@@ -244,6 +244,8 @@ class Spec:
     demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house
     # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
+    # The same as `rules` for a run, which had them checked when it began: as `deal` takes them, where that loads less.
+    kept_rules: Callable[..., Any] | None = None
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
     forfeit_means: str = "nobody wins"  # then, in words
 
@@ -261,6 +263,10 @@ class Spec:
     def is_duel(self) -> bool:
         """Whether two play it, so that who plays whom in which seat is all of a table."""
         return self.seats[1] == 2
+
+    def rules_of_run(self, kept: Mapping[str, Any]) -> Any:
+        """The rules that a run keeps, all of the game's, as `deal` takes them."""
+        return (self.kept_rules or self.rules)(**kept)
 
     def node(self, name: str) -> Node:
         """The node of that name."""

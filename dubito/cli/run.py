@@ -20,7 +20,8 @@ from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.config import Config, Experiment, check, read_config
+from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import (
     CallOptions,
     check_cache,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerSpec
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.models import Models
 from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec

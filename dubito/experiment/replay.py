@@ -7,7 +7,7 @@ from pathlib import Path
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of
-from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack

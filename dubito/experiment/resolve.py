@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerEntry, PlayerSpec, sentence_of
+from dubito.experiment.config import Config, PlayerEntry, sentence_of
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO, digest_of_game
 from dubito.registry import Bot, Registry

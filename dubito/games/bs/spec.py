@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
@@ -124,6 +125,7 @@ SPEC = Spec(
     answer_of=_answer_of,
     package="dubito.games.bs",
     missing=missing_nodes,
+    kept_rules=SimpleNamespace,
     demo={
         "games": 40,
         "bots": ["ConMan", "CalculatingLiar", "Player1", "RiskTaker"],

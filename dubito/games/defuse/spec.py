@@ -1,6 +1,7 @@
 """Draw and defuse as the harness has it."""
 
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import UsageError, one_line
@@ -80,6 +81,7 @@ SPEC = Spec(
     output_from_json=_output_from_json,
     package="dubito.games.defuse",
     missing=missing_nodes,
+    kept_rules=SimpleNamespace,
     demo={
         "games": 60,
         "bots": ["Medium", "Scared", "Simple"],

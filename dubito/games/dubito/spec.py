@@ -8,7 +8,7 @@ from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, last_play_is_dishonest
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, last_play_is_dishonest
 
 if TYPE_CHECKING:
     from dubito.games.dubito.rules_config import RulesConfig
@@ -52,6 +52,7 @@ SPEC: Final = Spec(
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
     missing=missing_nodes,
     deal_rules=("jokers",),
+    kept_rules=Rules,
     demo={
         "games": 80,
         "table_sizes": [4],

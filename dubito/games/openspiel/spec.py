@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -59,6 +60,7 @@ def member(name: str) -> Spec:
         output_from_json=_output_from_json,
         package="dubito.games.openspiel",
         missing=missing_nodes,
+        kept_rules=SimpleNamespace,
         cannot_play=lambda cls: _cannot_play(cls, engine),
         said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo=_demo(),
