@@ -22,7 +22,8 @@ from pathlib import Path
 
 from dubito.experiment import runner
 from dubito.experiment.chunk import DEALS, ChunkPlayer
-from dubito.experiment.config import Config, Experiment
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from dubito.experiment import runner
-from dubito.experiment.config import Experiment, check
+from dubito.experiment.config import check
 from dubito.experiment.contenders import Contender, PairRow, contender_pairs
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop

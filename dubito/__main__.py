@@ -1,16 +1,24 @@
 """`python -m dubito`, and the command `dubito`."""
 
+import gc
 import sys
+from typing import Final
+
+_NEW_OBJECTS: Final = 10_000  # after which Python looks for garbage: modules and classes, which load first, are none
 
 
 def main() -> None:
     """Run the command line; Ctrl-C while its modules are still being loaded ends it as it does later."""
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         from dubito.cli.main import main as command
     except KeyboardInterrupt:
         print("dubito: stopped by Ctrl-C", file=sys.stderr)
         sys.exit(130)
-    command()
+    try:
+        command()
+    finally:
+        gc.freeze()  # the process ends: its last look for garbage would be at everything there is
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ DubitoError
 `dubito/llm/failures.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -47,12 +46,18 @@ class BotError(DubitoError):
 def one_line(text: str, limit: int = 300) -> str:
     """The text on one printable line: foreign words may not move the user's cursor."""
     line = " ".join(text.split())
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    safe = (
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    )
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     """The known names, the most alike first."""
+
+    import difflib  # late, as below: few mistakes are made, and every command loads this
 
     def unlike(other: str) -> tuple[float, str]:
         return -difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio(), other
@@ -62,6 +67,8 @@ def nearest_first(name: str, known: Iterable[str]) -> list[str]:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a hint, or all of them: `did you mean 'games'?`."""
+    import difflib
+
     names = sorted(known)
     folded = {other.casefold(): other for other in names}
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from typing import Any, Literal, Protocol, cast
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from dubito.errors import UsageError
 from dubito.results import FALLBACK_TURNS as FALLBACK_TURNS
@@ -28,6 +26,9 @@ from dubito.seating import Seating as Seating
 from dubito.seating import fallback_for as fallback_for
 from dubito.seating import make_player as make_player
 from dubito.streams import SeatStreams
+
+if TYPE_CHECKING:  # a command that only lists starts in a moment: no pydantic for a type alone
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,7 @@ class Shares:
 Answer = Bool | Choice | Whole | Cards | Shares
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A decision point: the unit that a model is asked."""
 
     name: str  # as requests, records and tables have it
@@ -188,8 +188,7 @@ class Facts(Protocol):
 HousePolicy = Callable[[str, Random], Mapping[str, Any]]  # what a prompt says -> `answer`, and what is stated beside it
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A game of a family, listed."""
 
     name: str  # without the family's
@@ -198,8 +197,7 @@ class Member:
     why_not: str | None = None  # why it cannot be played
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """Games that are named by what stands behind a colon, as `openspiel:kuhn_poker`; bots and prompts are for all."""
 
     name: str
@@ -217,7 +215,9 @@ class Spec:
 
     name: str
     summary: str  # one line, for `dubito games`
-    rules: type[BaseModel]  # the config's `rules`: strict, frozen, no other keys, every one with a default
+    # The config's `rules` by keyword: a class of pydantic's, or what makes one of it; strict, frozen, no other keys,
+    # every one with a default.
+    rules: "Callable[..., BaseModel]"
     seats: tuple[int, int]  # at least and at most
     lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or each against each
     base: type[Player]
@@ -244,6 +244,8 @@ class Spec:
     demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house
     # Whether bots of this class answer the nodes one by one; where a move is one node's answer, all do.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
+    # The same as `rules` for a run, which had them checked when it began: as `deal` takes them, where that loads less.
+    kept_rules: Callable[..., Any] | None = None
     forfeits: bool = False  # whether its states have `forfeit()`: who fails ends the game
     forfeit_means: str = "nobody wins"  # then, in words
 
@@ -261,6 +263,10 @@ class Spec:
     def is_duel(self) -> bool:
         """Whether two play it, so that who plays whom in which seat is all of a table."""
         return self.seats[1] == 2
+
+    def rules_of_run(self, kept: Mapping[str, Any]) -> Any:
+        """The rules that a run keeps, all of the game's, as `deal` takes them."""
+        return (self.kept_rules or self.rules)(**kept)
 
     def node(self, name: str) -> Node:
         """The node of that name."""

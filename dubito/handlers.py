@@ -4,7 +4,6 @@ Whatever a bot does wrong (R13) becomes a BotError with its name. Without a fall
 one, the whole turn is played by the fallback's rules on the fallback's stream, and the error is kept.
 """
 
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -165,6 +164,8 @@ def _describe(method: str, error: BaseException) -> str:
         text = "(its text cannot be read)"
     if type(error) is IllegalOutput:
         return text
+    import traceback  # late: few bots fail, and it takes a while to load
+
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = one_line(f"({last.filename.rsplit('/', 1)[-1]}, line {last.lineno})")
     return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"

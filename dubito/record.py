@@ -6,8 +6,9 @@ A game whose package has a module `record` keeps its games in a form of its own,
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -111,7 +112,10 @@ def first_fault(error: ValidationError, whole: str = "the file") -> str:
     return f"{one_line(where)}: {one_line(first['msg'])}"
 
 
-_FORMAT: Final = TypeAdapter(GameRecord)
+@cache
+def _format() -> TypeAdapter[GameRecord]:
+    """Made when it is first needed: most commands read no record."""
+    return TypeAdapter(GameRecord)
 
 
 class _Recorder:
@@ -170,7 +174,7 @@ class _PlainRecords:
     def load(self, text: str) -> GameRecord:
         """The inverse; raises UsageError."""
         try:
-            record = _FORMAT.validate_json(text)
+            record = _format().validate_json(text)
             if record.game != self._spec.name:
                 raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._spec.name}")
             self._spec.rules(**record.rules)

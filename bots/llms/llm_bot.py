@@ -1,17 +1,16 @@
 """LLMBot: the five nodes answered by a model."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bots.base import BotBase
 from dubito.game import fallback_for
-from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import NODES, FiveNodes
-from dubito.llm.decider import GameServices
-from dubito.llm.model_player import ModelPlayer, model_player
-from dubito.llm.wire import Place
+
+if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
+    from dubito.games.dubito.facts import Position
+    from dubito.llm.model_player import ModelPlayer
 
 
 class LLMBot(BotBase):
@@ -23,6 +22,9 @@ class LLMBot(BotBase):
 
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
+        from dubito.games.dubito.notebook import Notebook
+        from dubito.llm.decider import GameServices
+
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
@@ -33,8 +35,10 @@ class LLMBot(BotBase):
         self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
 
     @classmethod
-    def elsewhere(cls) -> type[ModelPlayer]:
+    def elsewhere(cls) -> "type[ModelPlayer]":
         """What it is in other games."""
+        from dubito.llm.model_player import model_player
+
         return model_player(cls)
 
     def play(self, p: TurnData) -> TurnOutput:
@@ -47,7 +51,7 @@ class LLMBot(BotBase):
         self._notebook.observe(event, self.cards)
         self._fallback.observe(event)
 
-    def facts(self, position: Position) -> dict[str, Any]:
+    def facts(self, position: "Position") -> dict[str, Any]:
         """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
         return self._notebook.facts(position)
 
@@ -73,10 +77,9 @@ class LLMBot(BotBase):
 
     def decide(self, node: str, p: TurnData) -> bool:
         """Ask the model at a node; the fallback answers where it could not."""
-        seating = self._seating
         position = self._notebook.position(node, p, self.cards)
         rendered = self._decider.render(self.facts(position), self._texts)
-        place = Place(self._decider.name, seating.game, seating.deal, seating.id, self._decisions, 0, node)
+        place = self._decider.place(self._seating, self._decisions, node)
         self._decisions += 1
         otherwise = self._fallback_at(node, p)
         answer: bool = self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
+from dubito.cli.calls import call_options, caps_of
 from dubito.cli.output import note
-from dubito.cli.run import call_options, caps_of
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model

@@ -1,14 +1,17 @@
 """`dubito bots`: every bot that was found, what is missing of it, and every file that cannot be used."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dubito.cli.documents import BotsObject, BrokenFile, ListedBot, json_option, print_document
-from dubito.cli.options import game_option
-from dubito.cli.output import say, table
+from dubito.cli.options import game_option, json_option
+from dubito.cli.output import print_document, say, table
 from dubito.errors import one_line
 from dubito.registry import Registry, find_bots
+
+if TYPE_CHECKING:
+    from dubito.cli.documents import BotsObject
 
 
 @click.command()
@@ -35,7 +38,9 @@ def bots(game: str, as_json: bool) -> None:
         say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
 
 
-def _document(registry: Registry, here: Path) -> BotsObject:
+def _document(registry: Registry, here: Path) -> "BotsObject":
+    from dubito.cli.documents import BotsObject, BrokenFile, ListedBot  # late: without --json nobody needs it
+
     return BotsObject(
         game=registry.game.name,
         bots=[

@@ -10,9 +10,10 @@ from typing import Final
 
 import click
 
-from dubito.cli.documents import CachedModel, CacheObject, json_option, print_document
+from dubito.cli.documents import CachedModel, CacheObject
 from dubito.cli.listing import Listing
-from dubito.cli.output import note, say, table
+from dubito.cli.options import json_option
+from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError, one_line
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest

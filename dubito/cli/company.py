@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.output import note
-from dubito.cli.run import call_options, note_unused_addresses
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.model_checks import check_cache, checked_models, model_specs
-from dubito.experiment.models import serving
 from dubito.experiment.opponents import Opponents, company
 from dubito.experiment.watch import Watch
 from dubito.game import Spec
@@ -51,6 +50,8 @@ def opponents(
     note_unused_addresses(together, registry)
     if warning := check_cache(together, registry, calls):
         note(warning)
+    from dubito.experiment.models import serving  # late: hand-written bots need no way to ask
+
     with ExitStack() as stack:
         stack.enter_context(claimed(games, "--games"))
         db = stack.enter_context(_store(games))

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import ComparisonObject, json_option, print_document
-from dubito.cli.output import note, show
+from dubito.cli.documents import ComparisonObject
+from dubito.cli.options import json_option
+from dubito.cli.output import note, print_document, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared
 from dubito.experiment.stored import opened

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
-from dubito.cli.run import call_options, play, say_report, verdict
+from dubito.cli.run import play, say_report, verdict
 from dubito.cli.summary import print_summary
 from dubito.errors import one_line
 from dubito.experiment import runner

@@ -3,19 +3,15 @@
 Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
-import click
 from pydantic import BaseModel, ConfigDict, Field
-
-from dubito.cli.output import say
 
 RunState = Literal["playing", "stopped", "finished"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # most commands print none of them
 
 
 class Interval(_Part):
@@ -257,15 +253,3 @@ DOCUMENTS: tuple[type[_Part], ...] = (
     EstimateObject,
     CacheObject,
 )
-
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flag `--json`, as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")(
-        command
-    )
-
-
-def print_document(document: Document) -> None:
-    """Print it, and nothing else, to standard output."""
-    say(document.model_dump_json(indent=1))

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from dubito.cli.documents import EstimateObject, PlayerEstimate, json_option, print_document
-from dubito.cli.options import server_options
-from dubito.cli.output import note, say, table
-from dubito.cli.run import call_options
+from dubito.cli.calls import call_options
+from dubito.cli.documents import EstimateObject, PlayerEstimate
+from dubito.cli.options import json_option, server_options
+from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
 from dubito.experiment.estimate import Estimate as PlayerRanges

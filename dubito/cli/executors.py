@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 from dubito.cli.output import note
 from dubito.errors import UsageError
-from dubito.experiment.config import Config, Experiment
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import model_specs
 from dubito.experiment.workers import Crew, cores
 from dubito.registry import Registry

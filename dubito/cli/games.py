@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dubito.cli.documents import GamesObject, ListedGame, json_option, print_document
-from dubito.cli.output import note, table
+from dubito.cli.options import json_option
+from dubito.cli.output import note, print_document, table
 from dubito.game import Family
 from dubito.game_registry import find_families, find_games
+
+if TYPE_CHECKING:
+    from dubito.cli.documents import GamesObject
 
 
 @click.command()
@@ -29,7 +33,9 @@ def games(openspiel: bool, as_json: bool) -> None:
     table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
 
 
-def _document(families: Sequence[Family], openspiel: bool) -> GamesObject:
+def _document(families: Sequence[Family], openspiel: bool) -> "GamesObject":
+    from dubito.cli.documents import GamesObject, ListedGame  # late: without --json nobody needs it
+
     if openspiel:
         family = next(family for family in families if family.name == "openspiel")
         members = [

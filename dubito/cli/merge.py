@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.documents import MergeObject, json_option, print_document
-from dubito.cli.output import say
+from dubito.cli.documents import MergeObject
+from dubito.cli.options import json_option
+from dubito.cli.output import print_document, say
 from dubito.cli.run import document_of, written_report
 from dubito.cli.summary import print_summary
 from dubito.experiment import merge as merging

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import BaseModel
 
 from dubito.game import Spec
 from dubito.game_registry import DUBITO
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 game_option = click.option(
     "--game", default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
 
 def company_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +61,7 @@ def rules_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def rules_from(flags: Mapping[str, Any], spec: Spec) -> BaseModel:
+def rules_from(flags: Mapping[str, Any], spec: Spec) -> "BaseModel":
     """The rules of a game with what these flags say of them; raises UsageError."""
     from dubito.experiment.config import check  # most commands have no use for either
     from dubito.experiment.resolve import rules_of

@@ -10,6 +10,7 @@ import click
 from dubito.errors import one_line
 
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
+    from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
     from dubito.experiment.statistics import Rate
     from dubito.report.parts import Paragraph
@@ -21,6 +22,11 @@ _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers ma
 def say(text: str = "") -> None:
     """A line of the result, to standard output."""
     click.echo(text)
+
+
+def print_document(document: "Document") -> None:
+    """The object of `--json`, and nothing else, to standard output."""
+    say(document.model_dump_json(indent=1))
 
 
 def note(text: str) -> None:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
@@ -13,30 +12,27 @@ from typing import Any, Final
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import RunObject, json_option, print_document
+from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, number
+from dubito.cli.documents import RunObject
 from dubito.cli.executors import check_executor, crew_of
-from dubito.cli.options import server_options
-from dubito.cli.output import GamesProgress, note, say
+from dubito.cli.options import json_option, server_options
+from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.config import Config, Experiment, check, read_config
+from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import (
     CallOptions,
     check_cache,
     checked_models,
     model_specs,
     outdated_prices,
-    settings_of,
 )
 from dubito.experiment.resolve import resolve
 from dubito.experiment.shards import FOLDER, cut, shard_named
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Crew, cores, new_stop
-from dubito.llm.budget import Caps
-from dubito.llm.prices import PICO, read_prices
-from dubito.llm.rate_headers import duration
-from dubito.llm.settings import unused_address
 from dubito.registry import Registry, find_bots
 
 _MENDED: Final = (
@@ -44,7 +40,6 @@ _MENDED: Final = (
     "game (where --output was given, give another)"
 )
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
-_WEEK: Final = 7 * 24 * 3600.0  # seconds
 _LISTS: Final = ("table_sizes", "bots", "contenders")
 
 
@@ -177,29 +172,6 @@ def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
         return None
 
 
-def call_options(config: Config, here: Path) -> CallOptions:
-    """What the config says of calls; raises UsageError if its prices cannot be used."""
-    usd = config.budget.usd
-    return CallOptions(
-        config.in_flight,
-        Path(config.cache),
-        config.offline,
-        here,
-        Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
-        read_prices(config.prices, "prices", here),
-        config.preflight,
-        patience_of(config.patience),
-    )
-
-
-def patience_of(given: str | float) -> float:
-    """`30m` in seconds; raises UsageError."""
-    seconds = duration(given.replace(" ", "")) if isinstance(given, str) else None
-    if seconds is None or not 1 <= seconds <= _WEEK:
-        raise UsageError(f"patience: a time from 1s to 7d, as 90s, 30m or 2h, not {one_line(repr(given), 60)}")
-    return seconds
-
-
 def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The flags that were given, as the config would have them."""
     values: dict[str, Any] = {}
@@ -211,46 +183,16 @@ def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
             continue
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if key in _NUMBERS:
-            values[key] = _number(text)
+            values[key] = number(text)
         elif key == "bot_deadline":
-            values[key] = _amount(text)
+            values[key] = amount(text)
         elif key == "budget":
             values[key] = caps_of(text)
         elif key in _LISTS:
-            values[key] = [_number(part) if key == "table_sizes" else part for part in parts]
+            values[key] = [number(part) if key == "table_sizes" else part for part in parts]
         else:
             values[key] = text
     return values
-
-
-def _number(text: str) -> int | str:
-    """A whole number, or the text as it is for the config's check to refuse."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def caps_of(text: str) -> dict[str, int | float | str]:
-    """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
-    caps: dict[str, int | float | str] = {}
-    for part in text.split(","):
-        name, given, value = (word.strip() for word in part.partition("="))
-        if not name or not given:
-            raise UsageError(f"--budget: say it as usd=5 or usd=5,calls=1000, not {one_line(repr(text), 60)}")
-        if name in caps:
-            raise UsageError(f"--budget: {one_line(name)} stands twice")
-        caps[name] = _amount(value)
-    return caps
-
-
-def _amount(text: str) -> int | float | str:
-    """A number, or the text as it is for the config's check to refuse."""
-    whole = _number(text)
-    try:
-        return whole if isinstance(whole, int) else float(text)
-    except ValueError:
-        return text
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
@@ -277,13 +219,6 @@ def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
         note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
-
-
-def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
-    """Say which servers the environment names and nobody asks."""
-    settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
-    for variable in sorted({name for each in settings if (name := unused_address(each))}):
-        note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
 
 
 def play(

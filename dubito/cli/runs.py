@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.documents import ListedRun, RunsObject, RunState, json_option, print_document
-from dubito.cli.output import note, table
+from dubito.cli.documents import ListedRun, RunsObject, RunState
+from dubito.cli.options import json_option
+from dubito.cli.output import note, print_document, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import opened
 from dubito.llm.prices import PICO, dollars

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dubito.cli import measured
-from dubito.cli.documents import StatusObject, json_option, print_document
-from dubito.cli.output import percent, say
+from dubito.cli.documents import StatusObject
+from dubito.cli.options import json_option
+from dubito.cli.output import percent, print_document, say
 from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 from dubito.bot_deadline import in_time
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.calibration import Statement
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
 from dubito.handlers import Entrant, Table, play_game, step
-from dubito.record import Forfeit
 from dubito.registry import Registry
 from dubito.streams import DealStreams
 
@@ -31,9 +30,10 @@ def chunk_numbers(experiment: Experiment) -> range:
     return range(deals.start // DEALS, -(-deals.stop // DEALS))
 
 
-def deals_of(experiment: Experiment, number: int) -> range:
-    """The deals of a chunk."""
-    return range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
+def deals_of(experiment: Experiment, number: int, part: int = 0, of: int = 1) -> range:
+    """The deals of a chunk, or of one of the parts, as many as `of`, that it is cut into."""
+    whole = range(number * DEALS, min((number + 1) * DEALS, experiment.deal_numbers.stop))
+    return whole[len(whole) * part // of : len(whole) * (part + 1) // of]
 
 
 def first_game_of(experiment: Experiment, number: int) -> int:
@@ -60,6 +60,25 @@ class Played:
     error: DubitoError | None = None
     stopped: bool = False
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was cut short."""
+        return self.stopped or self.error is not None
+
+    def with_next(self, part: "Played") -> "Played":
+        """This, which was not cut short, and the part of the same chunk that follows."""
+        return Played(
+            self.number,
+            self.deals + part.deals,
+            self.outcomes + part.outcomes,
+            self.decisions + part.decisions,
+            self.records + part.records,
+            self.tally + part.tally,
+            self.first_fallback or part.first_fallback,
+            part.error,
+            part.stopped,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GamePlayed:
@@ -80,7 +99,7 @@ class ChunkPlayer:
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
         self.results = registry.game.results
-        self._game, self._rules = registry.game, registry.game.rules(**experiment.rules)
+        self._game, self._rules = registry.game, registry.game.rules_of_run(experiment.rules)
         self._entrants = [Entrant(p.name, registry.find(p.bot).cls, p.settings) for p in experiment.players]
         if (seconds := experiment.bot_deadline) is not None:
             self._entrants = [
@@ -91,11 +110,11 @@ class ChunkPlayer:
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
 
-    def play(self, number: int, stop: Callable[[], bool]) -> Played:
-        """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""
+    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> Played:
+        """Play a chunk, or a part of it, between hand-written bots; between deals, `stop` says whether to leave off."""
         played = Played(number)
         finished: list[list[Outcome]] = []
-        for deal in deals_of(self.experiment, number):
+        for deal in deals_of(self.experiment, number, part, of):
             if stop():
                 played.stopped = True
                 break
@@ -134,6 +153,8 @@ class ChunkPlayer:
             new = journal.stated[len(statements) :]
             statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
         if self._forfeits and table.errors:
+            from dubito.record import Forfeit  # late: games without models keep no record
+
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)
         record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))

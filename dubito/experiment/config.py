@@ -3,22 +3,18 @@
 The same keys are spelled in YAML files and, with dashes, as flags of the command line.
 """
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.game import LineupKind
+from dubito.experiment.experiment import OnBotError, ProviderErrors
 from dubito.game_registry import DUBITO
 from dubito.yaml_file import read_yaml
 
-OnBotError = Literal["stop", "fallback", "forfeit"]
-ProviderErrors = Literal["fallback", "suspend"]
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
 
@@ -89,121 +85,6 @@ class Config(BaseModel):
     def where(self, *key: str | int) -> str:
         """Where a user said this, for errors: the flag, or the file with the key."""
         return self._said.where(*key)
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerSpec:
-    """A bot with its settings, under the name it plays by."""
-
-    name: str
-    bot: str
-    settings: Mapping[str, Any]
-    source: str  # sha256 of the bot's file
-    prompt: str = ""  # a model player's: digest of the prompt's sources, and sha256 of the fallback's file
-    fallback: str = ""
-
-
-def contender_seats(table_sizes: Sequence[int]) -> int:
-    """In how many seats a contender plays each deal: in one, and in both where two sit at every table."""
-    return 2 if list(table_sizes) == [2] else 1
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A part of a run that is played apart (`shards.py`)."""
-
-    number: int  # from 1
-    of: int
-    games: int  # of the whole run
-    first_game: int
-    engine: str  # digest of the game's package
-
-    def __str__(self) -> str:
-        return f"{self.number} of {self.of}"
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
-
-    games: int  # of a shard: its own
-    table_sizes: tuple[int, ...]  # ascending
-    seed: int
-    field: tuple[PlayerSpec, ...]
-    contenders: tuple[PlayerSpec, ...]
-    rules: Mapping[str, Any]  # all of the game's
-    on_bot_error: OnBotError
-    provider_errors: ProviderErrors = "fallback"
-    bot_deadline: float | None = None  # seconds
-    game: str = DUBITO
-    game_source: str = ""  # digest of the game's package; Dubito's behaviour is held by its version
-    lineup: LineupKind = "uniform"
-    shard: Shard | None = None  # None: the whole run
-
-    @property
-    def players(self) -> tuple[PlayerSpec, ...]:
-        """Field, then the contenders that are not in it; a seat's player is a place in this list."""
-        return self.field + tuple(player for player in self.contenders if player not in self.field)
-
-    @property
-    def contender_seats(self) -> int:
-        """In how many seats each contender plays a deal."""
-        return contender_seats(self.table_sizes)
-
-    @property
-    def games_per_deal(self) -> int:
-        """One game, or one for each contender (R33) in each of its seats."""
-        return max(1, len(self.contenders) * self.contender_seats)
-
-    @property
-    def deals(self) -> int:
-        """How many deals are played."""
-        return self.games // self.games_per_deal
-
-    @property
-    def game_numbers(self) -> range:
-        """The games that are played, by number: from 0, or from where a shard begins."""
-        first = self.shard.first_game if self.shard else 0
-        return range(first, first + self.games)
-
-    @property
-    def deal_numbers(self) -> range:
-        """The same of the deals."""
-        first = self.game_numbers.start // self.games_per_deal
-        return range(first, first + self.deals)
-
-    @property
-    def whole(self) -> "Experiment":
-        """The run that this is a shard of, or is."""
-        return replace(self, games=self.shard.games, shard=None) if self.shard else self
-
-    def identity(self) -> dict[str, Any]:
-        """Everything that can change a result; `games` is not of it, since a longer run begins alike, but a shard's
-        whole run is, since it says where to cut."""
-        decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None  # it says who plays a turn
-        of_game = {} if self.game == DUBITO else {"game": self.game, "game_source": self.game_source}
-        return {
-            **of_game,
-            "seed": self.seed,
-            "table_sizes": list(self.table_sizes),
-            "bots": [_plain(player) for player in self.field],
-            "contenders": [_plain(player) for player in self.contenders],
-            "rules": dict(self.rules),
-            "on_bot_error": self.on_bot_error,
-            "provider_errors": self.provider_errors,
-            **({"bot_deadline": self.bot_deadline} if decisive else {}),
-            **({"shard": asdict(self.shard)} if self.shard else {}),
-        }
-
-    def digest(self) -> str:
-        """The identity as a short name, 8 hex digits; a shard has its whole run's."""
-        text = json.dumps(self.whole.identity(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        return sha256(text.encode()).hexdigest()[:8]
-
-
-def _plain(player: PlayerSpec) -> dict[str, Any]:
-    plain = asdict(player)
-    return {key: value for key, value in plain.items() if value or key not in ("prompt", "fallback")}
 
 
 def read_config(path: Path) -> dict[str, Any]:

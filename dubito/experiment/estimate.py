@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
 from dubito.experiment.stored import StoredRun, opened

@@ -15,17 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from dubito import __version__
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment.chunk import ChunkPlayer, Played
-from dubito.experiment.config import Experiment, PlayerSpec, Shard
+from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.game_registry import digest_of_game
 from dubito.registry import Registry, find_bots
-from dubito.store.folder import to_yaml
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
 _loading = threading.Lock()  # workers may be threads of one process
@@ -42,17 +39,17 @@ def job_of(experiment: Experiment, registry: Registry) -> str:
         "home": str(registry.working_directory.resolve()),
         "experiment": asdict(experiment),
     }
-    return to_yaml(job)
+    return json.dumps(job)
 
 
-def play_chunk(job: str, number: int) -> bytes:
-    """Play a chunk where this runs; what `played_from` reads, a refusal too."""
+def play_chunk(job: str, number: int, part: int = 0, of: int = 1) -> bytes:
+    """Play a chunk, or a part of it, where this runs; what `played_from` reads, a refusal too."""
     try:
         with _loading:
             player = _player(job)
     except UsageError as error:
         return _packed({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
-    played = player.play(number, leave_off)
+    played = player.play(number, leave_off, part, of)
     head = {
         "number": played.number,
         "deals": played.deals,
@@ -97,7 +94,7 @@ def _error_of(arguments: list[Any] | None) -> BotError | None:
 @lru_cache(maxsize=4)  # runs that one worker plays chunks of in turn
 def _player(job: str) -> ChunkPlayer:
     """The experiment of a job with the bots that are here; raises UsageError if they are not the job's."""
-    content = yaml.safe_load(job)
+    content = json.loads(job)
     experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
         raise UsageError(f"it has dubito {__version__}, and the run is played by {content['dubito']}: install that")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import UsageError, nearest_first, one_line
-from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Player, Spec
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE

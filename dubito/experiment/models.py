@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.course import RunCourse
 from dubito.experiment.embedded import EmbeddedHouses
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.watch import Watch
 from dubito.game import Spec

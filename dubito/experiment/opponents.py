@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerSpec
-from dubito.experiment.models import Models
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
@@ -15,6 +15,9 @@ from dubito.llm.decider import GameServices
 from dubito.llm.failures import Quoting, Suspended
 from dubito.llm.overheard import Thought, overheard
 from dubito.registry import Registry
+
+if TYPE_CHECKING:  # hand-written bots need no templates, retries and clients
+    from dubito.experiment.models import Models
 
 
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
@@ -57,7 +60,7 @@ class Opponent:
 class Opponents:
     """The players of a company, by name, ready to be seated."""
 
-    def __init__(self, company: Experiment, registry: Registry, models: Models | None = None) -> None:
+    def __init__(self, company: Experiment, registry: Registry, models: "Models | None" = None) -> None:
         """`models` are the company's model players; None where there are none."""
         self._specs = {spec.name: spec for spec in company.field}
         self._registry, self._models = registry, models

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of
-from dubito.experiment.config import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
@@ -22,13 +22,16 @@ from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.replayed import Differs, Heard, Tape
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
 from dubito.streams import DealStreams
+
+if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and clients
+    from dubito.experiment.models import Models
+    from dubito.llm.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,13 @@ class RunToReplay:
     home: Path  # where own bots and prompts are looked for
     mismatches: list[str] = field(default_factory=list)
 
-    def models(self, tape: Tape) -> Models | None:
+    def models(self, tape: Tape) -> "Models | None":
         """The model players, who ask the tape; None in a run of hand-written bots."""
         specs = model_specs(self.experiment, self.registry)
         if not specs:
             return None
+        from dubito.experiment.models import Models, decider_of
+
         return Models(
             {
                 spec.name: decider_of(
@@ -67,8 +72,10 @@ class RunToReplay:
             }
         )
 
-    def _prompt(self, spec: PlayerSpec) -> Prompt:
+    def _prompt(self, spec: PlayerSpec) -> "Prompt":
         """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
+        from dubito.llm.prompts import Prompt, load_prompt
+
         settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
         try:
             prompt = load_prompt(settings.prompt, self.home, self.registry.game)
@@ -137,7 +144,7 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
 
 
 def _chunks(
-    kept: RunToReplay, models: Models | None, tape: Tape, workers: int, progress: Callable[[int], None]
+    kept: RunToReplay, models: "Models | None", tape: Tape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[Played]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)

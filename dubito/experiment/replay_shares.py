@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.errors import RunStopped
 from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, deals_of
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import deaf_to_ctrl_c, new_stop, processes

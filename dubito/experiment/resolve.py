@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.config import Config, Experiment, PlayerEntry, PlayerSpec, sentence_of
+from dubito.experiment.config import Config, PlayerEntry, sentence_of
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO, digest_of_game
 from dubito.registry import Bot, Registry
@@ -64,7 +65,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 def rules_of(config: Config, game: Spec) -> BaseModel:
     """The game's rules as the config has them; raises UsageError."""
     try:
-        return game.rules.model_validate(config.rules)
+        return game.rules(**config.rules)
     except ValidationError as error:
         first: dict[str, Any] = {**error.errors()[0]}
         key, said = one_line(str(first["loc"][-1])), config.said
@@ -77,7 +78,7 @@ def rules_of(config: Config, game: Spec) -> BaseModel:
 
 def _known_rules(key: str, game: Spec) -> str:
     """What to say instead of a rule that the game has not."""
-    known = game.rules.model_fields
+    known = type(game.rules()).model_fields
     if not known:
         return f"{game.name} has no rules to vary: take it out"
     hint = suggestion(key, known)

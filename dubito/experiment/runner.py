@@ -11,9 +11,9 @@ from typing import Any
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of, is_complete
-from dubito.experiment.config import Experiment
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.results import all_games
 from dubito.experiment.stored import opened

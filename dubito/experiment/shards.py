@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.chunk import DEALS, chunk_numbers, first_game_of
-from dubito.experiment.config import Experiment, Shard
+from dubito.experiment.experiment import Experiment, Shard
 from dubito.game_registry import digest_of_game
 from dubito.registry import Registry
 

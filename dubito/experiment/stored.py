@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.config import Experiment, PlayerSpec, Shard, contender_seats
 from dubito.experiment.contenders import Contender, contenders_of
+from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, contender_seats
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game

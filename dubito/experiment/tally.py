@@ -7,12 +7,14 @@ Measures are counted in units of 1/scale. Means and intervals are made from thes
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.outcome import Outcome
 from dubito.game import Results
-from dubito.store.run_db import RunDb
+
+if TYPE_CHECKING:  # a worker reads no database
+    from dubito.store.run_db import RunDb
 
 _TABLES: Final = (
     "seats",
@@ -134,7 +136,7 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
     return all(type(number) is int for number in (*row[:-1], *row[-1]))
 
 
-def kept_tally(db: RunDb, results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
+def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
     """The sums that a run keeps, over all of its games or those of complete chunks; raises UsageError if damaged."""
     try:
         tally = Tally.from_json(db.sums(chunks), results)

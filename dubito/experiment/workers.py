@@ -5,22 +5,23 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.synchronize import Event
-from typing import Final
+from typing import Final, NamedTuple
 
 from dubito.errors import RunStopped, one_line
 from dubito.experiment import job
 from dubito.experiment.chunk import ChunkPlayer, Played
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.registry import Registry
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
+_PARTS: Final = 4  # of a chunk among the last ones
 _LOOK: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
 
@@ -32,6 +33,14 @@ class Crew:
     at_once: Callable[[], int]  # how many chunks it can play at once, now
     hears_stop: bool = False  # its workers leave off between two deals; of others a chunk under way is given up
     losses: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised where its workers are lost
+
+
+class Task(NamedTuple):
+    """What a worker is given: a chunk, or one of so many parts of it."""
+
+    number: int
+    part: int = 0
+    of: int = 1
 
 
 def cores() -> int:
@@ -58,37 +67,56 @@ def play_chunks(
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job.job_of(experiment, registry), registry.game.results
-            with closing(_in_order(hands, text, numbers, stop)) as packed:
-                played = (Played(number, stopped=True) if one is None else job.played_from(one, results)
-                          for number, one in packed)  # fmt: skip
-                yield from until_cut(played)
+            with closing(_in_order(hands, text, _tasks(numbers, hands.at_once()), stop)) as packed:
+                parts = ((task, Played(task.number, stopped=True) if one is None else job.played_from(one, results))
+                         for task, one in packed)  # fmt: skip
+                yield from until_cut(_joined(parts))
 
 
 def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
     """The chunks up to and including the first that was cut short."""
     for played in chunks:
         yield played
-        if played.stopped or played.error is not None:
+        if played.is_cut:
             return
 
 
-def _in_order(crew: Crew, text: str, numbers: range, stop: Event) -> Generator[tuple[int, bytes | None], None, None]:
-    """Each chunk as it comes back, None if it was given up; raises RunStopped if its worker is lost."""
-    pending: deque[tuple[int, Future[bytes]]] = deque()
-    left = iter(numbers)
+def _tasks(numbers: range, at_once: int) -> Iterator[Task]:
+    """The chunks in order, a last one for each worker in parts, so that at the end nobody waits long for another."""
+    whole = len(numbers) - at_once if at_once > 1 else len(numbers)
+    for place, number in enumerate(numbers):
+        of = 1 if place < whole else _PARTS
+        yield from (Task(number, part, of) for part in range(of))
+
+
+def _joined(parts: Iterator[tuple[Task, Played]]) -> Iterator[Played]:
+    """Each chunk, as soon as its last part is there or one was cut short."""
+    chunk: Played | None = None
+    for task, part in parts:
+        chunk = part if chunk is None else chunk.with_next(part)
+        if chunk.is_cut or task.part == task.of - 1:
+            yield chunk
+            chunk = None
+
+
+def _in_order(
+    crew: Crew, text: str, tasks: Iterator[Task], stop: Event
+) -> Generator[tuple[Task, bytes | None], None, None]:
+    """What comes back of each task, None if it was given up; raises RunStopped if its worker is lost."""
+    pending: deque[tuple[Task, Future[bytes]]] = deque()
     try:
         while True:
             most = max(1, crew.at_once()) * _AHEAD
-            while len(pending) < most and not stop.is_set() and (number := next(left, None)) is not None:
+            while _chunks(pending) < most and not stop.is_set() and (task := next(tasks, None)) is not None:
                 with deaf_to_ctrl_c():
-                    pending.append((number, crew.executor.submit(job.play_chunk, text, number)))
+                    pending.append((task, crew.executor.submit(job.play_chunk, text, *task)))
             if not pending:
-                yield from ((number, None) for number in left)
+                yield from ((task, None) for task in tasks)
                 return
-            number, future = pending[0]
+            task, future = pending[0]
             while not crew.hears_stop and not wait([future], _LOOK).done and not stop.is_set():
                 pass
-            yield number, future.result() if crew.hears_stop or future.done() else None
+            yield task, future.result() if crew.hears_stop or future.done() else None
             pending.popleft()
     except BrokenProcessPool:
         raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
@@ -98,6 +126,11 @@ def _in_order(crew: Crew, text: str, numbers: range, stop: Event) -> Generator[t
     finally:
         for _, future in pending:
             future.cancel()
+
+
+def _chunks(pending: Iterable[tuple[Task, object]]) -> float:
+    """How many chunks these tasks are."""
+    return sum(1 / task.of for task, _ in pending)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import Player
+from dubito.game import Player, Seating
 from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.protocols import Exchange, build_request
@@ -84,6 +84,10 @@ class Decider:
             return self.prompt.fill(facts, before)
         except UsageError as error:
             raise RunStopped(f"the prompt of {one_line(self.name)} failed under way: {error}") from None
+
+    def place(self, seating: Seating, decision: int, node: str) -> Place:
+        """Where a decision of this player is taken, numbered from 0 in its game; no attempt was made yet."""
+        return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
 
     def decide(
         self,

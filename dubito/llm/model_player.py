@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player, Position, Spec, View, fallback_for
-from dubito.llm.decider import GameServices
-from dubito.llm.wire import Place
 
 
 class ModelPlayer(Player):
@@ -19,6 +17,8 @@ class ModelPlayer(Player):
 
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
+        from dubito.llm.decider import GameServices  # late: whoever lists bots needs nothing that asks
+
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
@@ -41,11 +41,10 @@ class ModelPlayer(Player):
     def play(self, view: View) -> Any:
         """Ask the model at the view's node."""
         rendered = self._decider.render(self.facts(self._notebook.position(view.node, view, self.cards)), self._texts)
-        seating, decision = self._seating, self._decisions
-        place = Place(self._decider.name, seating.game, seating.deal, seating.id, decision, 0, view.node)
+        place = self._decider.place(self._seating, self._decisions, view.node)
         self._decisions += 1
         move = _Move(self._game, view, self.cards, self._fallback)
-        self._decider.decide(rendered, place, decision + 1, self._journal, move.by_fallback, move.accept)
+        self._decider.decide(rendered, place, self._decisions, self._journal, move.by_fallback, move.accept)
         self._notebook.answered(view.node, move.output)
         return move.output
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decider import Decider, Decisions
 from dubito.llm.failures import FALLBACK_OUTCOME
-from dubito.llm.retry import MakeAttempt
 from dubito.llm.wire import Ask, Reply
 from dubito.store.records import Decision, said
+
+if TYPE_CHECKING:
+    from dubito.llm.retry import MakeAttempt
 
 _REASONS: Final = 2000  # characters of a reasoning that are told
 _WHY: Final = {  # a decision was left to the fallback, by the cause
@@ -60,7 +62,7 @@ def overheard(decider: Decider, hear: Callable[[Thought], None]) -> Decider:
 class _Ears:
     """Stands between a decider and what it asks and logs; what passes is as it was."""
 
-    def __init__(self, ask: MakeAttempt, log: Decisions, hear: Callable[[Thought], None]) -> None:
+    def __init__(self, ask: "MakeAttempt", log: Decisions, hear: Callable[[Thought], None]) -> None:
         self._ask, self._log, self._hear = ask, log, hear
         self._asked, self._text = 0, ""
 

@@ -38,7 +38,7 @@ _BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins"
 class _Listed(BaseModel):
     """A price as files and configs say it: USD per million tokens. All four, since none follows from another."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
     input: float = Field(ge=0, le=_MOST)
     cached_input: float = Field(ge=0, le=_MOST)

@@ -39,7 +39,7 @@ _PROVIDERS: Final[dict[Protocol, tuple[str, str, str]]] = {  # the variable of t
 class ModelSettings(BaseModel):
     """What a config may say of a model player, besides `bot` and `name`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     model: str = Field(min_length=1)
     api: Protocol

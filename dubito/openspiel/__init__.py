@@ -12,8 +12,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 from dubito.errors import UsageError
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.spec import SPEC as BS
-from dubito.games.bs.spec import BSRules
 from dubito.games.defuse.spec import SPEC as DEFUSE
 from dubito.games.dubito.rules import MIN_PLAYERS, Rules
 from dubito.games.dubito.spec import SPEC as DUBITO

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.models import Models, decider_of, rules_of
 from dubito.experiment.outcome import outcome_of

@@ -267,6 +267,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> 
         ("from random import choice", False),
         ("def f():\n    import random", False),
         ("def f():\n    from random import Random", False),
+        ("import math, \\\n    random", False),
+        ("import \uff52andom", False),  # which Python reads as `random`
         ("import secrets", False),
         ("from numpy.random import default_rng", False),
         ("import math", True),

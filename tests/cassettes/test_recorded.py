@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.runner import Run
 from dubito.llm.wire import Protocol
 from tests.cassettes.kit import INDEX, played_whole

@@ -161,8 +161,13 @@ def test_a_name_like_a_command_is_answered_with_it(shell: Shell) -> None:
     assert shell("rum").err == "dubito: No such command 'rum'. Did you mean 'run'?\n"
 
 
-def test_help_loads_no_library_that_it_does_not_need() -> None:
-    script = "import sys; from dubito.cli.main import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
+@pytest.mark.parametrize("commands", [["--help"], ["bots", "bots --game bs", "games"]])
+def test_what_only_lists_loads_no_library_for_it(commands: list[str]) -> None:
+    script = (
+        "import contextlib, sys; from dubito.cli.main import main\n"
+        f"for command in {commands}:\n with contextlib.suppress(SystemExit): main(command.split())\n"
+        "print(*sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in said.stdout.splitlines()[-1].split()}
     assert {"click", "dubito"} < loaded

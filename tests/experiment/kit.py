@@ -6,7 +6,8 @@ from typing import Any
 
 import dubito
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.config import Experiment, check
+from dubito.experiment.config import check
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.resolve import resolve

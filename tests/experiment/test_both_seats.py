@@ -3,8 +3,9 @@
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import Experiment, check
+from dubito.experiment.config import check
 from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import Run, play
 from dubito.experiment.watch import Watch

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.runner import Run
 from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps

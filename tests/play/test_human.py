@@ -11,7 +11,8 @@ from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
 from dubito.games.dubito.record import ending
 from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.spec import SPEC, RulesConfig
+from dubito.games.dubito.rules_config import RulesConfig
+from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.told import to_me
 from dubito.handlers import Entrant, play_game
 from dubito.human import GUEST, Guest, as_sentence, set_up

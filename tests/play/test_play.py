@@ -15,7 +15,8 @@ from dubito.games.dubito.frames import dealt
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.person import read_move
 from dubito.games.dubito.record import load, replay
-from dubito.games.dubito.spec import SPEC, RulesConfig
+from dubito.games.dubito.rules_config import RulesConfig
+from dubito.games.dubito.spec import SPEC
 from dubito.human import Sitting, set_up
 from dubito.registry import find_bots
 from tests.cli.kit import REPO, Shell

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import Run, play
 from dubito.experiment.watch import Watch

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
 from dubito.experiment.watch import Watch

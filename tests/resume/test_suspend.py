@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
 from dubito.experiment.watch import Watch

@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlite3 import connect
 from typing import Any
 
-from dubito.experiment.config import Experiment
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.merge import merge, shards_in
 from dubito.experiment.shards import cut
 from tests.experiment.kit import registry

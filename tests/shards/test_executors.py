@@ -1,5 +1,8 @@
 """Any executor plays chunks, and what comes back is what this process would have played; others' bytes are refused."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -8,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dubito.errors import RunStopped
 from dubito.experiment import chunk, job
-from dubito.experiment.config import Experiment, check
+from dubito.experiment.config import check
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run, play
 from dubito.experiment.workers import Crew
@@ -61,6 +64,18 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
         job.played_from(job.play_chunk(text, 0), own.game.results)
 
 
+@pytest.mark.parametrize("name", ["dubito", "bs"])
+def test_a_worker_loads_no_library_to_play(name: str) -> None:
+    of = resolve(check({"game": name, "games": 1}, "test"), registry_of(name))
+    script = (
+        "import sys; from dubito.experiment import job, workers\n"
+        "print(len(job.play_chunk(sys.argv[1], 0)), *sys.modules)"
+    )
+    text = job.job_of(of, registry_of(name))
+    said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
+    assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
+
+
 @pytest.mark.at_length
 def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=chunk.DEALS + 5, table_sizes=[3], rules={"max_turns": 12})
@@ -80,10 +95,10 @@ def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:
-    content = yaml.safe_load(job.job_of(experiment(bots=BOTS, games=4), registry()))
+    content = json.loads(job.job_of(experiment(bots=BOTS, games=4), registry()))
     change(content)
     with pytest.raises(RunStopped, match=rf"the worker .*, process \d+, refuses: {why}"):
-        job.played_from(job.play_chunk(yaml.safe_dump(content), 0), RESULTS)
+        job.played_from(job.play_chunk(json.dumps(content), 0), RESULTS)
 
 
 def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
@@ -108,6 +123,32 @@ class Faulty(BotBase):
     def should_doubt(self, p): return 1 if self.rng.random() < 0.02 else False
     def bluff_regular(self, p): return False
     def maximize_regular(self, p): return True
+'''
+
+
+def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last chunks are played in four parts each; here four deals are a chunk, and each a part."""
+    monkeypatch.setattr(chunk, "DEALS", 4)
+    shell.bot("fails_at_six.py", FAILS_AT_SIX)
+    own = find_bots(shell.folder)
+    of = resolve(check({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)
+    with ThreadPoolExecutor(2) as threads:
+        how = replace(means(tmp_path), registry=own, crew=Crew(threads, lambda: 2))
+        run = play(of, tmp_path / "threads", how)
+    alone = play(of, tmp_path / "alone", replace(means(tmp_path), registry=own))
+    assert (str(run.failure), run.tally.games) == (str(alone.failure), 6)
+    assert everything_in(tmp_path / "threads") == everything_in(tmp_path / "alone")
+
+
+FAILS_AT_SIX = '''
+from bots.manual.random_boi import RandomBoi
+class FailsAtSix(RandomBoi):
+    """Raises in one deal."""
+    def bluff_first_hand(self, p):
+        assert self._seating.deal != 6, "deal 6"
+        return super().bluff_first_hand(p)
 '''
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dubito.games.bs.spec import SPEC, BSRules
+from dubito.games.bs.rules_config import BSRules
+from dubito.games.bs.spec import SPEC
 from dubito.games.bs.state import Game
 from dubito.human import Sitting, set_up
 from dubito.record import records_of

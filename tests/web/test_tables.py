@@ -15,7 +15,8 @@ from dubito.games.dubito.frames import after, dealt
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.record import load, replay
-from dubito.games.dubito.spec import SPEC, RulesConfig
+from dubito.games.dubito.rules_config import RulesConfig
+from dubito.games.dubito.spec import SPEC
 from dubito.human import set_up
 from dubito.registry import find_bots
 from dubito.web.tables import LIFE

@@ -13,7 +13,7 @@ from dubito.games.bs.history import count, lines
 from dubito.games.bs.notebook import Notebook, Position
 from dubito.games.bs.positions import example_position, from_json, to_json
 from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
-from dubito.games.bs.spec import BSRules
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
 

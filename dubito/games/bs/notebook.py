@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from dubito.game import GameEvent
 from dubito.games.bs.cards import NUMBERS, Card
 from dubito.games.bs.events import DealEvent, PlayEvent, TurnEvent
-from dubito.games.bs.spec import BSRules
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.table import SEATS, NodeName, Table
 
 Number = Annotated[int, Field(ge=0, lt=NUMBERS)]

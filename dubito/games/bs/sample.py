@@ -14,7 +14,7 @@ from dubito.errors import IllegalOutput
 from dubito.game import GameEvent
 from dubito.games.bs.cards import DECK, NUMBERS, Card
 from dubito.games.bs.notebook import Notebook, Position
-from dubito.games.bs.spec import BSRules
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS, Table
 

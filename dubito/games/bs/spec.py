@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec
@@ -14,18 +13,19 @@ from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
 from dubito.games.bs.table import SEATS
 
+if TYPE_CHECKING:
+    from dubito.games.bs.rules_config import BSRules
+
 WINS, LOSSES, UNFINISHED = range(3)  # places in the buckets
 
 
-class BSRules(BaseModel):
-    """What of the rules may be varied."""
+def _rules(**said: Any) -> "BSRules":
+    from dubito.games.bs.rules_config import BSRules  # late: whoever lists bots or games needs no pydantic
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
+    return BSRules(**said)
 
 
-def _deal(rules: BSRules, seats: int, rng: Random) -> Game:
+def _deal(rules: "BSRules", seats: int, rng: Random) -> Game:
     if seats != len(SEATS):
         raise UsageError(f"BS is played by {len(SEATS)}, not {seats}: seat {len(SEATS)} players")
     return deal(rules.max_rounds, rng)
@@ -109,7 +109,7 @@ RESULTS = Results(
 SPEC = Spec(
     name="bs",
     summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
-    rules=BSRules,
+    rules=_rules,
     seats=(len(SEATS), len(SEATS)),
     lineup="distinct",
     base=BSBot,
@@ -125,6 +125,7 @@ SPEC = Spec(
     answer_of=_answer_of,
     package="dubito.games.bs",
     missing=missing_nodes,
+    kept_rules=SimpleNamespace,
     demo={
         "games": 40,
         "bots": ["ConMan", "CalculatingLiar", "Player1", "RiskTaker"],

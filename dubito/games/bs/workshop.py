@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 from dubito.errors import IllegalOutput
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.notebook import STRICT, Number, Position
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.sample import by_chance, pairs
-from dubito.games.bs.spec import BSRules, short_of
+from dubito.games.bs.spec import short_of
 from dubito.games.bs.state import Game, deal
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.table import Table as View

@@ -1,9 +1,8 @@
 """Draw and defuse as the harness has it."""
 
 from random import Random
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole
@@ -11,14 +10,17 @@ from dubito.games.defuse.bot import DefuseBot, missing_nodes
 from dubito.games.defuse.cards import ACTS, HELD
 from dubito.games.defuse.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
 
-
-class DefuseRules(BaseModel):
-    """There is nothing to vary."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+if TYPE_CHECKING:
+    from dubito.games.defuse.rules_config import DefuseRules
 
 
-def _deal(rules: DefuseRules, seats: int, rng: Random) -> Game:
+def _rules(**said: Any) -> "DefuseRules":
+    from dubito.games.defuse.rules_config import DefuseRules  # late: whoever lists bots or games needs no pydantic
+
+    return DefuseRules(**said)
+
+
+def _deal(rules: "DefuseRules", seats: int, rng: Random) -> Game:
     if seats != 2:
         raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
     return deal(rng)
@@ -65,7 +67,7 @@ RESULTS = Results(
 SPEC = Spec(
     name="defuse",
     summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
-    rules=DefuseRules,
+    rules=_rules,
     seats=(2, 2),
     lineup="ordered_pairs",
     base=DefuseBot,
@@ -79,6 +81,7 @@ SPEC = Spec(
     output_from_json=_output_from_json,
     package="dubito.games.defuse",
     missing=missing_nodes,
+    kept_rules=SimpleNamespace,
     demo={
         "games": 60,
         "bots": ["Medium", "Scared", "Simple"],

@@ -29,6 +29,11 @@ class Rules:
     win_rule: "WinRule" = "immediate"
     max_turns: int = 1000
 
+    @property
+    def in_force(self) -> "Rules":
+        """These, as those that a config says have it too."""
+        return self
+
     def __post_init__(self) -> None:
         if not 0 <= self.jokers <= MAX_JOKERS:
             raise UsageError(f"jokers: {self.jokers} is not between 0 and {MAX_JOKERS}")

@@ -1,9 +1,6 @@
 """Dubito, as the harness has it."""
 
-from functools import cached_property
-from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.game import Bool, Node, Spec
 from dubito.games.dubito.core_game import Game
@@ -11,24 +8,16 @@ from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import MAX_JOKERS, MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, last_play_is_dishonest
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, last_play_is_dishonest
 
-_RULES: Final = Rules()
+if TYPE_CHECKING:
+    from dubito.games.dubito.rules_config import RulesConfig
 
 
-class RulesConfig(BaseModel):
-    """`rules` of a config; its defaults are those of `Rules`."""
+def _rules(**said: Any) -> "RulesConfig":
+    from dubito.games.dubito.rules_config import RulesConfig  # late: whoever lists bots or games needs no pydantic
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
-    win_rule: WinRule = _RULES.win_rule
-    max_turns: int = Field(default=_RULES.max_turns, ge=1)
-
-    @cached_property
-    def in_force(self) -> Rules:
-        """As the engine has them; made once, since every game asks."""
-        return Rules(**self.model_dump())
+    return RulesConfig(**said)
 
 
 def _hands(game: Game) -> dict[str, Any]:
@@ -47,7 +36,7 @@ def _from_json(plain: Any) -> TurnOutput:
 SPEC: Final = Spec(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
-    rules=RulesConfig,
+    rules=_rules,
     seats=(MIN_PLAYERS, MAX_PLAYERS),
     lineup="uniform",
     base=PlayerAI,
@@ -63,6 +52,7 @@ SPEC: Final = Spec(
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
     missing=missing_nodes,
     deal_rules=("jokers",),
+    kept_rules=Rules,
     demo={
         "games": 80,
         "table_sizes": [4],

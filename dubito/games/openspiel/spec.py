@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
-from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
@@ -15,13 +14,18 @@ from dubito.games.openspiel.rule_text import title_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
 
+if TYPE_CHECKING:
+    from dubito.games.openspiel.rules_config import OpenSpielRules
+
 NAME: Final = "openspiel"
 
 
-class OpenSpielRules(BaseModel):
-    """There is nothing to vary: parameters are part of a game's name."""
+def _rules(**said: Any) -> "OpenSpielRules":
+    from dubito.games.openspiel.rules_config import (
+        OpenSpielRules,  # late: whoever lists bots or games needs no pydantic
+    )
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    return OpenSpielRules(**said)
 
 
 def engine_of(spec: Spec) -> Any:
@@ -42,7 +46,7 @@ def member(name: str) -> Spec:
         family=NAME,
         version=engine_version(),
         summary=f"{title_of(engine)}, by OpenSpiel",
-        rules=OpenSpielRules,
+        rules=_rules,
         seats=(seats, seats),
         lineup="ordered_pairs" if seats == 2 else "uniform",
         base=OpenSpielBot,
@@ -56,6 +60,7 @@ def member(name: str) -> Spec:
         output_from_json=_output_from_json,
         package="dubito.games.openspiel",
         missing=missing_nodes,
+        kept_rules=SimpleNamespace,
         cannot_play=lambda cls: _cannot_play(cls, engine),
         said_of=lambda cls, settings: cls.said(engine, settings) if issubclass(cls, OpenSpielBot) else None,
         demo=_demo(),

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.experiment.config import Experiment, check
+from dubito.experiment.config import check
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run, play

@@ -13,8 +13,9 @@ import pytest
 from dubito.experiment.model_checks import CallOptions, fallback_of
 from dubito.experiment.models import asking
 from dubito.games.bs.house import MODELS
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.sample import sample_game
-from dubito.games.bs.spec import SPEC, BSRules
+from dubito.games.bs.spec import SPEC
 from dubito.handlers import Entrant, Table, step
 from dubito.house.policy import by_lot
 from dubito.llm.answers import form_of

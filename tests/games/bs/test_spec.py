@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.bs.cards import Card, HandView
-from dubito.games.bs.spec import SPEC, BSRules
+from dubito.games.bs.rules_config import BSRules
+from dubito.games.bs.spec import SPEC
 from dubito.games.bs.state import Game
 from tests.games.bs.kit import dealt, turn, with_hands
 

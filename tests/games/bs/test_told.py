@@ -5,7 +5,7 @@ from random import Random
 
 from dubito.games.bs.person import holding, sees
 from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
-from dubito.games.bs.spec import BSRules
+from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.told import Teller, in_short, rules, sentence, to_me
 from dubito.telling import ME, Line, seat_label
 from tests.games.bs.kit import dealt, held, with_hands

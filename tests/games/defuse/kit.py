@@ -5,7 +5,8 @@ from random import Random
 from typing import Any
 
 from dubito.game import Player
-from dubito.games.defuse.spec import SPEC, DefuseRules
+from dubito.games.defuse.rules_config import DefuseRules
+from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game
 from dubito.handlers import Entrant, Table, play_game
 from dubito.streams import DealStreams

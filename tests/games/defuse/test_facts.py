@@ -12,7 +12,7 @@ from dubito.game import GameEvent
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.house import act, place, read_facts
 from dubito.games.defuse.knowledge import Pile, Witness
-from dubito.games.defuse.spec import DefuseRules
+from dubito.games.defuse.rules_config import DefuseRules
 from dubito.games.defuse.state import Game
 from tests.games.defuse.kit import dealt
 

@@ -8,7 +8,8 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.defuse.cards import ALL_CARDS
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
-from dubito.games.defuse.spec import SPEC, DefuseRules
+from dubito.games.defuse.rules_config import DefuseRules
+from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game, deal, shuffle
 from dubito.streams import DealStreams
 from tests.games.defuse.kit import dealt, state_of, with_cards

@@ -1,0 +1,78 @@
+"""What a command says of asking models: numbers, caps and patience as they are typed, and options of calls."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from dubito.cli.output import note
+from dubito.errors import UsageError, one_line
+from dubito.experiment.config import Config
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.model_checks import CallOptions, model_specs, settings_of
+from dubito.llm.budget import Caps
+from dubito.llm.prices import PICO, read_prices
+from dubito.llm.rate_headers import duration
+from dubito.llm.settings import unused_address
+from dubito.registry import Registry
+
+_WEEK: Final = 7 * 24 * 3600.0  # seconds
+
+
+def call_options(config: Config, here: Path) -> CallOptions:
+    """What the config says of calls; raises UsageError if its prices cannot be used."""
+    usd = config.budget.usd
+    return CallOptions(
+        config.in_flight,
+        Path(config.cache),
+        config.offline,
+        here,
+        Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
+        read_prices(config.prices, "prices", here),
+        config.preflight,
+        patience_of(config.patience),
+    )
+
+
+def patience_of(given: str | float) -> float:
+    """`30m` in seconds; raises UsageError."""
+    seconds = duration(given.replace(" ", "")) if isinstance(given, str) else None
+    if seconds is None or not 1 <= seconds <= _WEEK:
+        raise UsageError(f"patience: a time from 1s to 7d, as 90s, 30m or 2h, not {one_line(repr(given), 60)}")
+    return seconds
+
+
+def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
+    """Say which servers the environment names and nobody asks."""
+    settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    for variable in sorted({name for each in settings if (name := unused_address(each))}):
+        note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
+
+
+def number(text: str) -> int | str:
+    """A whole number, or the text as it is for the config's check to refuse."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def caps_of(text: str) -> dict[str, int | float | str]:
+    """`usd=5,calls=100` as a mapping; raises UsageError where it may not be what was meant."""
+    caps: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, given, value = (word.strip() for word in part.partition("="))
+        if not name or not given:
+            raise UsageError(f"--budget: say it as usd=5 or usd=5,calls=1000, not {one_line(repr(text), 60)}")
+        if name in caps:
+            raise UsageError(f"--budget: {one_line(name)} stands twice")
+        caps[name] = amount(value)
+    return caps
+
+
+def amount(text: str) -> int | float | str:
+    """A number, or the text as it is for the config's check to refuse."""
+    whole = number(text)
+    try:
+        return whole if isinstance(whole, int) else float(text)
+    except ValueError:
+        return text
