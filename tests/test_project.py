@@ -276,7 +276,9 @@ class MyBot(BotBase):
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside the clone, with no compiler on the path."""
     monkeypatch.setenv("DUBITO_COMPILE", "1")
-    monkeypatch.setenv("MYPYC_OPT_LEVEL", "0")  # what is compiled does the same at any level; `scripts/compiled` has -O3
+    monkeypatch.setenv(
+        "MYPYC_OPT_LEVEL", "0"
+    )  # what is compiled does the same at any level; `scripts/compiled` has -O3
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     (wheel,) = tmp_path.glob("dubito-*.whl")
