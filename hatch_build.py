@@ -56,7 +56,7 @@ class CompiledEngine(BuildHookInterface[Any]):
 
 
 def _compile(root: Path, folder: Path) -> dict[str, str]:
-    """The extension modules, by their place in the wheel; needs a C compiler."""
+    """The extension modules, by their place in the wheel; needs a C compiler. MYPYC_OPT_LEVEL is mypyc's own word."""
     from mypyc.build import mypycify
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
@@ -66,7 +66,9 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     try:
         # None of our dependencies is looked at: a build has none, and the SDKs would take ten times what we do.
         flags = ["--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
-        extensions = mypycify([*flags, *HOT], target_dir=str(folder / "c"), group_name="dubito")
+        optimize = os.environ.get("MYPYC_OPT_LEVEL", "3")
+        target = str(folder / "c")
+        extensions = mypycify([*flags, *HOT], opt_level=optimize, target_dir=target, group_name="dubito")
         command = build_ext(Distribution({"name": "dubito", "ext_modules": extensions}))
         command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
         command.ensure_finalized()

@@ -3,11 +3,13 @@
 No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser serves all tests that open pages.
 """
 
+import functools
+import inspect
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -80,6 +82,42 @@ def in_turn(few_of: Sequence[Any], many: Iterable[Any]) -> list[Any]:
     second = list(many)
     kept = [(few_of[number % len(few_of)], value) for number, value in enumerate(second)]
     return few([(first, value) for first in few_of for value in second], kept)
+
+
+def cases(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """One test of all rows, as `parametrize` takes them; each row that fails is named, and none hides another.
+
+    For tables whose rows take a millisecond: as a test of its own each costs ten. What fixtures give, the rows share.
+    """
+    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    table = list(rows)
+    assert table, "no row, so nothing would be tested"
+    assert not any(isinstance(row, type(pytest.param())) for row in table), "rows with marks are for `parametrize`"
+    given = [row if len(keys) > 1 else (row,) for row in table]
+
+    def over(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+        fixtures = [parameter for name, parameter in signature.parameters.items() if name not in keys]
+
+        @functools.wraps(test)
+        def whole(**others: Any) -> None:
+            failures: list[BaseException] = []
+            for row in given:
+                values = dict(zip(keys, row, strict=True))
+                try:
+                    test(**others, **values)
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note("in the case " + ", ".join(f"{key}={value!r:.200}" for key, value in values.items()))
+                    failures.append(error)
+            if len(failures) == 1:
+                raise failures[0]
+            if failures:
+                raise BaseExceptionGroup(f"{len(failures)} of {len(given)} cases failed", failures)
+
+        whole.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return whole
+
+    return over
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,6 +17,7 @@ from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant
 from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, neighbour, opening, regular, told
+from tests.conftest import cases
 
 
 class Answers(BotBase):
@@ -59,7 +60,7 @@ HOLDING = (NUMBER, NUMBER, 1, 2, 3)
 LACKING = (0, 4, 1, 2, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("p", "hand", "yes", "asked"),
     [
         (opening(HOLDING), HOLDING, "B", "AB"),
@@ -79,7 +80,7 @@ def test_order_of_questions_r24(p: TurnData, hand: Sequence[int], yes: str, aske
     assert player.asked == asked
 
 
-@pytest.mark.parametrize(
+@cases(
     ("yes", "draws", "number", "cards"),
     [
         ("AB", (0, 0, 0, 0.99), 13, [1, 1, 5]),  # three random cards, then a random number
@@ -95,7 +96,7 @@ def test_opening_r24(yes: str, draws: Sequence[float], number: int, cards: list[
     assert (output.doubt, output.number, output.cards) == (False, number, cards)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hand", "yes", "draws", "cards"),
     [
         ((1, 7, 7, 7, 2), "E", (), [7, 7, 7]),  # all matching, at most three
@@ -120,7 +121,7 @@ def test_doubting_gives_no_cards() -> None:
     assert answering(HOLDING, "C").play(regular(HOLDING)) == TurnOutput(True)
 
 
-@pytest.mark.parametrize("draw", [0, 0.34, 0.67])
+@cases("draw", [0, 0.34, 0.67])
 def test_fewer_cards_than_wanted_means_all_r24(draw: float) -> None:
     """min(randint(1, 3), held): with two cards held, 2 and 3 are both all."""
     for p, yes in ((opening((4, 9)), "A"), (regular((4, 9)), "")):
@@ -146,10 +147,8 @@ def test_numbers_are_drawn_from_those_still_in_play_r24() -> None:
     assert numbers == [2, 2, 4, 4, 11, 11]
 
 
-@pytest.mark.parametrize("node", NODES_A_TO_E)
-@pytest.mark.parametrize(
-    ("value", "shown"), [(None, "None"), (1, "type int"), (0, "type int"), ("yes", "type str"), ([], "type list")]
-)
+@cases("node", NODES_A_TO_E)
+@cases(("value", "shown"), [(None, "None"), (1, "type int"), (0, "type int"), ("yes", "type str"), ([], "type list")])
 def test_an_answer_that_is_no_bool_is_refused_r13(node: str, value: object, shown: str) -> None:
     player = answering(HOLDING)
     player.say[node] = value
@@ -160,7 +159,7 @@ def test_an_answer_that_is_no_bool_is_refused_r13(node: str, value: object, show
     assert str(caught.value).endswith(f"{shown}, not True or False")
 
 
-@pytest.mark.parametrize("node", "ACD")
+@cases("node", "ACD")
 def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
     class Half(Answers):
         pass
@@ -250,7 +249,7 @@ def test_helpers_build_and_never_touch_the_hand_r28() -> None:
     assert [hand.counts[number] for number in (0, 1, 2, 3, NUMBER)] == [0, 1, 1, 1, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ask", "cards"),
     [
         (("pick", 5, 2), [5, 5]),

@@ -18,6 +18,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, Table, play_game
 from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, entrants, told
+from tests.conftest import cases
 from tests.engine.test_hostile import Quiet
 
 DEADLINE = 0.25  # seconds: long beside a turn, even on a machine that has much else to do
@@ -91,7 +92,7 @@ def late(method: str, how: str = "forever") -> BotError:
     return caught.value
 
 
-@pytest.mark.parametrize("node", NODES_A_TO_E)
+@cases("node", NODES_A_TO_E)
 def test_a_node_that_never_answers_is_named(node: str) -> None:
     error = late(NODES_A_TO_E[node])
     assert (error.bot, error.seat, error.game, error.deal) == ("mine", 0, 9, 7)
@@ -101,14 +102,14 @@ def test_a_node_that_never_answers_is_named(node: str) -> None:
     assert error.turn == 1 if node in "AB" else error.turn > 1
 
 
-@pytest.mark.parametrize("method", ["__init__", "play", "observe"])
+@cases("method", ["__init__", "play", "observe"])
 def test_a_method_that_never_returns_is_named(method: str) -> None:
     error = late(method)
     assert error.reason.startswith(f"{method} took longer than 0.25 s (test_bot_deadline.py, line ")
     assert error.turn == 1
 
 
-@pytest.mark.parametrize("how", ["catching", "waiting"])
+@cases("how", ["catching", "waiting"])
 def test_a_bot_that_catches_everything_or_waits_is_named_too(how: str) -> None:
     assert late("should_doubt", how).reason.startswith("node C (should_doubt) took longer than 0.25 s (")
 

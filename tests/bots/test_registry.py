@@ -13,6 +13,7 @@ from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant
 from dubito.registry import KINDS, BotKind, find_bots
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
+from tests.conftest import cases
 
 SOURCE = '''
 from bots.base import BotBase
@@ -243,7 +244,7 @@ def test_a_bot_is_what_its_digest_says(tmp_path: Path, monkeypatch: pytest.Monke
     assert edited.summary == "Doubts seldom."
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "hint"),
     [
         ("StefBot", "did you mean 'StefaBot'?"),

@@ -18,6 +18,7 @@ from dubito.games.dubito.player import FiveNodes, PlayerAI
 from dubito.games.dubito.rules import Rules
 from dubito.rehearsal import at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
+from tests.conftest import cases
 
 HANDS = [[7, 7, 1, 2], [3, 4, 13, 0], [7, 7, 5, 6]]
 TWO_SEVENS = TurnOutput(False, 7, [7, 7])
@@ -87,7 +88,7 @@ def test_the_bots_of_the_project_answer_there() -> None:
     assert len(manual) == 12
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hands", "moves", "sentence"),
     [
         ([[1], [2], [14]], [], "there is no card 14: 0 is a joker, 1 to 13 are the numbers"),

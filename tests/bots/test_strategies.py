@@ -8,6 +8,7 @@ import pytest
 
 from dubito.games.dubito.game_data import TurnData
 from tests.bots.kit import NUMBER, REGISTRY, chance, in_seat, neighbour, opening, regular
+from tests.conftest import cases
 
 HOLDING = (NUMBER, 1, 2, 3, 4)
 LACKING = (0, 0, 1, 2, 3)  # jokers do not count as the number (R22)
@@ -67,7 +68,7 @@ C: dict[str, Callable[[Situation], float]] = {
 }
 
 
-@pytest.mark.parametrize("name", C)
+@cases("name", C)
 def test_c_should_doubt(name: str) -> None:
     for situation in SITUATIONS:
         player = in_seat(REGISTRY.bots[name].cls, situation.hand)
@@ -75,7 +76,7 @@ def test_c_should_doubt(name: str) -> None:
         assert found == pytest.approx(C[name](situation), abs=FOUND_BY_BISECTION), situation
 
 
-@pytest.mark.parametrize("name", ABDE)
+@cases("name", ABDE)
 def test_a_and_b_when_opening(name: str) -> None:
     for hand in (HOLDING, (5, 5, 5), (0,), tuple(range(1, 14))):
         for cards in (0, 1, 9, 30):
@@ -85,7 +86,7 @@ def test_a_and_b_when_opening(name: str) -> None:
             assert found == pytest.approx(ABDE[name][:2], abs=FOUND_BY_BISECTION), p
 
 
-@pytest.mark.parametrize("name", ABDE)
+@cases("name", ABDE)
 def test_d_and_e_on_a_regular_turn(name: str) -> None:
     for situation in SITUATIONS:
         player = in_seat(REGISTRY.bots[name].cls, situation.hand)

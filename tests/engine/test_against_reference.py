@@ -21,6 +21,7 @@ from dubito.games.dubito.game_data import (
     TurnOutput,
 )
 from dubito.games.dubito.rules import Rules, WinRule
+from tests.conftest import cases
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
 from tests.engine.reference import Told, World
@@ -214,8 +215,8 @@ def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-@pytest.mark.parametrize("hands", LINES)
-@pytest.mark.parametrize("win_rule", WIN_RULES)
+@cases("hands", LINES)
+@cases("win_rule", WIN_RULES)
 def test_engine_and_reference_agree_on_rare_lines(win_rule: WinRule, hands: str) -> None:
     """R6-R12: players who leave by discarding, pending winners, the cap."""
     assert play_lines(win_rule, hands)

@@ -12,6 +12,7 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules, check_players, deal_hands
+from tests.conftest import cases
 from tests.engine.helpers import hand, position
 
 DECK = [*NUMBERS] * COPIES
@@ -45,8 +46,8 @@ def dealt(*orders: list[int], players: int) -> list[list[int]]:
     return [held.cards for held in hands]
 
 
-@pytest.mark.parametrize("jokers", [0, 1, 2])
-@pytest.mark.parametrize("players", range(3, 9))
+@cases("jokers", [0, 1, 2])
+@cases("players", range(3, 9))
 def test_r1_every_deal_is_the_whole_deck(players: int, jokers: int) -> None:
     """R1: four of each number and the jokers; R2: hands differ by a card at most, none holds a set."""
     for seed in range(20):
@@ -64,7 +65,7 @@ def test_r1_two_jokers_are_the_default() -> None:
     assert sum(len(held.cards) for held in deal_hands(Random(0), 3, Rules())) == 54
 
 
-@pytest.mark.parametrize("players", [0, 1, 2, 9, 30])
+@cases("players", [0, 1, 2, 9, 30])
 def test_r1_other_tables_are_refused(players: int) -> None:
     """R1: three to eight players, else a clear error, wherever one comes in."""
     message = f"^Dubito needs 3 to 8 players, not {players}$"
@@ -76,14 +77,14 @@ def test_r1_other_tables_are_refused(players: int) -> None:
         Game(Rules(), [Hand([1]) for _ in range(players)])
 
 
-@pytest.mark.parametrize("players", range(3, 9))
+@cases("players", range(3, 9))
 def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
     """R1: the bounds belong to the range."""
     game = Game(Rules(), [Hand([1]) for _ in range(players)])
     assert game.n_players == players
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wrong", "message"),
     [
         ({"jokers": -1}, "jokers: -1 is not between 0 and 2"),

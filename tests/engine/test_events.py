@@ -19,6 +19,7 @@ from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules, WinRule
 from dubito.handlers import Entrant, Table, play_game, step
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
@@ -139,7 +140,7 @@ EVENTS: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@cases("event", EVENTS)
 def test_r26_events_are_immutable(event: Event) -> None:
     """R26: they are shared by the whole table."""
     for name in event.__slots__:

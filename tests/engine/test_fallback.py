@@ -15,6 +15,7 @@ from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import Entrant, Table, play_game, step
 from dubito.streams import DealStreams, SeatStreams
+from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
 
@@ -57,7 +58,7 @@ def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
     return deal_table(entrants, rules, DealStreams(seed, 0), deal=4, number=9, fallback=RandomBoi)
 
 
-@pytest.mark.parametrize(
+@cases(
     "bad",
     [
         failing("play"),
@@ -67,7 +68,6 @@ def dealt(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -> Table:
         Entrant("Telling", Telling, {"answer": None}),
         Entrant("Telling", Telling, {"answer": TurnOutput(True, None, [1])}),
     ],
-    ids=["raises", "init", "exits", "recurses", "no output", "illegal"],
 )
 def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> None:
     """R13: a bot that never works; every turn of its seat, and no other, is the fallback's."""
@@ -104,8 +104,8 @@ def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
     return watch(at)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("methods", ["play", "__init__"])
+@cases("seed", range(4))
+@cases("methods", ["play", "__init__"])
 def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: int) -> None:
     """R13, R27: all draws of the failed turns, the bot's and the framework's, are the fallback stream's."""
     entrants = [Entrant("Quiet", Quiet)] * 4
@@ -162,7 +162,7 @@ def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
     assert seen == [before]
 
 
-@pytest.mark.parametrize("methods", ["__init__", "observe", "play"])
+@cases("methods", ["__init__", "observe", "play"])
 def test_r13_stop_is_the_default(methods: str) -> None:
     """R13: without a fallback the first error is raised, and never silent."""
     game: Game = position("A2/34/56")

@@ -12,6 +12,7 @@ from dubito.games.dubito.game_data import CardsPlayedEvent, Event, TurnData, Tur
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.record import Recorder
 from dubito.handlers import Entrant, step
+from tests.conftest import cases
 from tests.engine.helpers import output, position, run, script, scripted, snapshot, table
 
 HANDS = "A2/34/56"
@@ -128,7 +129,7 @@ def test_r13_the_error_travels_between_processes() -> None:
     assert str(copy) == str(error)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "reason"),
     [
         (TurnOutput(False, 1, [3]), "the hand holds 0 of card 3, not 1"),
@@ -142,7 +143,7 @@ def test_r13_a_lie_is_refused(answer: TurnOutput, reason: str) -> None:
     assert blamed(Entrant("Liar", Telling, {"answer": answer})).reason == reason
 
 
-@pytest.mark.parametrize(
+@cases(
     ("node", "name", "moves"),
     [
         ("A", "bluff_first_hand", ()),
@@ -152,7 +153,7 @@ def test_r13_a_lie_is_refused(answer: TurnOutput, reason: str) -> None:
         ("E", "maximize_regular", ("A as 3",)),
     ],
 )
-@pytest.mark.parametrize(
+@cases(
     ("answer", "kind"),
     [
         (None, "None"),
@@ -169,7 +170,7 @@ def test_r13_an_answer_must_be_a_bool(node: str, name: str, moves: tuple[str, ..
     assert error.reason == f"node {node} ({name}) answered {kind}, not True or False"
 
 
-@pytest.mark.parametrize("node", ["A", "C"])
+@cases("node", ["A", "C"])
 def test_r13_a_node_that_is_not_written_is_refused(node: str) -> None:
     """R13: a bot with a node missing is told which."""
     error = blamed(type("Half", (BotBase,), {}), ("A as 3",) if node == "C" else (), seat=int(node == "C"))
@@ -185,7 +186,7 @@ def test_r13_a_player_without_play_is_refused() -> None:
 ERRORS = [ValueError("no idea"), SystemExit(3), GeneratorExit(), MemoryError(), BaseException("anything")]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@cases("error", ERRORS)
 def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
     """R13: whatever it is, with the method, the type and the line."""
     reason = blamed(raising("play", error)).reason
@@ -193,7 +194,7 @@ def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
     assert "(test_hostile.py, line " in reason
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@cases("error", ERRORS)
 def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
     """R13: before the first turn."""
     with pytest.raises(BotError) as caught:
@@ -202,7 +203,7 @@ def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
     assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@cases("error", ERRORS)
 def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
     """R13: already when the game starts."""
     with pytest.raises(BotError) as caught:
@@ -244,7 +245,7 @@ def test_r13_endless_recursion_is_blamed() -> None:
         table(position(HANDS), RecursingInInit)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RunStopped("the disk is full")], ids=repr)
+@cases("error", [KeyboardInterrupt(), RunStopped("the disk is full")])
 def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) -> None:
     """Ctrl-C and a run that has to stop go on up."""
     game = position(HANDS)
@@ -267,7 +268,7 @@ class EndlessError(Exception):
         return self.__str__()
 
 
-@pytest.mark.parametrize("error", [MuteError(), EndlessError()], ids=["mute", "endless"])
+@cases("error", [MuteError(), EndlessError()])
 def test_r13_an_exception_with_a_failing_text_is_blamed(error: Exception) -> None:
     """R13: the type's name has to do."""
     assert blamed(raising("play", error)).reason.startswith(

@@ -8,6 +8,7 @@ from dubito.errors import BotError, IllegalOutput
 from dubito.games.dubito.game_data import TurnData, TurnOutput
 from dubito.games.dubito.player import PlayerAI
 from dubito.handlers import Entrant, step
+from tests.conftest import cases
 from tests.engine.helpers import position, snapshot, table
 
 
@@ -94,10 +95,9 @@ def blamed(entrant: Entrant | type[PlayerAI]) -> str:
     return "nothing happened"
 
 
-@pytest.mark.parametrize(
+@cases(
     "error",
     [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
-    ids=["exiting", "illegal output", "text", "nameless", "traceless", "disguised"],
 )
 def test_r13_an_exception_that_fights_back_is_blamed_all_the_same(error: type[Exception]) -> None:
     """R13: as a BotError, the game untouched."""
@@ -130,7 +130,7 @@ class Odd:
     """Whatever a bot may think of as a number."""
 
 
-@pytest.mark.parametrize("number", [Odd(), "5", True, 14])
+@cases("number", [Odd(), "5", True, 14])
 def test_r13_a_doubt_declares_no_odd_number(number: Any) -> None:
     """R13: on a regular turn a number other than None or the current one is illegal; a record cannot hold it."""
     game = position("A2/34/56")

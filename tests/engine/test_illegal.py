@@ -13,6 +13,7 @@ from dubito.errors import IllegalOutput
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.rules import why_illegal
+from tests.conftest import cases
 from tests.engine.helpers import position, run, snapshot
 
 
@@ -183,7 +184,7 @@ CASES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "wrong", "reason"), CASES)
+@cases(("make", "wrong", "reason"), CASES)
 def test_r13_an_illegal_output_is_refused(make: Callable[[], Game], wrong: Any, reason: str) -> None:
     """R13: with its reason, the game's state untouched; the same turn may then be played."""
     game = make()
@@ -209,7 +210,7 @@ LEGAL: list[tuple[Callable[[], Game], TurnOutput]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "right"), LEGAL)
+@cases(("make", "right"), LEGAL)
 def test_r13_legal_outputs_are_not_refused(make: Callable[[], Game], right: TurnOutput) -> None:
     """R3, R4, R13: the other side of the border, lists and tuples alike."""
     game = make()

@@ -10,6 +10,7 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.player import NODES, PlayerAI
 from dubito.handlers import Entrant, Table, step
+from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 
 DRAWS = 3000  # a share of 1/3 then has a standard error of 0.9 %
@@ -66,7 +67,7 @@ def ask(game: Game, true: str) -> tuple[str, TurnOutput]:
     return "".join(node for node, _ in asked), output
 
 
-@pytest.mark.parametrize("true", ["", "A", "B", "AB"])
+@cases("true", ["", "A", "B", "AB"])
 def test_r24_opening_asks_a_then_b(true: str) -> None:
     """R24: both, whatever A said."""
     assert ask(position("A233/45/67"), true)[0] == "AB"
@@ -125,7 +126,7 @@ def shares(sizes: list[int]) -> dict[int, float]:
     return {size: times / len(sizes) for size, times in sorted(Counter(sizes).items())}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hands", "true", "moves", "expected"),
     [
         # A true, B false: min(randint(1, 3), held)
@@ -204,7 +205,7 @@ def discarded_two_sets() -> Game:
     return game
 
 
-@pytest.mark.parametrize(("true", "laid"), [("AB", "*2"), ("A", None)])
+@cases(("true", "laid"), [("AB", "*2"), ("A", None)])
 def test_r24_a_bluff_declares_each_number_of_the_game_alike(true: str, laid: str | None) -> None:
     """R24: never one that is discarded."""
     game = discarded_two_sets()
@@ -226,7 +227,7 @@ def test_r25_an_honest_joker_declares_a_number_of_the_game() -> None:
     assert shares(jokers) == pytest.approx(dict.fromkeys(range(2, 13), 1 / 11), abs=0.02)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "laid", "number"),
     [("3322", "22", 2), ("K22KA", "22", 2), ("32A", "A", 1), ("**7", "7", 7), ("**A2", "A", 1), ("2KKK", "KKK", 13)],
 )
@@ -236,7 +237,7 @@ def test_r25_the_most_common_value(held: str, laid: str, number: int) -> None:
     assert (sorted(output.cards or ()), output.number) == (cards(laid), number)
 
 
-@pytest.mark.parametrize(("held", "true"), [("**", "B"), ("*", "B"), ("**", ""), ("*", "")])
+@cases(("held", "true"), [("**", "B"), ("*", "B"), ("**", ""), ("*", "")])
 def test_r25_a_hand_of_jokers_declares_a_drawn_number(held: str, true: str) -> None:
     """R25: all of them by B, else one; the number is one of the game's."""
     outputs = shots(f"{held}/67/89", true, DRAWS)

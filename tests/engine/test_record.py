@@ -34,6 +34,7 @@ from dubito.games.dubito.record import (
 from dubito.games.dubito.rules import Rules
 from dubito.handlers import step
 from dubito.telling import seat_label
+from tests.conftest import cases
 from tests.engine.helpers import cards, output, position, run, scripted, table
 
 SENTENCES: list[tuple[Event, str]] = [
@@ -60,7 +61,7 @@ SENTENCES: list[tuple[Event, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "words"), SENTENCES, ids=[words[:30] for _, words in SENTENCES])
+@cases(("event", "words"), SENTENCES)
 def test_r26_every_event_in_words(event: Event, words: str) -> None:
     """R26: one sentence, with the names that are wanted."""
     assert narrated(event, ("Bo", "Cy", "Di").__getitem__) == words
@@ -243,14 +244,14 @@ def complaint(text: str) -> str:
     return words
 
 
-@pytest.mark.parametrize(("change", "words"), MALFORMED, ids=[str(change) for change, _ in MALFORMED])
+@cases(("change", "words"), MALFORMED)
 def test_a_malformed_record_is_a_usage_error(change: dict[str, Any], words: str) -> None:
     """One sentence, which names the place or says what is wrong."""
     said = complaint(json.dumps({**plain(), **change}))
     assert said == words or said.startswith(f"this is no game record: {words}: ")
 
 
-@pytest.mark.parametrize("field", ["players", "hands", "outputs", "story"])
+@cases("field", ["players", "hands", "outputs", "story"])
 def test_a_missing_field_is_a_usage_error(field: str) -> None:
     """It is named."""
     read = plain()
@@ -258,7 +259,7 @@ def test_a_missing_field_is_a_usage_error(field: str) -> None:
     assert complaint(json.dumps(read)) == f"this is no game record: {field}: Field required"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
+@cases("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
 def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
     """An empty file, half a file, something else."""
     assert complaint(text).startswith("this is no game record: the file: ")
@@ -274,7 +275,7 @@ def test_control_characters_of_a_file_stay_out_of_messages() -> None:
     complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
 
 
-@pytest.mark.parametrize("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]], ids=["a set", "no cards"])
+@cases("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
 def test_r2_hands_that_no_deal_gives_are_a_usage_error(hands: list[list[int]]) -> None:
     """R2, R9: a set is never dealt; whoever has no cards cannot play, and has not won."""
     complaint(json.dumps({**plain(), "hands": hands}))

@@ -12,12 +12,13 @@ from dubito.games.dubito.game_data import (
     PlayerWonEvent,
 )
 from dubito.games.dubito.rules import WinRule, is_honest
+from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 
-@pytest.mark.parametrize("laid", ["2", "22", "237", "*"])
+@cases("laid", ["2", "22", "237", "*"])
 def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
     """R3: the cards leave the hand for the board; the table sees number and count only."""
     game = position("*22237/34/56")
@@ -27,7 +28,7 @@ def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
     assert (game.number, game.n_cards_played, game.last_player, game.seat) == (9, len(laid), 0, 1)
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@cases("number", NUMBERS)
 def test_r3_the_opener_declares_any_number(number: int) -> None:
     """R3: 1 to 13."""
     game = position("23/34/56")
@@ -114,7 +115,7 @@ def test_r4_under_contested_a_doubt_on_a_board_is_always_legal() -> None:
     assert (data.can_doubt, data.last_player_id, data.prev.id) == (True, 0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("laid", "honest"),
     [
         *[("7", True), ("77", True), ("777", True), ("*", True), ("**", True), ("*7", True), ("7*7", True)],

@@ -6,8 +6,6 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 
-import pytest
-
 from bots.manual.just_put_cards import JustPutCards
 from dubito.game import Seating, make_player
 from dubito.games.dubito.dealing import deal_table
@@ -17,6 +15,7 @@ from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules, deal_hands
 from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams, SeatStreams
+from tests.conftest import cases
 
 STREAMS = ("bot", "framework", "fallback")
 
@@ -81,8 +80,8 @@ def test_r27_a_stream_goes_on_where_it_was() -> None:
     assert first(seat.bot) != first(seat.bot)
 
 
-@pytest.mark.parametrize("other", STREAMS)
-@pytest.mark.parametrize("name", STREAMS)
+@cases("other", STREAMS)
+@cases("name", STREAMS)
 def test_r27_drawing_from_one_stream_leaves_the_others_alone(name: str, other: str) -> None:
     """R27: a thousand draws from one, and the others give what they would have given."""
     seat, untouched = DealStreams(9, 9).seat(1), DealStreams(9, 9).seat(1)
@@ -132,7 +131,7 @@ def outputs(*entrants: Entrant) -> list[TurnOutput]:
     return found
 
 
-@pytest.mark.parametrize("seat", range(4))
+@cases("seat", range(4))
 def test_r27_a_bot_that_draws_once_more_shifts_nobodys_cards(seat: int) -> None:
     """R27: neither the cards the framework draws for it, nor anything of the others."""
     games = []

@@ -11,6 +11,7 @@ from dubito.games.dubito.hand import HandView
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import WinRule
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
@@ -111,7 +112,7 @@ def test_r21_streak_counts_the_plays_since_the_last_doubt() -> None:
     assert game.turn_data().streak == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "move", "answer"),
     [("34", "A as 3", True), ("34", "A as 4", True), ("34", "A as 5", False), ("3*", "A as 5", False)],
 )

@@ -15,6 +15,7 @@ from dubito.games.dubito.hand import Hand, HandView
 from dubito.games.dubito.player import FiveNodes, PlayerAI
 from dubito.handlers import Entrant, step
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 from tests.engine.test_hostile import Quiet
 
@@ -115,8 +116,8 @@ def test_r28_doubt() -> None:
     assert player.doubt(p) == TurnOutput(True)
 
 
-@pytest.mark.parametrize("maximize", [True, False])
-@pytest.mark.parametrize("moves", [(), ("A as 3",)])
+@cases("maximize", [True, False])
+@cases("moves", [(), ("A as 3",)])
 def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
     """R28, R24: random cards; the number only when opening."""
     player, p = seated("2344", moves)
@@ -130,7 +131,7 @@ def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
     assert sizes == ({3} if maximize else {1, 2, 3})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "moves", "maximize", "expected"),
     [
         ("2443", (), True, TurnOutput(False, 4, [4, 4])),
@@ -169,7 +170,7 @@ def test_r28_it_is_blamed_by_name() -> None:
         step(table(game, Honest, Honest, Honest))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "pick", "expected"),
     [
         ("2443", lambda view: view.pick_most(), "44"),
@@ -266,7 +267,7 @@ def test_r28_a_hand_counts_what_it_holds() -> None:
     assert held.discard_sets() == []
 
 
-@pytest.mark.parametrize("move", [{"doubt": False, "number": 2, "cards": [2]}, {"doubt": True}])
+@cases("move", [{"doubt": False, "number": 2, "cards": [2]}, {"doubt": True}])
 def test_r28_outputs_are_plain_values(move: dict[str, Any]) -> None:
     """R28: equal when their fields are, with None where nothing was said."""
     assert TurnOutput(**move) == TurnOutput(**move)

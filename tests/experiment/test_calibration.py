@@ -26,6 +26,7 @@ from dubito.games.dubito.rules import Rules
 from dubito.llm.decider import Journal
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small
 
@@ -77,7 +78,7 @@ def test_a_worked_example() -> None:
     assert rows == [(0.2, 1, 0.2, 0.0), (0.3, 1, 0.3, 0.0), (0.9, 2, 0.9, 0.5)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("p", "low"),
     [(0.0, 0.0), (0.0999, 0.0), (0.1, 0.1), (0.3, 0.3), (0.6, 0.6), (0.7, 0.7), (0.8999, 0.8), (0.95, 0.9), (1.0, 0.9)],
 )

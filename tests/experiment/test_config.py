@@ -9,12 +9,13 @@ from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
 from dubito.experiment.resolve import resolve
 from dubito.registry import find_bots
+from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 
 THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "sentence"),
     [
         ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
@@ -48,7 +49,7 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "words"),
     [
         ({"bots": ["StefaBott"]}, "no bot is named 'StefaBott': did you mean 'StefaBot'?"),

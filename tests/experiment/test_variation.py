@@ -8,7 +8,7 @@ import pytest
 
 from dubito.experiment.statistics import Rate, Sums, deviation
 from dubito.experiment.variation import Variation, apart, design_effect, variation
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.experiment.test_statistics import sums
 
 ALIKE = [0.2] * 11
@@ -62,7 +62,7 @@ def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
     assert named["one"] == 200
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0])
+@cases("rate", [0.0, 1.0])
 def test_no_interval_is_a_point(rate: float) -> None:
     """Nothing that was seen varies, less even than by chance: no proof that nothing does."""
     found = variation([round(4 * rate)] * 5, [4] * 5)

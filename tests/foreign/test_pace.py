@@ -7,7 +7,7 @@ import pytest
 
 from dubito.llm.pace import Pace
 from dubito.llm.rate_headers import Limit
-from tests.conftest import in_turn
+from tests.conftest import cases, in_turn
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated
 
@@ -58,15 +58,15 @@ def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_fligh
     assert min(rate, in_flight / sum(told.get("latency", (1, 3))) * 2 * 60) * 0.9 <= end.rate
 
 
-@pytest.mark.parametrize("in_flight", [32, 128])
-@pytest.mark.parametrize("told", WINDOWS)
+@cases("in_flight", [32, 128])
+@cases("told", WINDOWS)
 def test_a_fixed_minute_is_used_up(told: str, in_flight: int) -> None:
     end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[told])
     assert end.share <= 0.05
     assert end.seconds <= 1500 / RATE * 60 * 1.05
 
 
-@pytest.mark.parametrize("told", ["headers", "nothing"])
+@cases("told", ["headers", "nothing"])
 def test_a_call_at_a_time_is_not_slowed(told: str) -> None:
     end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if told == "headers" else None)
     assert end.refused == 0
@@ -78,8 +78,8 @@ def test_nothing_slows_calls_that_no_limit_refuses() -> None:
     assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "the first call, and the start, which grows within seconds"
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("retry_after", ["exact", None])
+@cases("seed", range(6))
+@cases("retry_after", ["exact", None])
 def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
     """One call of five is refused whatever the pace: slower does not help, and is left off again."""
     end = simulated(None, 32, 1000, at_random=0.2, latency=(0.2, 0.4), retry_after=retry_after, seed=seed)

@@ -13,6 +13,7 @@ from openai.types.responses import ResponseError
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault
 from dubito.llm.wire import Protocol
+from tests.conftest import cases
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Decided
 from tests.hostile.test_scripted import Scene, first
@@ -60,16 +61,14 @@ def check(scene: Scene, protocol: Protocol, wrong: Wrong) -> Decided | None:
     return made
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", STATUSES)
+@cases("protocol", PROTOCOLS)
+@cases("name", STATUSES)
 def test_an_error_with_a_status(scene: Scene, protocol: Protocol, name: str) -> None:
     made = check(scene, protocol, STATUSES[name])
     assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
 
 
-@pytest.mark.parametrize(
-    ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]]
-)
+@cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]])
 def test_an_error_with_status_200(scene: Scene, protocol: Protocol, name: str) -> None:
     """It is kept under its own name, and never as a reply."""
     wrong = BODIES[protocol][name]
@@ -103,9 +102,7 @@ def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Prot
         assert len(cache) == 1, "that of the decision; a probe needs no keeping"
 
 
-@pytest.mark.parametrize(
-    ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]]
-)
+@cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]])
 def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Protocol, name: str) -> None:
     changes = CONTRADICTIONS[protocol][name]
     made = scene(protocol, lambda _: says(protocol, **changes))
@@ -113,7 +110,7 @@ def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Pro
     assert set(made.assumed) == {False}
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Protocol) -> None:
     body = json.dumps(reply_body(protocol))
     for key in ("usage", "role", "text", "content"):
@@ -127,7 +124,7 @@ def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, 
 COMMENTARY = _message("I think it is a bluff.", phase="commentary")
 
 
-@pytest.mark.parametrize(
+@cases(
     "output",
     [
         [COMMENTARY, _message(phase="final_answer")],

@@ -8,6 +8,7 @@ import pytest
 
 from dubito.house.server import House
 from dubito.llm.wire import Request
+from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
 
 FORMAT = FORMATS["chat"]
@@ -36,7 +37,7 @@ def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
     assert create(client, messages=said("no")).choices[0].message.content == '{"answer":false}'
 
 
-@pytest.mark.parametrize("kind", ["text", "json_object"])
+@cases("kind", ["text", "json_object"])
 def test_without_a_schema_the_answer_is_the_same(client: openai.OpenAI, kind: str) -> None:
     reply = create(client, messages=said("say yes in JSON"), response_format={"type": kind})
     assert reply.choices[0].message.content == '{"answer":true}'
@@ -70,15 +71,15 @@ def test_usage_counts_four_bytes_a_token(client: openai.OpenAI) -> None:
     assert (usage.prompt_tokens_details.cached_tokens, usage.completion_tokens_details.reasoning_tokens) == (0, 0)
 
 
-@pytest.mark.parametrize("role", ["system", "developer"])
-@pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
+@cases("role", ["system", "developer"])
+@cases(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
 def test_a_long_system_message_counts_as_cached(client: openai.OpenAI, role: str, letters: int, cached: int) -> None:
     usage = create(client, messages=[*said("x" * letters, role), *said("12345")]).usage
     assert usage.prompt_tokens_details.cached_tokens == cached
     assert usage.prompt_tokens == letters // 4 + 2, "cached ones included"
 
 
-@pytest.mark.parametrize("name", ["max_completion_tokens", "max_tokens"])
+@cases("name", ["max_completion_tokens", "max_tokens"])
 def test_a_limit_on_output_cuts(client: openai.OpenAI, name: str) -> None:
     cut = create(client, **{name: 3})
     assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == ('{"answer":tr', "length")
@@ -132,7 +133,7 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
 ]
 
 
-@pytest.mark.parametrize(("changed", "error", "code", "param"), REFUSED)
+@cases(("changed", "error", "code", "param"), REFUSED)
 def test_errors_are_the_providers(
     client: openai.OpenAI, changed: dict[str, Any], error: type[openai.APIStatusError], code: str, param: str
 ) -> None:

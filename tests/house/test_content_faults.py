@@ -12,7 +12,7 @@ from dubito.house.dialect import Written
 from dubito.house.faults import Faults
 from dubito.house.opinion import Opinion
 from dubito.house.server import House
-from tests.conftest import in_turn
+from tests.conftest import cases, in_turn
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
 
 YES = '{"answer":true}'
@@ -82,8 +82,8 @@ def test_another_text_in_a_good_reply(replies: Replies, protocol: str, name: str
     assert ended(replies[protocol, name][0]) == (TEXTS[name], STOP[protocol])
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", ENDS)
+@cases("protocol", PROTOCOLS)
+@cases("name", ENDS)
 def test_another_end(replies: Replies, protocol: str, name: str) -> None:
     text, ends = ENDS[name]
     assert ended(replies[protocol, name][0]) == (text, ends[protocol])
@@ -121,7 +121,7 @@ def test_thoughts_in_each_protocols_shape(replies: Replies) -> None:
     assert details == [7] * 3
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
     bodies = {name: replies[protocol, name][0] for name in NO_MESSAGE}
     assert bodies["empty_body"] == ""
@@ -136,7 +136,7 @@ def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
         assert int(replies[protocol, name][1]["content-length"]) == len(replies[protocol, name][0].encode())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_bodies_that_are_more_or_less_than_a_message(replies: Replies, protocol: str) -> None:
     assert len(replies[protocol, "huge"][0]) > 2_000_000
     novel = json.loads(replies[protocol, "unknown_fields"][0])
@@ -148,8 +148,8 @@ def test_bodies_that_are_more_or_less_than_a_message(replies: Replies, protocol:
     assert set(json.loads(replies[protocol, "bad_usage"][0])["usage"].values()) == {-1}
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", CONTENT_FAULTS)
+@cases("protocol", PROTOCOLS)
+@cases("name", CONTENT_FAULTS)
 def test_the_log_counts_what_the_reply_states(replies: Replies, protocol: str, name: str) -> None:
     body, _, call = replies[protocol, name]
     assert (call.fault, call.status, call.understood) == (name, 200, True)
@@ -210,7 +210,7 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
         assert (reply.usage.completion_tokens, reply.choices[0].finish_reason) == (1, end)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("written", "limit", "cut"),
     [
         (Written("12345678"), 2, Written("12345678")),

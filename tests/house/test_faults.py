@@ -9,6 +9,7 @@ from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.faults import MIXES, PARAMETERS, Faults
 from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
+from tests.conftest import cases
 
 MANY = 6_000
 
@@ -92,7 +93,7 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
     assert (spelled.of_reply(asked(0)), spelled.size) == ("prose", 1_000_000)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
     [
         ("storm", "faults are NAME:SHARE, as in storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),

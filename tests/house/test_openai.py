@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from dubito.house.server import House
+from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
 
 FORMAT = FORMATS["responses"]
@@ -66,7 +67,7 @@ def test_usage_counts_four_bytes_a_token(client: openai.OpenAI) -> None:
     assert (usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens) == (0, 0)
 
 
-@pytest.mark.parametrize(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
+@cases(("letters", "cached"), [(4 * 1024 - 4, 0), (4 * 1024, 1024)])
 def test_long_instructions_count_as_cached(client: openai.OpenAI, letters: int, cached: int) -> None:
     long = "x" * letters
     as_message: Any = [{"role": "developer", "content": long}, {"role": "user", "content": "12345"}]
@@ -152,7 +153,7 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
 ]
 
 
-@pytest.mark.parametrize(("changed", "error", "code", "param"), REFUSED)
+@cases(("changed", "error", "code", "param"), REFUSED)
 def test_errors_are_the_providers(
     client: openai.OpenAI, changed: dict[str, Any], error: type[openai.APIStatusError], code: str, param: str
 ) -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from random import Random
 
-import pytest
-
 from dubito.games.dubito.house import read_facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
+from tests.conftest import cases
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, RULES, turns
 
@@ -36,7 +35,7 @@ def test_the_others_state_nothing() -> None:
     assert opinion("house-sharp", "no facts", Random(0)).p_bluff is None
 
 
-@pytest.mark.parametrize("node", [node for node in NODES if node != "C"])
+@cases("node", [node for node in NODES if node != "C"])
 def test_there_is_no_play_to_judge_elsewhere(node: str) -> None:
     said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
     assert (said.understood, said.p_bluff) == (True, None)

@@ -17,6 +17,7 @@ from dubito.house.calls import Call
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from dubito.llm.wire import Request
+from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, Asker, answer_in, anthropic_at, openai_at
 
 
@@ -110,7 +111,7 @@ def test_a_port_in_use_is_the_users_mistake(house: House) -> None:
     assert str(caught.value).startswith(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "message"),
     [
         ({"port": 65536}, "port is a number from 0 to 65535, not 65536"),

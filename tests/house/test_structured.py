@@ -13,6 +13,7 @@ from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.responses_wire import ResponsesWire
 from dubito.house.structured import answer_text, check_schema
+from tests.conftest import cases
 
 
 class Mood(Enum):
@@ -50,7 +51,7 @@ class Rich(BaseModel):
 YES = Opinion(answer=True, understood=True)
 
 
-@pytest.mark.parametrize("answer", [True, False])
+@cases("answer", [True, False])
 def test_the_text_fits_the_schema(answer: bool) -> None:
     schema = check_schema(Rich.model_json_schema(), "schema", every_required=True)
     text = answer_text(schema, Opinion(answer, understood=True))
@@ -71,7 +72,7 @@ def test_what_is_not_required_is_left_out_but_the_answer_never() -> None:
 NUMBER, NULL = {"type": "number"}, {"type": "null"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("form", "stated", "written"),
     [
         ({"anyOf": [NUMBER, NULL]}, 0.125, "0.125"),
@@ -103,7 +104,7 @@ CLOSED = {"type": "object", "additionalProperties": False}
 ANSWER = {"answer": {"type": "boolean"}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schema", "every_required", "reason"),
     [
         (None, False, "must be an object"),

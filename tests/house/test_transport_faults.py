@@ -15,6 +15,7 @@ import pytest
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
+from tests.conftest import cases
 from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
 
 CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
@@ -55,7 +56,7 @@ STATUSES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "status", "of_openai", "of_anthropic"), STATUSES)
+@cases(("name", "status", "of_openai", "of_anthropic"), STATUSES)
 def test_errors_have_their_class_and_one_record(name: str, status: int, of_openai: type, of_anthropic: type) -> None:
     with struck(**{name: 1}) as house:
         for protocol in PROTOCOLS:
@@ -88,7 +89,7 @@ WAITS: list[tuple[str, dict[str, float], dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters", "headers"), WAITS)
+@cases(("name", "parameters", "headers"), WAITS)
 def test_a_rate_limit_names_its_wait(name: str, parameters: dict[str, float], headers: dict[str, str]) -> None:
     with struck(**{name: 1}, **parameters) as house:
         for protocol in PROTOCOLS:
@@ -115,7 +116,7 @@ def test_waits_may_be_garbled_or_absurd() -> None:
     assert waits("rate_limit_long") == said | {"retry-after-ms: 7200000.5"}
 
 
-@pytest.mark.parametrize("name", CONNECTION)
+@cases("name", CONNECTION)
 def test_a_broken_connection_is_a_connection_error(name: str) -> None:
     with struck(**{name: 1}) as house:
         for protocol in PROTOCOLS:

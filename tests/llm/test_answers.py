@@ -11,6 +11,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import REASKS, Answered, form_of, re_ask, read_answer
 from dubito.llm.failures import CAUSES, AttemptFailed, Cause
 from dubito.llm.wire import Finish, Received, Reply
+from tests.conftest import cases
 
 PLAIN = form_of(("answer",), SPEC.node("C"))
 
@@ -19,7 +20,7 @@ def said(text: str | None, finish: Finish = "stop") -> Reply:
     return Reply(text, finish, None, Received(200, ""))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "answer"),
     [
         ('{"answer": true}', True),
@@ -77,14 +78,14 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize(("text", "detail"), MALFORMED.values(), ids=MALFORMED)
+@cases(("text", "detail"), MALFORMED.values())
 def test_anything_else_is_malformed_and_says_why(text: str, detail: str) -> None:
     with pytest.raises(AttemptFailed) as failed:
         read_answer(said(text), PLAIN)
     assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "9" * 5000, "1e999"])
+@cases("number", ["NaN", "Infinity", "-Infinity", "9" * 5000, "1e999"])
 def test_numbers_that_are_none_are_malformed(number: str) -> None:
     with pytest.raises(AttemptFailed, match=r"^malformed: .") as failed:
         read_answer(said(f'{{"answer": {number}}}'), PLAIN)
@@ -98,14 +99,14 @@ def test_a_lone_surrogate_inside_an_answer_is_malformed() -> None:
         read_answer(said('{"answer": "\\ud800"}'), PLAIN)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("finish", "cause", "detail"),
     [
         ("refusal", "refused", "the model or a filter declined"),
         ("length", "truncated", "the reply stopped at its length limit"),
     ],
 )
-@pytest.mark.parametrize("text", [None, "I will not", '{"answer": true}'])
+@cases("text", [None, "I will not", '{"answer": true}'])
 def test_how_the_model_finished_counts_before_its_text(
     finish: Finish, cause: str, detail: str, text: str | None
 ) -> None:
@@ -114,7 +115,7 @@ def test_how_the_model_finished_counts_before_its_text(
     assert (failed.value.cause, failed.value.detail, failed.value.text) == (cause, detail, text)
 
 
-@pytest.mark.parametrize("finish", ["stop", "other"])
+@cases("finish", ["stop", "other"])
 def test_no_text_is_malformed(finish: Finish) -> None:
     with pytest.raises(AttemptFailed) as failed:
         read_answer(said(None, finish), PLAIN)

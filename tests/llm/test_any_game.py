@@ -33,6 +33,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision
 from dubito.store.run_db import RunDb
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.llm.kit import Heard, Server, Unhurried, reply, says
 
 HOME: Final = Path(__file__).parent / "tiny_game"
@@ -177,7 +178,7 @@ HOSTILE: Final = {
 }
 
 
-@pytest.mark.parametrize(("node", "text"), [(node, text) for node, texts in HOSTILE.items() for text in texts])
+@cases(("node", "text"), [(node, text) for node, texts in HOSTILE.items() for text in texts])
 def test_what_is_not_of_its_kind_is_malformed(node: str, text: str) -> None:
     said = reply(f'{{"answer": {text}}}')
     with pytest.raises(AttemptFailed) as failed:
@@ -186,7 +187,7 @@ def test_what_is_not_of_its_kind_is_malformed(node: str, text: str) -> None:
     assert len(failed.value.detail) < 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("node", "answer"),
     [
         *(("hint", "high"), ("stake", []), ("stake", [1, 1, 1, 1, 1, 1]), ("stake", [5] * 52), ("number", -3)),
@@ -202,8 +203,8 @@ def test_what_is_of_its_kind_is_read(node: str, answer: object) -> None:
 SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
 
 
-@pytest.mark.parametrize("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
-@pytest.mark.parametrize(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
+@cases("fault", [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"])
+@cases(("node", "answer"), [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)])
 def test_the_houses_faults_spoil_answers_of_every_kind(node: str, answer: object, fault: str) -> None:
     written = CONTENT_FAULTS[fault].write(json.dumps({"answer": answer}, separators=(",", ":")))
     with pytest.raises(AttemptFailed) as failed:

@@ -11,6 +11,7 @@ from dubito.house.server import House
 from dubito.llm.settings import check_settings
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.experiment.kit import experiment
 from tests.llm.kit import contender, played
 
@@ -174,7 +175,7 @@ def test_credentials_in_parameters(shell: Shell, parameters: dict[str, Any]) -> 
     assert "sk-secret" not in played(shell, contender("Asker", parameters=parameters)).err
 
 
-@pytest.mark.parametrize("name", ["budget_tokens", "prompt_cache_key", "reasoning"])
+@cases("name", ["budget_tokens", "prompt_cache_key", "reasoning"])
 def test_parameters_that_only_sound_like_credentials(name: str) -> None:
     from dubito.llm.settings import check_settings
 
@@ -321,8 +322,6 @@ def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret
     assert not Path("r").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"]
-)
+@cases("name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"])
 def test_the_names_of_variables_are_taken(name: str) -> None:
     assert check_settings("x", {"model": "m", "api": "chat", "api_key_env": name}).api_key_env == name

@@ -10,6 +10,7 @@ from dubito.llm.answers import form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Finish, Received, Reply
+from tests.conftest import cases
 from tests.llm.kit import YES, reply_body
 
 AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
@@ -21,7 +22,7 @@ def read(message: Any, finish: Any = "stop") -> Reply:
     return read_reply("chat", Received(200, json.dumps(body)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "finish", "text", "read_as"),
     [
         ({"content": YES}, "stop", YES, "stop"),
@@ -77,13 +78,13 @@ def test_of_several_choices_none_is_read() -> None:
     assert (reply.text, reply.finish) == (None, "other")
 
 
-@pytest.mark.parametrize("choices", [[], None, {}, "stop", [None], [7], [[]]])
+@cases("choices", [[], None, {}, "stop", [None], [7], [[]]])
 def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
     reply = read_reply("chat", Received(200, json.dumps(reply_body("chat", choices=choices))))
     assert (reply.text, reply.finish) == (None, "other")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"<think>He lies.</think>{YES}",

@@ -20,6 +20,7 @@ from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.wire import Received
+from tests.conftest import cases
 from tests.llm.kit import ask, reply_body
 
 BODY: Final = json.dumps(reply_body("responses")).encode()
@@ -116,7 +117,7 @@ def test_a_connection_is_used_again() -> None:
     assert requests == [1, 1, 1]
 
 
-@pytest.mark.parametrize("many", [False, True])
+@cases("many", [False, True])
 def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
     """Whether the end of the request could still be written or not."""
     with Line() as line:

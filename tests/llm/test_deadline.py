@@ -18,6 +18,7 @@ from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.wire import Protocol
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.llm.kit import KEY, PROTOCOLS, ask, asker, played, ran, reply_body, rows, small
 from tests.llm.test_providers import asked
 
@@ -147,7 +148,7 @@ def late(call: Provider, protocol: Protocol) -> TryFailed:
     return failed.value
 
 
-@pytest.mark.parametrize(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
+@cases(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
 def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Protocol, manner: Manner) -> None:
     with Dawdler(manner, protocol=protocol) as server:
         with closing(provider(server, protocol)) as call:
@@ -159,7 +160,7 @@ def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Protocol, manne
     assert str(error) == "no complete answer within the deadline of 0.3 s"
 
 
-@pytest.mark.parametrize("manner", SLOW)
+@cases("manner", SLOW)
 def test_the_connection_is_not_used_again_and_the_next_call_works(manner: Manner) -> None:
     with Dawdler("at once", manner, "at once") as server, closing(provider(server, "responses")) as call:
         assert call(asked("responses"), 1, PATIENCE).status == 200

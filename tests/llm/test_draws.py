@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from dubito.llm.settings import Account, account_of, is_loopback
 from dubito.llm.wire import Place, draw_of
+from tests.conftest import cases
 from tests.llm.kit import PLACE, settings
 
 DRAW = draw_of(0, PLACE, 0)
@@ -21,7 +20,7 @@ def test_the_draw_stays_what_it_is() -> None:
     assert DRAW == "a6bc898b23122892"
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         replace(PLACE, deal=PLACE.deal + 1),
@@ -38,13 +37,13 @@ def test_another_seed_or_sample_is_another_draw() -> None:
     assert len({DRAW, draw_of(1, PLACE, 0), draw_of(0, PLACE, 1)}) == 3
 
 
-@pytest.mark.parametrize("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
+@cases("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
 def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
     """Contenders play one deal in several games; equal ones get equal answers."""
     assert draw_of(0, other, 0) == DRAW
 
 
-@pytest.mark.parametrize(
+@cases(
     ("server", "loopback"),
     [
         ("house", True),

@@ -11,6 +11,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import Answered, Field, Form, answer_format, form_of, re_ask, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.wire import Received, Reply
+from tests.conftest import cases
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
 AT_C = form_of(ALL, SPEC.node("C"))
@@ -33,8 +34,8 @@ def stating(p_bluff: str, answer: str = "true") -> str:
     return f'{{"reasoning": "So.", "p_bluff": {p_bluff}, "answer": {answer}}}'
 
 
-@pytest.mark.parametrize("node", "ABCDE")
-@pytest.mark.parametrize("fields", [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL])
+@cases("node", "ABCDE")
+@cases("fields", [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL])
 def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(fields: tuple[Field, ...], node: str) -> None:
     form = form_of(fields, SPEC.node(node))
     expected = [field for field in fields if field != "p_bluff" or node == "C"]
@@ -68,10 +69,8 @@ def test_what_a_prompt_says_of_the_reply() -> None:
     assert "p_bluff" not in answer_format(("reasoning", "answer"), SPEC.nodes)
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("true", True), ("false", False)])
-@pytest.mark.parametrize(
-    ("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)]
-)
+@cases(("answer", "expected"), [("true", True), ("false", False)])
+@cases(("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)])
 def test_a_probability_is_kept_and_decides_nothing(
     stated: str, kept: float | None, answer: str, expected: bool
 ) -> None:
@@ -97,8 +96,8 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize("answer", ["true", "false"])
-@pytest.mark.parametrize("stated", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+@cases("answer", ["true", "false"])
+@cases("stated", IMPOSSIBLE.values())
 def test_an_impossible_probability_is_dropped_and_the_answer_kept(stated: str, answer: str) -> None:
     assert read(stating(stated, answer)) == Answered(answer == "true", None, impossible=True)
 
@@ -112,7 +111,7 @@ def test_whatever_number_is_stated_the_answer_counts(number: float) -> None:
     assert got.p_bluff == (None if got.impossible else number)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "detail"),
     [
         ('{"reasoning": "So.", "answer": true}', "the field `p_bluff` is missing"),
@@ -140,12 +139,12 @@ def test_a_reply_of_another_form_is_malformed(text: str, detail: str) -> None:
     assert malformed(text) == detail
 
 
-@pytest.mark.parametrize("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
+@cases("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
 def test_reasoning_is_a_text(reasoning: str) -> None:
     assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is no text"
 
 
-@pytest.mark.parametrize("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
+@cases("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
 def test_reasoning_may_say_anything(reasoning: str) -> None:
     assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == Answered(False)
 
@@ -156,14 +155,14 @@ def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
     assert read(f"{{{text}}}") == Answered(True, 0.5)
 
 
-@pytest.mark.parametrize("node", "ABDE")
+@cases("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     form = form_of(ALL, SPEC.node(node))
     assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == Answered(False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "node", "wanted"),
     [
         (ALL, "C", '{"reasoning": "...", "p_bluff": 0.4, "answer": true}'),

@@ -10,6 +10,7 @@ import pytest
 from dubito.llm.failures import AccountFault, FailureKind, Interrupted
 from dubito.llm.gate import Gate, Timing
 from dubito.llm.wire import Ask, Reply
+from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply
 from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times
 
@@ -24,7 +25,7 @@ def failing(gate: Gate, clock: Clock, kind: FailureKind, seconds: float, every: 
         clock.now += every
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=1800)
@@ -39,7 +40,7 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind)
     assert script.numbers == [], "nothing more is sent"
 
 
-@pytest.mark.parametrize("end", [None, "refused", "too_long"])
+@cases("end", [None, "refused", "too_long"])
 def test_any_answer_ends_the_silence(end: FailureKind | None) -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=100)
@@ -62,7 +63,7 @@ def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
     assert gated(gate)().text
 
 
-@pytest.mark.parametrize(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
+@cases(("seconds", "stops"), [(100.0, False), (101.0, True), (86_400.0, True)])
 def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops: bool) -> None:
     gate = new_gate(patience=100)
     call = gated(gate, limited(seconds))

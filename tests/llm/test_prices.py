@@ -32,6 +32,7 @@ from dubito.llm.prices import (
 from dubito.llm.settings import HOUSE, account_of
 from dubito.llm.wire import Charges, Usage
 from dubito.store.records import Spend
+from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask, settings
 
 GOOD = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
@@ -107,13 +108,13 @@ def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
     assert Tariff(dear, 99).worst(request).usd == size * 7_000_000 + 99 * 10_000_000
 
 
-@pytest.mark.parametrize("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
+@cases("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
 def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None:
     """Also where it is not ASCII; and as many as its prompt has in UTF-8."""
     assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
 
 
-@pytest.mark.parametrize("missing", GOOD)
+@cases("missing", GOOD)
 def test_a_gap_is_named(missing: str) -> None:
     entry = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(UsageError, match=rf"^here: {missing} is missing: say it in USD per million tokens$"):
@@ -123,29 +124,25 @@ def test_a_gap_is_named(missing: str) -> None:
 A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
 
 
-@pytest.mark.parametrize(
-    "value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400]
-)
+@cases("value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400])
 def test_a_price_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: output: {A_PRICE}$"):
         price_of(GOOD | {"output": value}, "here")
 
 
-@pytest.mark.parametrize("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
+@cases("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
 def test_an_entry_that_is_none_is_refused(entry: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: {A_PRICE}$"):
         price_of(entry, "here")
 
 
-@pytest.mark.parametrize("value", [0.0000001, 1.2345678])
+@cases("value", [0.0000001, 1.2345678])
 def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
     with pytest.raises(UsageError, match=r"^here: input: a price has at most 6 decimals, in USD per million tokens$"):
         price_of(GOOD | {"input": value}, "here")
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")]
-)
+@cases(("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")])
 def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         price_of(GOOD | {key: 1}, "here")
@@ -240,7 +237,7 @@ def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED
     return Fraction(price.of(usage, Charges(modes, **charges)), replace(price, surcharges=Surcharges()).of(usage))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("server", "model", "modes", "times"),
     [
         (OPENAI, "gpt-6-sol", [], 1),
@@ -287,7 +284,7 @@ def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:
     assert own.of(USED, Charges((("service_tier", "priority"),))) == own.of(USED)
 
 
-@pytest.mark.parametrize("parameters", [{"service_tier": "priority"}, {"service_tier": "auto"}])
+@cases("parameters", [{"service_tier": "priority"}, {"service_tier": "auto"}])
 def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, Any]) -> None:
     price = find_price(OPENAI, "gpt-6-sol", {})
     assert price is not None
@@ -298,7 +295,7 @@ def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, A
     assert Tariff(price, 99).worst(usual) == Tariff(plain, 99).worst(usual)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parameters", "dear", "called"),
     [
         ({}, None, None),
@@ -336,7 +333,7 @@ def test_list_prices_grow_old() -> None:
     assert outdated(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pico", "said"),
     [
         (0, "$0.0000"),

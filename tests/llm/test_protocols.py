@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Protocol, Received, Reply
+from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
 
@@ -16,15 +16,15 @@ def read(protocol: Protocol, body: Any) -> Reply:
     return read_reply(protocol, Received(200, json.dumps(body)))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
+@cases("protocol", PROTOCOLS)
+@cases(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
 def test_text_and_finish(protocol: Protocol, finish: str, read_as: str) -> None:
     reply = read(protocol, reply_body(protocol, YES, finish))
     assert (reply.text, reply.finish, reply.origin) == (YES, read_as, "live")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("finish", ["stop", "length", "filter"])
+@cases("protocol", PROTOCOLS)
+@cases("finish", ["stop", "length", "filter"])
 def test_a_reply_that_never_came_to_text(protocol: Protocol, finish: str) -> None:
     reply = read(protocol, reply_body(protocol, None, finish))
     assert reply.text is None
@@ -59,13 +59,13 @@ def test_text_in_parts_is_one() -> None:
     assert read("messages", reply_body("messages", content=parts)).text == YES
 
 
-@pytest.mark.parametrize("status", ["failed", "in_progress", "cancelled", "queued", None, 7, []])
+@cases("status", ["failed", "in_progress", "cancelled", "queued", None, 7, []])
 def test_a_response_that_is_not_completed_has_no_text_to_read(status: Any) -> None:
     reply = read("responses", reply_body("responses", status=status))
     assert (reply.text, reply.finish) == (None, "other")
 
 
-@pytest.mark.parametrize("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
+@cases("reason", ["tool_use", "pause_turn", "something new", None, 7, []])
 def test_a_message_that_stopped_otherwise_has_no_text_to_read(reason: Any) -> None:
     reply = read("messages", reply_body("messages", stop_reason=reason))
     assert (reply.text, reply.finish) == (None, "other")
@@ -81,8 +81,8 @@ def test_an_incomplete_response_for_another_reason_is_no_end() -> None:
     assert read("responses", body).finish == "other"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("raw", ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000])
+@cases("protocol", PROTOCOLS)
+@cases("raw", ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000])
 def test_what_is_no_object_has_no_text(protocol: Protocol, raw: str) -> None:
     received = Received(200, raw)
     assert read_reply(protocol, received) == Reply(None, "other", None, received)

@@ -16,7 +16,7 @@ from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
 from dubito.llm.wire import Protocol
-from tests.conftest import in_turn
+from tests.conftest import cases, in_turn
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
@@ -36,7 +36,7 @@ def refused(status: int, protocol: Protocol, kind: str = "some_error", message: 
     return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
@@ -44,8 +44,8 @@ def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol)
     assert len(server.heard) == 1
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(
+@cases("protocol", PROTOCOLS)
+@cases(
     ("status", "kind"),
     [
         *((408, "server"), (409, "server"), (429, "rate_limit")),
@@ -59,8 +59,8 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Protoco
     assert str(error).startswith(f"status {status}: ")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(
+@cases("protocol", PROTOCOLS)
+@cases(
     ("status", "sentence", "then"),
     [
         (400, "rejected the request (status 400): ", "change `parameters` in "),
@@ -87,8 +87,8 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
         assert "the very reason" in said
 
 
-@pytest.mark.parametrize(("protocol", "status"), [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)])
-@pytest.mark.parametrize(
+@cases(("protocol", "status"), [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)])
+@cases(
     ("headers", "seconds"),
     [
         ({"retry_after": "7"}, 7.0),
@@ -120,7 +120,7 @@ def test_how_long_the_server_says_to_wait(
     assert error.retry_after == seconds
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Protocol) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
     error = failure(line, protocol, refused(429, protocol, retry_after=date))
@@ -139,7 +139,7 @@ def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
         assert seconds is None or 0 <= seconds < float("inf")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("protocol", "parameters", "message", "named"),
     [
         ("messages", {"temperature": 1}, "`temperature` is not supported with this model.", "parameters.temperature"),
@@ -170,7 +170,7 @@ def test_a_rejected_request_names_the_key_to_change(
     assert message in str(failed.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("protocol", "status", "kind", "message"),
     [
         ("responses", 429, "insufficient_quota", "You exceeded your current quota, check your plan and billing."),
@@ -227,8 +227,8 @@ def test_a_prompt_that_does_not_fit_is_too_long(
     assert error.kind == "too_long"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("lost", [None, 100], ids=["before an answer", "within it"])
+@cases("protocol", PROTOCOLS)
+@cases("lost", [None, 100])
 def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Protocol, lost: int | None) -> None:
     error = failure(line, protocol, Said(body="{", lost=lost))
     assert isinstance(error, TryFailed)
@@ -236,7 +236,7 @@ def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Protocol, lo
     assert "Connection" in str(error)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_refused_connection_is_a_failed_try(protocol: Protocol) -> None:
     with socket.socket() as bound:  # bound but not listening: nobody else can have the port
         bound.bind(("127.0.0.1", 0))
@@ -247,8 +247,8 @@ def test_a_refused_connection_is_a_failed_try(protocol: Protocol) -> None:
     assert failed.value.kind == "connection"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("body", ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}'])
+@cases("protocol", PROTOCOLS)
+@cases("body", ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}'])
 def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str) -> None:
     error = failure(line, protocol, Said(502, body))
     assert isinstance(error, TryFailed)
@@ -280,14 +280,14 @@ def test_the_key_is_in_no_error_even_if_the_server_says_it(
     assert error.__suppress_context__, "nor in a traceback"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_an_error_is_one_printable_line(line: Line, protocol: Protocol) -> None:
     error = failure(line, protocol, Said(500, "\x1b[2J two\r\nlines" + "x" * 5000))
     assert str(error).isprintable()
     assert len(str(error)) < 300
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_after_a_failed_try_the_next_may_succeed(protocol: Protocol) -> None:
     answers = iter([Said(500), Said(lost=None), says(protocol)])
     with Server(lambda _: next(answers)) as server, closing(provider(server, protocol)) as call:
@@ -297,8 +297,8 @@ def test_after_a_failed_try_the_next_may_succeed(protocol: Protocol) -> None:
         assert call(asked(protocol), 3, 20.0).status == 200
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@cases("protocol", PROTOCOLS)
+@cases("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(line: Line, protocol: Protocol, status: int) -> None:
     """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
     with Server(lambda heard: says(heard.protocol)) as other:
@@ -356,7 +356,7 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
     assert verdict(500, "[" * 100_000, {}).meaning == "server"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "seconds"),
     [
         ("Please try again in 20s.", 20),

@@ -16,6 +16,7 @@ from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Protocol, Received, canonical
+from tests.conftest import cases
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
 PARAMETERS = {
@@ -52,8 +53,8 @@ def sent(protocol: Protocol, answer: Said | None = None) -> Iterator[tuple[Serve
         yield server, received
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("parameters", [{}, PARAMETERS], ids=["plain", "parameters"])
+@cases("protocol", PROTOCOLS)
+@cases("parameters", [{}, PARAMETERS])
 def test_what_is_sent_is_the_request_to_the_letter(protocol: Protocol, parameters: dict[str, Any]) -> None:
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
@@ -67,7 +68,7 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Protocol, parameter
     assert len(server.heard) == 2
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Protocol) -> None:
     """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
     with sent(protocol) as (server, _):
@@ -77,7 +78,7 @@ def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Protocol) ->
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_the_key_goes_out_once_and_as_the_provider_wants_it(protocol: Protocol) -> None:
     with sent(protocol) as (server, _):
         (heard,) = server.heard
@@ -141,7 +142,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Protocol, monkeypatch
     assert proxy.heard == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_loopback_is_told_draw_and_try(protocol: Protocol) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         call(asked(protocol), 3, 20.0)
@@ -164,7 +165,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Protocol, monkeypatch: pytes
     assert canonical(heard.body) == canonical(asked(protocol).request.body)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Protocol) -> None:
     headers = {
         "Content-Type": "application/json",
@@ -188,28 +189,26 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Protoco
         }
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("kind", ["application/json", "text/html", "text/plain; charset=latin-1"])
-@pytest.mark.parametrize(
-    "body", ["", "<html>it works</html>", '{"output": [', "null", '{"id": 1}', "[" * 5000], ids=lambda body: body[:12]
-)
+@cases("protocol", PROTOCOLS)
+@cases("kind", ["application/json", "text/html", "text/plain; charset=latin-1"])
+@cases("body", ["", "<html>it works</html>", '{"output": [', "null", '{"id": 1}', "[" * 5000])
 def test_whatever_comes_with_200_is_received(line: Line, protocol: Protocol, kind: str, body: str) -> None:
     received = line(Said(body=body, headers={"content-type": kind}), asked(protocol))
     assert (received.status, received.raw) == (200, body)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Protocol) -> None:
     assert line(Said(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("status", [201, 202, 204])
+@cases("protocol", PROTOCOLS)
+@cases("status", [201, 202, 204])
 def test_any_2xx_is_received(line: Line, protocol: Protocol, status: int) -> None:
     assert line(Said(status), asked(protocol)).status == status
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Protocol) -> None:
     broken = Said(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
@@ -217,7 +216,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: P
     assert failed.value.kind == "connection"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Protocol) -> None:
     exchange = Exchange("S", "U", SCHEMA, (("a half \ud83d", "Only JSON."),))
     ask = replace(asked(protocol), request=build_request(settings(protocol), exchange, "k"))
@@ -226,7 +225,7 @@ def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Pro
     assert len(server.heard) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("protocol", "key"),
     [
         *(("responses", "schlüssel"), ("chat", "schlüssel"), ("responses", "ключ"), ("chat", "ключ")),
@@ -244,7 +243,7 @@ def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Protoc
     assert repr(key)[1:-1] not in str(failed.value)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
     def answer(heard: Heard) -> Said:
         return says(protocol, changed=heard.headers["x-dubito-try"])
@@ -260,7 +259,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
     provider(server, protocol).close()  # which was never used, and has nothing to close
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Protocol) -> None:
     """Another port is another server; what it then says is no answer of the one that was asked."""
     with Server(lambda _: says(protocol)) as other:
@@ -275,7 +274,7 @@ def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Protocol) -> No
     assert [heard for heard in other.heard if KEY in str(heard.headers)] == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Protocol) -> None:
     """Anthropic's SDK refuses some of these by itself, unless it is told a timeout."""
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:

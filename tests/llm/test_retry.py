@@ -10,6 +10,7 @@ from dubito.llm.gate import Gate, MakeTry
 from dubito.llm.retry import retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
+from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply, settings
 from tests.llm.test_gate import times, timing
 
@@ -28,7 +29,7 @@ def attempt(
     return retried(tried, how, gate, clock.sleep, probe=probe)(ask())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
     script, clock = Script(kind, kind), Clock()
     assert attempt(script, clock).text == reply().text
@@ -36,8 +37,8 @@ def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
     assert len(clock.slept) == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tries", [1, 2, 5])
+@cases("kind", KINDS)
+@cases("tries", [1, 2, 5])
 def test_the_number_of_tries_is_the_players(kind: FailureKind, tries: int) -> None:
     script, clock = Script(*[kind] * 9), Clock()
     with pytest.raises(AttemptFailed) as failed:
@@ -47,7 +48,7 @@ def test_the_number_of_tries_is_the_players(kind: FailureKind, tries: int) -> No
     assert (failed.value.cause, failed.value.detail) == ("unreachable", f"{tries} tries, the last: a {kind} failure")
 
 
-@pytest.mark.parametrize("kind", ["too_long", "refused"])
+@cases("kind", ["too_long", "refused"])
 def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -> None:
     script = Script(kind)
     with pytest.raises(AttemptFailed) as failed:
@@ -55,7 +56,7 @@ def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -
     assert (failed.value.cause, script.numbers) == (kind, [1])
 
 
-@pytest.mark.parametrize("tries", [1, 2, 5])
+@cases("tries", [1, 2, 5])
 def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
     script = Script(*times("rate_limit", 40), *times("server", tries - 1))
     assert attempt(script, tries=tries).text == reply().text
@@ -98,7 +99,7 @@ def test_an_exception_of_another_kind_passes() -> None:
         attempt(broken)
 
 
-@pytest.mark.parametrize("kind", ["server"])
+@cases("kind", ["server"])
 def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
     seconds = [0.001, 1.5, 60.0, 7200.0, 1e300]
     script, clock = Script(*(TryFailed(kind, "slowly", after) for after in seconds)), Clock()
@@ -106,14 +107,14 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
     assert clock.slept == pytest.approx([0.001, 1.5, 20.0, 20.0, 20.0])
 
 
-@pytest.mark.parametrize("kind", ["server"])
+@cases("kind", ["server"])
 def test_a_server_that_asks_for_no_wait_gets_none(kind: FailureKind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
     assert sum(clock.slept) == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_backoff_is_below_a_doubling_ceiling(kind: FailureKind) -> None:
     clock = Clock()
     with pytest.raises(AttemptFailed):

@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-import pytest
-
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Charges, Protocol, Received, Usage
+from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, reply_body
 
 NAMES = {  # of the input, the output, the details of either
@@ -26,7 +25,7 @@ def counts(protocol: Protocol, into: Any, out: Any) -> dict[str, Any]:
     return {NAMES[protocol][0]: into, NAMES[protocol][1]: out}
 
 
-@pytest.mark.parametrize("protocol", ["responses", "chat"])
+@cases("protocol", ["responses", "chat"])
 def test_openai_counts_cached_tokens_within_the_input(protocol: Protocol) -> None:
     into, out, of_input, of_output = NAMES[protocol]
     said = {
@@ -49,19 +48,19 @@ def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
     assert usage("messages", said) == Usage(1650, 600, 50, 30, 20)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_usage_without_details(protocol: Protocol) -> None:
     assert usage(protocol, counts(protocol, 100, 20)) == Usage(100, 0, 0, 20, 0)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
+@cases("protocol", PROTOCOLS)
+@cases("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
 def test_details_that_say_nothing_are_none(protocol: Protocol, details: Any) -> None:
     said = {name: details for name in NAMES[protocol][2:] if name}
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_details_that_are_null_are_none(protocol: Protocol) -> None:
     """As servers other than the providers' say it."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
@@ -72,22 +71,22 @@ def test_details_that_are_null_are_none(protocol: Protocol) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
+@cases("protocol", PROTOCOLS)
+@cases("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
 def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Protocol, count: Any) -> None:
     of_input = NAMES[protocol][2]
     said = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
     assert usage(protocol, counts(protocol, 1000, 20) | said) is None
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("said", [None, [], 7, "x", {}])
+@cases("protocol", PROTOCOLS)
+@cases("said", [None, [], 7, "x", {}])
 def test_missing_usage_is_no_usage(protocol: Protocol, said: Any) -> None:
     assert usage(protocol, said) is None
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
+@cases("protocol", PROTOCOLS)
+@cases("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
 def test_a_count_that_is_none_is_missing_usage(protocol: Protocol, count: Any) -> None:
     """Not nothing: what is missing is reckoned at its worst, what is 0 was free."""
     assert usage(protocol, counts(protocol, count, 5)) is None
@@ -95,7 +94,7 @@ def test_a_count_that_is_none_is_missing_usage(protocol: Protocol, count: Any) -
     assert usage(protocol, counts(protocol, 0, 0)) == Usage(0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@cases("protocol", PROTOCOLS)
 def test_one_count_of_two_is_missing_usage(protocol: Protocol) -> None:
     into, out, *_ = NAMES[protocol]
     assert usage(protocol, {into: 5}) is None
@@ -109,7 +108,7 @@ def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = 
     return {"prompt_tokens": into, "completion_tokens": out, "total_tokens": total} | details
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "output"),
     [
         (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning beside the completion
@@ -135,8 +134,8 @@ def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> Non
     assert usage("responses", same | ({"output_tokens_details": details} if details else {})) == read
 
 
-@pytest.mark.parametrize("protocol", ["responses", "chat"])
-@pytest.mark.parametrize("total", ["600", 1.5, -1, True, 2**24 + 1])
+@cases("protocol", ["responses", "chat"])
+@cases("total", ["600", 1.5, -1, True, 2**24 + 1])
 def test_a_total_that_counts_nothing_is_missing_usage(protocol: Protocol, total: Any) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | {"total_tokens": total}) is None
 
@@ -155,14 +154,14 @@ def charges(protocol: Protocol, **changes: Any) -> Charges:
     return read_reply(protocol, Received(200, json.dumps(reply_body(protocol, **changes)))).charges
 
 
-@pytest.mark.parametrize("protocol", ["responses", "chat"])
-@pytest.mark.parametrize("tier", ["priority", "fast", "ultrafast", "scale", "something new"])
+@cases("protocol", ["responses", "chat"])
+@cases("tier", ["priority", "fast", "ultrafast", "scale", "something new"])
 def test_a_tier_is_named(protocol: Protocol, tier: str) -> None:
     assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("tier", [None, "default", "standard", "flex", 7, []])
+@cases("protocol", PROTOCOLS)
+@cases("tier", [None, "default", "standard", "flex", 7, []])
 def test_the_usual_service_is_none_to_name(protocol: Protocol, tier: Any) -> None:
     assert charges(protocol, service_tier=tier) == Charges()
     assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()

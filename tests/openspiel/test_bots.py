@@ -16,6 +16,7 @@ from dubito.game import GameEvent
 from dubito.games.defuse.state import View
 from dubito.games.dubito.game_data import Event, GameStartEvent, PlayerWonEvent, TurnData
 from dubito.openspiel import SeatedBot
+from tests.conftest import cases
 from tests.openspiel.kit import drawn
 
 DUBITO: Any = pyspiel.load_game("dubito(players=4)")
@@ -148,7 +149,7 @@ def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
     assert all(isinstance(watcher.seen[0][0], GameStartEvent) for watcher in Watcher.made)
 
 
-@pytest.mark.parametrize("again", ["restart", "restart_at"])
+@cases("again", ["restart", "restart_at"])
 def test_a_bot_that_is_started_anew_forgets(again: str) -> None:
     Watcher.made = []
     bot, state, chance = SeatedBot(DUBITO, 0, Watcher), DUBITO.new_initial_state(), Random(4)
@@ -174,7 +175,7 @@ def test_what_a_bot_may_not_do_is_refused() -> None:
         deque(played(game, bots, seed) for seed in range(20))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bot", "says"),
     [
         ("StefaBott", "did you mean 'StefaBot'"),

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import cases
+
 pytest.importorskip("shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'")
 
 from pettingzoo.test import api_test, seed_test
@@ -21,7 +23,7 @@ def test_pettingzoos_own_tests_pass(game: str, parameters: dict[str, Any]) -> No
     seed_test(lambda: HarnessEnv(game, **parameters), num_cycles=20)
 
 
-@pytest.mark.parametrize(("game", "parameters"), GAMES)
+@cases(("game", "parameters"), GAMES)
 def test_a_reset_and_a_copy_keep_the_parameters(game: str, parameters: dict[str, Any]) -> None:
     env = pickle.loads(pickle.dumps(HarnessEnv(game, **parameters)))  # noqa: S301, our own
     env.reset(seed=3)

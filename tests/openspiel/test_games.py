@@ -15,7 +15,7 @@ from open_spiel.python.algorithms.generate_playthrough import playthrough
 from dubito.errors import UsageError
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.game_data import DiscardEvent
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 
 ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
@@ -41,7 +41,7 @@ def test_each_game_has_a_playthrough() -> None:
     assert {file.stem for file in GOLDEN.glob("*.txt")} == {"dubito", "dubito_bs", "dubito_defuse"}
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@cases("name", WHOLE)
 def test_returns_are_what_the_engine_says(name: str) -> None:
     for seed in range(3):
         *_, state = states(name, seed)
@@ -158,7 +158,7 @@ def test_a_clone_goes_its_own_way(name: str) -> None:
             assert str(state) == before != str(twin)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "says"),
     [
         ("dubito(players=9)", "Dubito needs 3 to 8 players, not 9"),

@@ -20,6 +20,7 @@ from dubito.openspiel.dubito_cards import DONE as CARDS_DONE
 from dubito.openspiel.dubito_cards import DOUBT
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.openspiel.kit import new
 
 
@@ -62,7 +63,7 @@ class Heard(Listener):
         self.answers.append(int(answer))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bots", "rules"),
     [
         (["StefaBot", "ClaudeBot", "RandomBoi"], {}),
@@ -101,7 +102,7 @@ def deal_out(state: Any, at: Table) -> None:
         state.apply_action(hands[place % len(hands)][place // len(hands)])
 
 
-@pytest.mark.parametrize("win_rule", ["immediate", "contested"])
+@cases("win_rule", ["immediate", "contested"])
 def test_of_dubito_card_by_card(win_rule: str) -> None:
     at = table("dubito", ["Sherlock", "StefaBot", "ClaudeBot", "AdaptyBoi"], 0, win_rule=win_rule)
     state = new(f"dubito(players=4,moves=cards,win_rule={win_rule})")
@@ -120,7 +121,7 @@ def test_of_dubito_card_by_card(win_rule: str) -> None:
     assert state.course.engine.ending() == at.game.ending()
 
 
-@pytest.mark.parametrize("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
+@cases("bots", [["ConMan", "Jerk", "Player3", "RiskTaker"], ["Player1", "CalculatingLiar"] * 2])
 def test_of_bs(bots: list[str]) -> None:
     for deal in range(2):
         at, state = table("bs", bots, deal), new("dubito_bs")

@@ -10,6 +10,7 @@ import pyspiel
 import pytest
 
 import dubito.openspiel  # noqa: F401, registers the games
+from tests.conftest import cases
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -33,7 +34,7 @@ def test_its_other_examples_run() -> None:
         exec(compile(block, "docs/training.md", "exec"), {})  # noqa: S102, the project's own page
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "information", "observation"),
     [
         ("dubito", 18_035, 75),

@@ -20,6 +20,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.human import Sitting, set_up
 from dubito.registry import find_bots
 from tests.cli.kit import REPO, Shell
+from tests.conftest import cases
 from tests.play.conftest import Play
 from tests.web.kit import a_move, guests_of
 
@@ -198,7 +199,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell
     assert said.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "number", "output"),
     [
         ("doubt", 7, TurnOutput(True)),
@@ -218,7 +219,7 @@ def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None
     assert read_move(line, number) == output
 
 
-@pytest.mark.parametrize("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
+@cases("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
 def test_what_nobody_can_read(line: str) -> None:
     with pytest.raises(UsageError, match="is no card: type"):
         read_move(line, 0)

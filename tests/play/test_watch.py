@@ -18,6 +18,7 @@ from dubito.llm.overheard import Thought
 from dubito.report.following import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.llm.kit import KEY, Heard, Server, asker, error_body, says
 from tests.llm.kit import Said as Answer
 from tests.play.conftest import Play
@@ -108,7 +109,7 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
         assert "slow, normal, fast, at-once, or seconds" in said.err
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outcome", "asked", "words"),
     [
         ("model", 1, "Yes. A bluff by 80 %, in truth honest. “It looked \\x1b[2J odd.”"),

@@ -5,6 +5,7 @@ import pytest
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.table import uniform
 from dubito.policy.values import best_response, expected_values, nash_conv, versus
+from tests.conftest import cases
 from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of
 
 
@@ -45,7 +46,7 @@ def test_no_rows_pass_the_bounds_of_nash_conv(name: str) -> None:
     assert bounds.low - 1e-9 <= min(values) <= max(values) <= bounds.high + 1e-9
 
 
-@pytest.mark.parametrize(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
+@cases(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
 def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> None:
     """By rows with one certain action; of one seat or of two."""
     tree = tree_of(name)

@@ -5,6 +5,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.policy.table import complete, uniform
 from dubito.policy.values import best_response, chance_to_meet, expected_values, gains, losses, nash_conv, versus
+from tests.conftest import cases
 from tests.policy.kit import (
     AUCTION,
     DICE,
@@ -23,7 +24,7 @@ from tests.policy.kit import (
 ALL = (*SMALL, TOGETHER, AUCTION, LEDUC)
 
 
-@pytest.mark.parametrize(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
+@cases(("name", "value"), [(KUHN, 11 / 12), (KUHN_3, 2.0625), (DICE, 10 / 9), (LEDUC, 4.7472222222)])
 def test_uniform_play_can_be_exploited(name: str, value: float) -> None:
     assert nash_conv(tree_of(name), uniform(tree_of(name))) == pytest.approx(value, abs=1e-9)
 
@@ -37,7 +38,7 @@ def test_nash_conv_is_open_spiels(name: str) -> None:
         assert nash_conv(tree, table) > 0.01
 
 
-@pytest.mark.parametrize("name", ALL)
+@cases("name", ALL)
 def test_expected_values_are_open_spiels(name: str) -> None:
     tree = tree_of(name)
     tables = [by_chance(tree, seat) for seat in range(tree.players)]
@@ -86,7 +87,7 @@ def test_how_often_a_game_comes_to_some_states() -> None:
     assert chance_to_meet(tree, play, []) == 0
 
 
-@pytest.mark.parametrize("name", ALL)
+@cases("name", ALL)
 def test_losses_sum_to_nash_conv(name: str) -> None:
     tree = tree_of(name)
     table = by_chance(tree, 3)
@@ -112,7 +113,7 @@ def test_losses_against_others_sum_to_what_is_given_away() -> None:
         assert sum(reach[state.string] for state in firsts) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "reason"),
     [
         (None, "nothing at '1b'"),

@@ -25,6 +25,7 @@ from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.record import card_name, kept_plural
 from dubito.games.dubito.rules import Rules, is_honest
 from dubito.llm.prompts import SeatTexts
+from tests.conftest import cases
 from tests.engine.helpers import cards, position
 from tests.prompts.kit import PLAIN, PROMPTS, RULES, TABLES, by_temper, turns
 
@@ -240,7 +241,7 @@ def test_the_history_shows_the_own_cards_beside_the_own_plays_only() -> None:
     assert values["own_plays"] == [{"number": "2", "cards": ["ace", "2"], "honest": False}]
 
 
-@pytest.mark.parametrize("size", [3, 8])
+@cases("size", [3, 8])
 def test_every_event_is_a_line_of_the_history(size: int) -> None:
     """Append-only: what was told once is told again, and comes first."""
     before: dict[int, list[str]] = {}

@@ -15,20 +15,20 @@ from dubito.llm.explain import common
 from dubito.llm.prompts import Rendered, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
 from tests.prompts.kit import PLAIN, REPO, RULES, SIZES, turns
 
 
-@pytest.mark.parametrize("node", NODES)
-@pytest.mark.parametrize("name", golden.NAMES)
+@cases("node", NODES)
+@cases("name", golden.NAMES)
 def test_a_rendering_is_the_golden_one(name: str, node: str) -> None:
     file = golden.folder(name) / f"{node}.txt"
     assert file.read_bytes().decode() == golden.renderings(name)[file]
 
 
-@pytest.mark.parametrize("name", golden.NAMES)
+@cases("name", golden.NAMES)
 def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> None:
     assert sorted(golden.folder(name).iterdir()) == sorted(golden.renderings(name))
 

@@ -21,6 +21,7 @@ from dubito.house.opinion import Opinion
 from dubito.house.policy import models
 from dubito.llm.templates import plain
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns
 
@@ -99,7 +100,7 @@ def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@pytest.mark.parametrize("model", models(SPEC))
+@cases("model", models(SPEC))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",
@@ -119,8 +120,8 @@ def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
     assert 150 < sum(yes for yes, _ in answers) < 250
 
 
-@pytest.mark.parametrize("model", ["house-honest", "house-sharp"])
-@pytest.mark.parametrize("node", NODES)
+@cases("model", ["house-honest", "house-sharp"])
+@cases("node", NODES)
 def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
     text = str(PLAIN.render(example_position(node)))
     assert len({said(model, text, seed) for seed in range(20)}) == 1

@@ -10,6 +10,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position, from_json, to_json
+from tests.conftest import cases
 from tests.prompts.kit import TABLES, turns
 
 Damage = Callable[[dict[str, Any]], object]
@@ -27,7 +28,7 @@ def test_every_position_of_a_game_comes_back(rules: Any, size: int) -> None:
     assert seen > 15
 
 
-@pytest.mark.parametrize("node", NODES)
+@cases("node", NODES)
 def test_an_example_asks_its_node_and_is_always_the_same(node: str) -> None:
     position = example_position(node)
     assert position.node == node
@@ -78,7 +79,7 @@ DAMAGES: list[tuple[Damage, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=range(len(DAMAGES)))
+@cases(("damage", "words"), DAMAGES)
 def test_a_malformed_position_is_refused(damage: Damage, words: str) -> None:
     file = json.loads(to_json(example_position("C")))
     damage(file)
@@ -88,7 +89,7 @@ def test_a_malformed_position_is_refused(damage: Damage, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
+@cases("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
 def test_what_is_no_position_at_all_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="this is no position: "):
         from_json(text)

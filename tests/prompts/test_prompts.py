@@ -13,6 +13,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
 from dubito.llm.templates import plain
+from tests.conftest import cases
 from tests.prompts.kit import PLAIN, REPO
 
 DESCRIPTION = "title: A test\nanswer: [answer]\n"
@@ -218,8 +219,8 @@ def test_the_prompts_of_the_project_ask_for_their_fields() -> None:
     assert load_prompt("reasoned", REPO).fields == ("reasoning", "p_bluff", "answer")
 
 
-@pytest.mark.parametrize("name", prompt_names(REPO))
-@pytest.mark.parametrize("node", NODES)
+@cases("name", prompt_names(REPO))
+@cases("node", NODES)
 def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str) -> None:
     values = facts(example_position(node))
     prompt = load_prompt(name, REPO)

@@ -1,18 +1,31 @@
 """The whole room needs OpenSpiel and a system with sessions of processes."""
 
+import multiprocessing
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dubito.referee import warden
+from dubito.referee import tournament, warden
 from dubito.referee.log import MatchLine
 from tests.referee import kit
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is not installed, so no match was refereed: pip install open_spiel")
 if sys.platform == "win32":
     pytest.skip("the referee needs groups of processes", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_processes() -> Iterator[None]:
+    """Referees' processes are forked, since each spends a second on imports; those of `KILLED` are spawned as ever.
+
+    From 3.12 on Python warns of a fork beside threads, which the tests have.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.version_info < (3, 12):
+            patch.setattr(tournament, "_CONTEXT", multiprocessing.get_context("fork"))
+        yield
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 from random import Random
 from typing import Any
 
-import pytest
-
 from dubito.referee.games import load
 from dubito.referee.limits import StrikeKind
 from dubito.referee.match import Match, MatchDraws, drawn
+from tests.conftest import cases
 
 
 class Plain:
@@ -62,7 +61,7 @@ def test_both_seats_are_asked_where_both_move_at_once() -> None:
     assert kinds(one) == [(1, "ponder")]
 
 
-@pytest.mark.parametrize("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7"])
+@cases("answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7"])
 def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
     one = match("kuhn_poker")
     for _ in range(3):
@@ -105,7 +104,7 @@ def one_legal(one: Match) -> bytes:
     return b"%d" % one.state.legal_actions()[0]
 
 
-@pytest.mark.parametrize("kind", ["overrun", "crash"])
+@cases("kind", ["overrun", "crash"])
 def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     one = match("phantom_ttt")
     one.turn()

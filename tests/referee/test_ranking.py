@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
-import pytest
-
 from dubito.referee.ranking import GameRanking, Number, final, is_disqualified, rank_game
 from dubito.referee.tables import outcome
+from tests.conftest import cases
 
 A, B, C = range(3)
 G1 = [[0, 2, 3], [-2, 0, -1], [-3, 1, 0]]
@@ -123,8 +122,6 @@ def test_sums_are_compared_exactly() -> None:
     assert not [tie for tie in ranked(rows).ties if "scored alike" in tie]
 
 
-@pytest.mark.parametrize(
-    ("failed", "matches", "out"), [(0, 0, False), (1, 100, False), (2, 199, True), (50, 5000, False)]
-)
+@cases(("failed", "matches", "out"), [(0, 0, False), (1, 100, False), (2, 199, True), (50, 5000, False)])
 def test_more_than_one_percent_disqualifies(failed: int, matches: int, out: bool) -> None:
     assert is_disqualified(failed, matches) is out

@@ -2,13 +2,12 @@
 
 from itertools import combinations
 
-import pytest
-
 from dubito.referee.confine import cores_of
 from dubito.referee.schedule import Pairing, Source, pairings, rounds, seats, startable
+from tests.conftest import cases
 
 
-@pytest.mark.parametrize("bots", range(2, 10))
+@cases("bots", range(2, 10))
 def test_every_two_meet_once_and_nobody_twice_in_a_round(bots: int) -> None:
     found = list(rounds(bots))
     assert sorted(pair for pairs in found for pair in pairs) == list(combinations(range(bots), 2))

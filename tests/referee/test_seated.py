@@ -14,10 +14,11 @@ from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.seated import Courses, SeatTaken, play
 from tests.cli.kit import Shell
+from tests.conftest import cases
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
-@pytest.mark.parametrize("seat", [0, 1])
+@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
+@cases("seat", [0, 1])
 def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
     engine, stream = load(name), Random(4)
     dialect = V1(engine)

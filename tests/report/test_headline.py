@@ -4,8 +4,6 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from dubito.experiment.ranking import ranking
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import opened
@@ -13,6 +11,7 @@ from dubito.game import Measure
 from dubito.report.headline import Order, compared, headline
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.llm.kit import Server, asker, ran, says, small
 from tests.report.kit import SCRIPT, data, hand_written
 
@@ -34,7 +33,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
     return Order("ABCDEF"[: len(rates)], apart, SCORE)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rates", "ranks"),
     [
         ([(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)], [1, 2, 3]),
@@ -48,7 +47,7 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
     assert order(*rates).ranks == ranks
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rates", "sentence"),
     [
         (

@@ -19,6 +19,7 @@ from dubito.games.dubito.results import RESULTS
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, shown
 from dubito.report.scan import Scan, scan
+from tests.conftest import cases
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported
 
@@ -254,7 +255,7 @@ def place(run: Path, name: str) -> int:
         return source.names.index(name)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rate", "kind", "expected"),
     [
         (Rate(0.5, 0.499, 0.501), "rate", "50.0 [49.9, 50.1]"),

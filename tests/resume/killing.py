@@ -15,7 +15,7 @@ from typing import Any
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.cli.kit import REPO
+from tests.cli.kit import REPO, Shell
 
 
 class Watched:
@@ -66,15 +66,12 @@ def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
     )
 
 
-def ended(process: "subprocess.Popen[str]") -> str:
-    """The results digest of a run that ends well."""
-    with process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-    assert process.returncode == 0, said
-    found = re.search(r"results digest: (\w+)", said)
-    assert found is not None, said
-    return found[1]
+def ended_here(shell: Shell, *words: str) -> str:
+    """The results digest of a run in this process that ends well."""
+    said = shell("run", *words)
+    assert said.code == 0, said.err
+    (digest,) = re.findall(r"results digest: (\w+)", said.out)
+    return str(digest)
 
 
 def kill(process: "subprocess.Popen[str]") -> None:

@@ -11,8 +11,9 @@ import yaml
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
+from tests.cli.kit import Shell
 from tests.llm.kit import contender, rows
-from tests.resume.killing import ended, kill, same_games, start, storm
+from tests.resume.killing import ended_here, kill, same_games, start, storm
 
 IN_FLIGHT = 8
 
@@ -29,13 +30,13 @@ def config(house: House, path: Path, games: int) -> Path:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, at_length: bool) -> None:
+def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
-    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (2, 12, Faults(content=0.1, cut_body=0.1))
+    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (1, 8, Faults(content=0.1, cut_body=0.1))
     chance = random.Random(7)
     with storm(tmp_path, faults) as watched:
         words = (str(config(watched.house, tmp_path / "c.yaml", games)), "--quiet", "--no-report")
-        digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
+        digest = ended_here(shell, *words, "--output", "whole", "--cache", "c1")
         events = len(watched.house.calls)
         watched.next(events)
         kills = sorted(chance.sample(range(1, events - 20), many))
@@ -44,7 +45,7 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, at
             with start(tmp_path, *words, "--output", "cut", "--cache", "c2") as process:
                 seen += len(watched.next(point - seen, process))
                 kill(process)
-        assert ended(start(tmp_path, *words, "--output", "cut", "--cache", "c2")) == digest
+        assert ended_here(shell, *words, "--output", "cut", "--cache", "c2") == digest
         calls = watched.house.calls[events:]
     assert same_games(tmp_path / "cut", tmp_path / "whole")
     bought = Counter((call.request, call.draw) for call in calls if call.status == 200 and call.output_tokens)
@@ -54,13 +55,13 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, at
     assert received <= sum(bought.values()) + sum(call.status == 200 and not call.output_tokens for call in calls)
 
 
-def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, at_length: bool) -> None:
+def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
     """And the workers end with it."""
     games, kills = (9000, (1, 3, 6)) if at_length else (3000, (1,))
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": games}))
     words = ("c.yaml", "--workers", "2", "--no-report")
-    digest = ended(start(tmp_path, *words, "--output", "whole", "--quiet"))
+    digest = ended_here(shell, "c.yaml", "--output", "whole", "--quiet")
     for tenth in kills:
         with start(tmp_path, *words, "--output", "cut") as process:
             output = process.stdout
@@ -69,5 +70,5 @@ def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path,
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)  # workers and trackers have this output too: it ends when they have ended
             assert process.returncode == -signal.SIGKILL
-    assert ended(start(tmp_path, *words, "--output", "cut", "--quiet")) == digest
+    assert ended_here(shell, "c.yaml", "--output", "cut", "--quiet") == digest
     assert same_games(tmp_path / "cut", tmp_path / "whole")

@@ -1,8 +1,6 @@
 """Other games than Dubito: killed with SIGKILL in a storm, a run of models ends as undisturbed, and replays."""
 
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +10,10 @@ import yaml
 
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.cli.kit import REPO
+from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import contender
-from tests.resume.killing import ended, kill, same_games, start, storm
+from tests.resume.killing import ended_here, kill, same_games, start, storm
 
 GAMES: Final[dict[str, dict[str, Any]]] = {
     "bs": {"bots": ["CalculatingLiar", "ConMan", "Player1", "Player3"], "rules": {"max_rounds": 2}},
@@ -36,23 +34,22 @@ def config(house: House, game: str) -> dict[str, Any]:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("game", few(GAMES, 1))
-def test_a_run_killed_in_a_storm_ends_as_undisturbed_and_replays(tmp_path: Path, game: str, at_length: bool) -> None:
+def test_a_run_killed_in_a_storm_ends_as_undisturbed_and_replays(
+    tmp_path: Path, shell: Shell, game: str, at_length: bool
+) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
     with storm(tmp_path, Faults(storm=0.3) if at_length else Faults(content=0.1, cut_body=0.1)) as watched:
         (tmp_path / "c.yaml").write_text(yaml.safe_dump(config(watched.house, game)))
         words = ("c.yaml", "--quiet", "--no-report")
-        digest = ended(start(tmp_path, *words, "--output", "whole", "--cache", "c1"))
+        digest = ended_here(shell, *words, "--output", "whole", "--cache", "c1")
         events = len(watched.house.calls)
         watched.next(events)
         with start(tmp_path, *words, "--output", "cut", "--cache", "c2") as process:
             watched.next(events // 2, process)
             kill(process)
-        assert ended(start(tmp_path, *words, "--output", "cut", "--cache", "c2")) == digest
+        assert ended_here(shell, *words, "--output", "cut", "--cache", "c2") == digest
         assert len(watched.house.calls) > 1.4 * events, "half of them were asked before the kill"
-    command = [sys.executable, "-m", "dubito", "replay", "cut", "--quiet"]
-    said = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(REPO)}, capture_output=True, text=True, check=False
-    )
-    assert (said.returncode, said.stderr) == (0, "")
-    assert f"results digest: {digest}" in said.stdout
+    said = shell("replay", "cut", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    assert f"results digest: {digest}" in said.out
     assert same_games(tmp_path / "cut", tmp_path / "whole")

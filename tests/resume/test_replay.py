@@ -26,6 +26,7 @@ from dubito.llm.replayed import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made
+from tests.conftest import cases
 from tests.llm.kit import config_file, contender, rows
 
 PROMPT = {
@@ -95,7 +96,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     kept.db.__exit__()
 
 
-@pytest.mark.parametrize(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
+@cases(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
 def test_a_process_is_started_where_it_is_worth_it(games: int, workers: int, most: int) -> None:
     assert worth(games, workers) == most
 

@@ -23,6 +23,7 @@ from dubito.game_registry import find_game
 from dubito.games.dubito.results import RESULTS
 from dubito.registry import find_bots
 from tests.cli.kit import REPO, Shell
+from tests.conftest import cases
 from tests.experiment.kit import experiment, means, registry
 from tests.games.kit import registry_of, write_kuhn
 from tests.shards.kit import everything_in, published
@@ -85,7 +86,7 @@ def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
     assert everything_in(tmp_path / "processes") == everything_in(tmp_path / "alone")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "why"),
     [
         (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, has other bytes"),

@@ -15,6 +15,7 @@ from dubito.games.bs.spec import RESULTS as BS
 from dubito.games.dubito.results import RESULTS as DUBITO
 from dubito.web import summaries as module
 from dubito.web.summaries import Summaries, Summary, dealt_at
+from tests.conftest import cases
 from tests.engine.golden import FOLDER
 from tests.games.kit import write_kuhn
 from tests.web.kit import BOTS, Browser, Served
@@ -24,7 +25,7 @@ def _ending(*marks: int, capped: bool = False) -> Ending:
     return Ending(capped, (), list(marks), [() for _ in marks])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("marks", "capped", "me", "won", "words"),
     [
         ((1, 2, 0, 0), False, 0, True, "you won (hard win) against A, B and C"),

@@ -13,6 +13,7 @@ from dubito.workshop.checks import checks
 from dubito.workshop.recorded import Recorded, read_folder, read_recorded, write_files
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.llm.test_any_game import GAME, HOME, NODES
 
 PLAIN = HOME / "prompts" / "guess" / "plain"
@@ -59,7 +60,7 @@ def test_a_position_comes_back_with_where_it_was_taken() -> None:
     assert read_recorded(GAME.facts.to_json(questions()[3].position), GAME) == Recorded(GAME, questions()[3].position)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hidden", "words"),
     [
         ([], "hidden: it is no JSON object"),

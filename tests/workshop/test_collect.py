@@ -29,6 +29,7 @@ from dubito.workshop.collect import from_config, from_run, spaced, spread
 from dubito.workshop.recorded import Provenance, Recorded, read_recorded
 from dubito.workshop.recorder import Origin, Watcher, watched
 from tests.cli.kit import Shell
+from tests.conftest import cases
 from tests.experiment.kit import REPO, experiment, played, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
@@ -94,8 +95,8 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
     assert len(found) > 2 * len(rendered), "the other seats' questions are taken too"
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("size", [3, 6])
+@cases("rules", RULES)
+@cases("size", [3, 6])
 def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, size: int) -> None:
     """Against players who note their own questions, and a second engine that is given the same outputs."""
     streams = DealStreams(3, size)

@@ -15,7 +15,7 @@ from dubito.workshop.lint import lint
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.workshop.kit import PLAIN, prompt
 
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
@@ -85,7 +85,7 @@ def test_a_template_that_cannot_bear_another_value_does_look_at_it(tmp_path: Pat
     assert missing(prompt(tmp_path, "mine", SHORT, asks), "A", of_node("A")) == []
 
 
-@pytest.mark.parametrize("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
+@cases("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
 def test_another_value_is_another_one(value: object) -> None:
     assert another(value) != value
 

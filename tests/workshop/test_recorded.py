@@ -11,6 +11,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.positions import example_position, from_json, to_json
 from dubito.games.dubito.spec import SPEC
 from dubito.workshop.recorded import Recorded, digest_of_folder, read_folder, read_recorded, write_files
+from tests.conftest import cases
 from tests.workshop.kit import positions
 
 Damage = Callable[[dict[str, Any]], object]
@@ -41,7 +42,7 @@ DAMAGES: list[tuple[Damage, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGES, ids=range(len(DAMAGES)))
+@cases(("damage", "words"), DAMAGES)
 def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> None:
     one = next(one for one in positions() if one.position.node == "C")
     file = json.loads(one.text)

@@ -2,8 +2,6 @@
 
 from random import Random
 
-import pytest
-
 from dubito.games.dubito.facts import Position
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.rules import Rules
@@ -11,6 +9,7 @@ from dubito.games.dubito.sample import sample_table
 from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.worlds import World, pairs
 from dubito.workshop.recorder import Origin, Watcher
+from tests.conftest import cases
 
 
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
@@ -27,8 +26,8 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     return found
 
 
-@pytest.mark.parametrize("rules", [Rules(), Rules(win_rule="contested"), Rules(jokers=0)], ids=str)
-@pytest.mark.parametrize("size", [3, 5, 8])
+@cases("rules", [Rules(), Rules(win_rule="contested"), Rules(jokers=0)])
+@cases("size", [3, 5, 8])
 def test_a_world_shows_each_seat_what_it_saw_whatever_is_changed(rules: Rules, size: int) -> None:
     chance, possible = Random(1), 0
     for world, position in watched(rules, size):

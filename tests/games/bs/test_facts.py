@@ -15,6 +15,7 @@ from dubito.games.bs.sample import Asked, World, pairs, sample_game
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
+from tests.conftest import cases
 from tests.games.bs.kit import with_hands
 
 DEALS = range(3)
@@ -239,7 +240,7 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
     next(turn for turn in plain["turns"] if turn["cards"]).update(what)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "said"),
     [
         (lambda p: p.pop("dealt"), "dealt: Field required"),

@@ -19,6 +19,7 @@ from bots.manual.bs.two_card import TwoCard
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.table import Public, Table
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.games.bs.kit import play_deal, seat_bots, with_hands
 
 ALL = (CalculatingLiar, ConMan, Hoarder, Jerk, Player1, Player2, Player3, Player4, RiskTaker, TwoCard)
@@ -39,7 +40,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
     return Table(Public(hands, pile=pile, mover=mover, **public))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bot", "hand", "number", "played"),
     [
         (Player1, [5, 3, 5], 5, [5, 5]),
@@ -73,7 +74,7 @@ def test_what_is_played(bot: type[BSBot], hand: list[int], number: int, played: 
     assert [card.number for card in player.request_cards(number, view)] == played
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bot", "hand", "number", "n_cards", "view", "accuses"),
     [
         (Player1, [5], 0, 2, table(), False),
@@ -154,7 +155,7 @@ def test_jerk_counts_what_was_said_to_lie_on_this_pile() -> None:
     assert 30 < sum(whims) < 70  # 0.025 of them
 
 
-@pytest.mark.parametrize(
+@cases(
     ("upper", "lower", "ways"),
     [(5, 2, 10), (5, 0, 1), (5, 5, 1), (5, -1, 0), (5, 6, 0), (-1, -1, 1), (-1, 0, 1), (2.5, 1.5, 2.5), (3.5, 1, 3.5)],
 )

@@ -20,7 +20,7 @@ from dubito.workshop.lint import lint
 from dubito.workshop.recorded import read_folder, read_recorded, shipped
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
-from tests.conftest import few
+from tests.conftest import cases, few
 from tests.experiment.kit import REPO
 
 PROMPTS = OWN_PROMPTS / "bs"
@@ -110,7 +110,7 @@ def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
         read_recorded(json.dumps(plain), SPEC)
 
 
-@pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
+@cases("answer", [[], [12] * 4, [8, 8, 8, 8]])
 def test_a_trial_refuses_what_a_game_would(answer: list[int]) -> None:
     with pytest.raises(IllegalOutput):
         check(example_position("cards"), answer)

@@ -12,6 +12,7 @@ from dubito.games.bs.cards import Card, HandView
 from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.spec import SPEC
 from dubito.games.bs.state import Game
+from tests.conftest import cases
 from tests.games.bs.kit import dealt, turn, with_hands
 
 
@@ -21,7 +22,7 @@ def test_the_rules_are_their_defaults_or_more_rounds() -> None:
     assert (game.max_rounds, BSRules(max_rounds=7).max_rounds) == (1000, 7)
 
 
-@pytest.mark.parametrize("rules", [{"max_rounds": 0}, {"max_rounds": "7"}, {"first_number": "carry"}])
+@cases("rules", [{"max_rounds": 0}, {"max_rounds": "7"}, {"first_number": "carry"}])
 def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         BSRules(**rules)
@@ -48,7 +49,7 @@ def test_a_deal_is_written_as_its_hands() -> None:
     assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
 
 
-@pytest.mark.parametrize("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
+@cases("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
 def test_outputs_come_back_from_json(output: Any) -> None:
     back = SPEC.output_from_json(json.loads(json.dumps(SPEC.output_to_json(output))))
     assert back == (output if isinstance(output, bool) else list(output))
@@ -62,7 +63,7 @@ def test_a_models_numbers_are_its_first_cards_of_them() -> None:
     assert SPEC.output_of("bs", True, cards) is True
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "sentence"),
     [
         ([0, 0], "the hand holds 1 card of number 0, not 2"),

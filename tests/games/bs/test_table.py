@@ -18,6 +18,7 @@ from dubito.games.bs.state import Game
 from dubito.games.bs.table import Table
 from dubito.handlers import play_game
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
 
 FACTS = ("node", "number", "mover", "n_cards", "pile", "hands", "order", "round")
@@ -38,7 +39,7 @@ def test_the_table_shows_the_game_as_it_is_now() -> None:
     assert facts(table) == facts(game.view()) == ("cards", 1, 1, 0, 3, (10, 13, 13, 13), (0, 1, 2, 3), 1)
 
 
-@pytest.mark.parametrize("name", FACTS)
+@cases("name", FACTS)
 def test_nothing_of_the_table_can_be_changed(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(dealt().view(), name, 0)

@@ -9,6 +9,7 @@ from dubito.errors import BotError
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.state import Game, View
 from dubito.handlers import step
+from tests.conftest import cases
 from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
 
 Acts = Generator[Any, Any, Any]
@@ -154,7 +155,7 @@ def played(game: Game, wrong: type[DefuseBot], **how: Any) -> Any:
     return table
 
 
-@pytest.mark.parametrize(("wrong", "words"), WRONG)
+@cases(("wrong", "words"), WRONG)
 def test_a_mistake_stops_falls_back_or_forfeits(wrong: type[DefuseBot], words: str) -> None:
     """D4: the source's "cheated and therefore loses" is `forfeit`."""
     with pytest.raises(BotError) as caught:

@@ -14,6 +14,7 @@ from dubito.games.defuse.house import act, place, read_facts
 from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.rules_config import DefuseRules
 from dubito.games.defuse.state import Game
+from tests.conftest import cases
 from tests.games.defuse.kit import dealt
 
 ACTS = ("draw", "skip", "bottom", "shuffle", "see")
@@ -174,7 +175,7 @@ def test_a_look_grows_old_as_cards_are_drawn() -> None:
 PILE = ["skip", "bomb", "nothing", *["see"] * 14]
 
 
-@pytest.mark.parametrize("node", ["turn", "place"])
+@cases("node", ["turn", "place"])
 def test_positions_come_back_from_their_files(node: str) -> None:
     example = example_position(node)
     assert from_json(to_json(example)) == example
@@ -188,7 +189,7 @@ def test_positions_of_whole_games_come_back() -> None:
         assert from_json(to_json(position)) == position
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "words"),
     [
         ({"seat": 2}, "seat: Input should be less than or equal to 1"),
@@ -206,7 +207,7 @@ def test_positions_that_no_game_has_are_refused(change: dict[str, object], words
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hand", "top", "bottom", "wanted"),
     [
         ("2x see", "0.00", "0.10", "draw"),

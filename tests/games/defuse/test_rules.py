@@ -12,6 +12,7 @@ from dubito.games.defuse.rules_config import DefuseRules
 from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game, deal, shuffle
 from dubito.streams import DealStreams
+from tests.conftest import cases
 from tests.games.defuse.kit import dealt, state_of, with_cards
 
 
@@ -66,7 +67,7 @@ def test_a_skip_ends_the_turn_without_a_draw() -> None:
     assert (game.seat, len(game.pile), game.hands[0]["skip"], game.turns_played) == (1, 2, 0, 1)
 
 
-@pytest.mark.parametrize("pile", ["bomb see skip nothing", "see bomb", "bomb"])
+@cases("pile", ["bomb see skip nothing", "see bomb", "bomb"])
 def test_a_see_shows_three_from_the_top_to_one_seat(pile: str) -> None:
     """D3: fewer where there are no more; everybody sees that it was played."""
     game = with_cards(pile, "see see")
@@ -103,7 +104,7 @@ def test_a_place_counts_from_the_top(place: int) -> None:
     assert (game.pile[::-1], game.seat, game.view().node, game.turns_played) == (pile, 1, "turn", 1)
 
 
-@pytest.mark.parametrize("act", ["draw", "bottom"])
+@cases("act", ["draw", "bottom"])
 def test_the_bomb_without_a_defuse_loses(act: str) -> None:
     game = with_cards("bomb", "bottom", "defuse")
     events = game.apply(act)

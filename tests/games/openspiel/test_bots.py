@@ -16,6 +16,7 @@ from dubito.experiment.workers import new_stop
 from dubito.game_registry import find_game
 from dubito.registry import find_bots
 from tests.cli.kit import REPO
+from tests.conftest import cases
 from tests.experiment.kit import means
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
@@ -90,7 +91,7 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
     assert wins >= 39
 
 
-@pytest.mark.parametrize(
+@cases(
     ("game", "bot", "said"),
     [
         ("openspiel:gin_rummy", "Solved", "Solved does not play it, since gin_rummy does not say what a seat knows"),

@@ -10,7 +10,7 @@ from dubito.game import Choice
 from dubito.game_registry import find_game
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
-from tests.conftest import few
+from tests.conftest import cases, few
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
@@ -26,7 +26,7 @@ TWO = [one.name for one in LISTED if one.seats[0] == 2 and one.about != "nothing
 NEED_PARAMETERS = {"efg_game", "nfg_game", "repeated_game", "repeated_poker"}
 
 
-@pytest.mark.parametrize("name", TWO)
+@cases("name", TWO)
 def test_a_hidden_game_of_two_starts_and_ends(name: str) -> None:
     if name in NEED_PARAMETERS:
         with pytest.raises(UsageError, match=f"openspiel:{name}"):

@@ -11,6 +11,7 @@ from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from tests.cli.kit import REPO
+from tests.conftest import cases
 from tests.games.kit import OPENSPIEL
 from tests.games.openspiel.golden import GOLDEN, PROMPTS, golden, rendered
 
@@ -31,7 +32,7 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_the_same(name: str) -> No
     assert pairs >= 10
 
 
-@pytest.mark.parametrize("name", GAMES)
+@cases("name", GAMES)
 def test_a_position_from_a_file_is_the_position(name: str) -> None:
     facts = find_game(f"openspiel:{name}", REPO).facts
     position = facts.example_position("act")
@@ -80,8 +81,8 @@ def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
     assert "state:" in words.user
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
-@pytest.mark.parametrize("name", GOLDEN)
+@cases("prompt", PROMPTS)
+@cases("name", GOLDEN)
 def test_what_is_asked_is_what_was_asked_before(name: str, prompt: str) -> None:
     """Golden renderings; `python -m tests.games.openspiel.golden` writes them anew."""
     assert rendered(name, prompt) == golden(name, prompt).read_text()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dubito.games.openspiel.words import words_for
+from tests.conftest import cases
 from tests.games.openspiel.kit import load, tree, words_of
 
 TOLD = [
@@ -23,7 +24,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@cases("name", TOLD)
 def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     game = load(name)
     names = words_of(game).names
@@ -31,7 +32,7 @@ def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     assert all(name == " ".join(name.split()) and "|" not in name for name in names)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "tic_tac_toe",
@@ -62,7 +63,7 @@ class Later:
         return {**self._given, "later": True}
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
+@cases("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
 def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
     assert words_for(Later(load(name))) is None
 
