@@ -28,6 +28,7 @@ from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
+from dubito.llm.replayed import kept_reply
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Ask, Protocol, Received, Reply
@@ -256,8 +257,7 @@ class Pipeline:
             )
         if kept.raw is None:
             raise AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
-        reply = read_reply(ask.request.protocol, Received(200, self._log.text(kept.raw)))
-        return replace(reply, origin="tape")
+        return kept_reply(self._log, ask.request.protocol, kept.raw)
 
     def _tries(self, ask: Ask) -> int:
         return self._log.tries(ask.place.key) if self._goes_on else 0

@@ -25,6 +25,11 @@ def digest_of(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def sendable(text: str) -> str:
+    """The text without half characters, which a reply may hold, and no request and no file can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 @dataclass(frozen=True)
 class Request:
     """Exactly what is sent, save the credentials."""

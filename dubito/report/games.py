@@ -1,6 +1,5 @@
 """The games of a report, one by one, and their list."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +16,7 @@ from dubito.report.questions import AskedQuestions
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
+from dubito.store.records import said
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
 
@@ -79,7 +79,7 @@ class ShownGames:
             decision["question"],
             decision["node"],
             outcome,
-            _answered(decision["answer"]),
+            said(decision["answer"]),
             decision["p_bluff"],
             len(attempts),
             None if reply is None else one_line(reply, 300),
@@ -184,12 +184,6 @@ class ShownGames:
                 own = zip(names, outcome.counts, strict=True)
                 line.append(sum(counts[self._caught] for name, counts in own if name in self.source.models))
         return line
-
-
-def _answered(answer: Any) -> str:
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 def _reasons(refused: dict[int, str]) -> list[str]:

@@ -91,6 +91,26 @@ class TapedAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredAttempt:
+    """An attempt of a game, and what its tries took; the first fields are the table's columns."""
+
+    seat: int
+    decision: int
+    player: str
+    request: str  # digest
+    raw: str | None  # digest of the body that its reply was read from
+    cause: str | None
+    origin: str
+    input: int | None  # tokens
+    cached: int | None
+    output: int | None
+    tries: int
+    seconds: float | None
+    picodollars: int
+    priced: bool  # whether the price of every try is known
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A complete answer as it came in."""
 

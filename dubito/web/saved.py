@@ -85,11 +85,9 @@ def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> 
     """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
-    texts = Texts()
     with RunDb.open(database) as db:
-        asked = AskedQuestions(db, spec)
-        decisions = asked.decisions(number, told, texts)
+        asked = AskedQuestions(db, spec).of_game(number, told, Texts())
     fits = getattr(told_of(spec), "fits", None)
-    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in decisions):
+    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")
-    return {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
+    return asked

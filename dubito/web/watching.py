@@ -110,8 +110,7 @@ class LiveGame:
     def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         if self._asked is None:
             return {"decisions": [], "pieces": [], "shared": []}
-        decisions = self._asked.decisions(self.number, whole, self._texts, len(whole["turns"]) + 1)
-        return {"decisions": decisions, "pieces": self._texts.pieces, "shared": self._asked.shared.pieces}
+        return self._asked.of_game(self.number, whole, self._texts, len(whole["turns"]) + 1)
 
 
 class RunGames:
@@ -140,14 +139,11 @@ class RunGames:
             self._followed.read_again()
             if game not in self._followed.finished():
                 raise UsageError(f"the run has no finished game {game}")
-            source, texts = self._followed.source, Texts()
             whole = self._followed.games.play(game)
-            asked = AskedQuestions(source.db, source.game)
-            decisions = asked.decisions(game, whole, texts)
+            asked = self._followed.questions(game, whole)
         final = title_of(f"Game {game}", whole["names"], whole["winners"])
-        about = f"Game {game} of the run {source.folder.name}."
-        asked_of = {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
-        return whole | asked_of | _framed(whole["names"], final, about, True, [])
+        about = f"Game {game} of the run {self._followed.source.folder.name}."
+        return whole | asked | _framed(whole["names"], final, about, True, [])
 
 
 def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:

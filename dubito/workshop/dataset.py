@@ -15,9 +15,9 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Received
-from dubito.store.model_log import ModelLog, answer_from
+from dubito.llm.replayed import kept_reply
+from dubito.llm.wire import sendable
+from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
 from dubito.workshop.dataset_card import card
 from dubito.workshop.recorded import Recorded
@@ -133,7 +133,7 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
     rows: list[_Row] = []
     for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
         found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
-        rows += [_decision_row(kept, row, found, models) for row in _decisions(kept, log, game)]
+        rows += [_decision_row(kept, row, found, models) for row in _decisions(log, game)]
         progress(played)
         if played % _AT_ONCE == 0:
             yield rows
@@ -158,41 +158,31 @@ def _decision_row(
     }
 
 
-def _decisions(kept: RunToReplay, log: ModelLog, game: int) -> Iterator[_Row]:
+def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     """What models decided in a game, and what it took; of several attempts the last one's request and reply."""
     asked = defaultdict(list)
-    query = (
-        "SELECT seat, decision, player, request, raw, input, cached, output FROM attempts WHERE game = ? "
-        "ORDER BY seat, decision, attempt"
-    )
-    for seat, decision, *rest in kept.db.read(query, (game,)):
-        asked[seat, decision].append(rest)
-    query = (
-        "SELECT seat, decision, sum(picodollars), count(picodollars) = count(*) FROM tries WHERE game = ? GROUP BY 1, 2"
-    )
-    costs = {
-        (seat, decision): cost if priced else None for seat, decision, cost, priced in kept.db.read(query, (game,))
-    }
-    query = "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2"
-    for seat, decision, turn, node, answer, outcome, p_bluff in kept.db.read(query, (game,)):
-        attempts, cost = asked[seat, decision], costs.get((seat, decision), 0)
-        player, request, raw, *_ = attempts[-1]
-        tokens = [sum(attempt[place] or 0 for attempt in attempts) for place in (3, 4, 5)]
+    for attempt in log.attempts(game):
+        asked[attempt.seat, attempt.decision].append(attempt)
+    for one in log.decisions(game):
+        attempts = asked[one.seat, one.number]
+        last, priced = attempts[-1], all(attempt.priced for attempt in attempts)
         yield {
             "game": game,
-            "seat": seat,
-            "decision": decision,
-            "turn": turn,
-            "player": player,
-            "node": node,
-            "request": request,
-            "reply": _reply(log, request, raw),
-            "answer": json.dumps(answer_from(answer)),
-            "outcome": outcome,
-            "p_bluff": p_bluff,
+            "seat": one.seat,
+            "decision": one.number,
+            "turn": one.turn,
+            "player": last.player,
+            "node": one.node,
+            "request": last.request,
+            "reply": _reply(log, last.request, last.raw),
+            "answer": json.dumps(one.answer),
+            "outcome": one.outcome,
+            "p_bluff": one.p_bluff,
             "attempts": len(attempts),
-            **dict(zip(("tokens_input", "tokens_cached", "tokens_output"), tokens, strict=True)),
-            "usd": None if cost is None else cost / PICO,
+            "tokens_input": sum(attempt.input or 0 for attempt in attempts),
+            "tokens_cached": sum(attempt.cached or 0 for attempt in attempts),
+            "tokens_output": sum(attempt.output or 0 for attempt in attempts),
+            "usd": sum(attempt.picodollars for attempt in attempts) / PICO if priced else None,
         }
 
 
@@ -200,5 +190,5 @@ def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
     """The text of a reply; None where none came."""
     if not raw:
         return None
-    text = read_reply(json.loads(log.text(request))["protocol"], Received(200, log.text(raw))).text
-    return None if text is None else text.encode("utf-8", "replace").decode()
+    text = kept_reply(log, json.loads(log.text(request))["protocol"], raw).text
+    return None if text is None else sendable(text)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.llm.answers import Schema
 from dubito.llm.settings import MOST_TOKENS
-from dubito.llm.wire import Usage
+from dubito.llm.wire import Usage, sendable
 
 _USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
@@ -29,13 +29,8 @@ class Exchange:
         """The messages of user and assistant, in turn."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
         for said, asked in self.again:
-            messages += [{"role": "assistant", "content": _sendable(said)}, {"role": "user", "content": asked}]
+            messages += [{"role": "assistant", "content": sendable(said)}, {"role": "user", "content": asked}]
         return messages
-
-
-def _sendable(text: str) -> str:
-    """The text without half characters, which a reply may hold and no request can."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def mapping(value: Any) -> dict[str, Any]:
