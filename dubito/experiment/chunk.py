@@ -154,6 +154,13 @@ class ChunkPlayer:
         names = [self._entrants[player].name for player in lineup.seats]
         return self._table(deal, lineup, streams, models.services(names, journal) if models else ())
 
+    def table_of(self, game: int, models: "Models | None", journal: "Journal") -> tuple[Table, Lineup]:
+        """The same of the game of this number, and who sits there."""
+        deal, place = divmod(game, self.experiment.games_per_deal)
+        streams = DealStreams(self.experiment.seed, deal)
+        lineup = lineups(self.experiment, deal, streams)[place]
+        return self.table(deal, lineup, streams, models, journal), lineup
+
     def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
         return Table(
             self._game.deal(self._rules, len(lineup.seats), streams.deck()),

@@ -13,7 +13,6 @@ from dubito.experiment.models import Models, decider_of
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
-from dubito.experiment.schedule import lineups
 from dubito.experiment.stored import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
@@ -28,7 +27,6 @@ from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
-from dubito.streams import DealStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +51,20 @@ class RunToReplay:
     home: Path  # where own bots and prompts are looked for
     mismatches: list[str] = field(default_factory=list)
 
-    def models(self, tape: Tape) -> Models | None:
-        """The model players, who ask the tape; None in a run of hand-written bots."""
-        specs = model_specs(self.experiment, self.registry)
-        if not specs:
-            return None
-        return Models(
-            {
-                spec.name: decider_of(
-                    spec, self.experiment, self.registry, self._prompt(spec), tape.ask, tape, lambda outcome: None
-                )
-                for spec in specs
-            }
-        )
+    def models(self, tape: Tape, as_kept: bool = False) -> Models | None:
+        """The model players, who ask the tape; None in a run of hand-written bots.
+
+        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
+        """
+        experiment, registry, players = self.experiment, self.registry, {}
+        for spec in model_specs(experiment, registry):
+            prompt = self._kept_prompt(spec) if as_kept else self._prompt(spec)
+            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
+        return Models(players) if players else None
+
+    def _kept_prompt(self, spec: PlayerSpec) -> Prompt:
+        there = ModelLog(self.db).prompt(spec.prompt)
+        return Prompt(Path(settings_of(spec, self.registry).prompt), there, self.registry.game)
 
     def _prompt(self, spec: PlayerSpec) -> Prompt:
         """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
@@ -75,7 +74,7 @@ class RunToReplay:
         except UsageError:
             if not there:
                 raise
-            return Prompt(Path(settings.prompt), there, self.registry.game)
+            return self._kept_prompt(spec)
         if prompt.digest != spec.prompt:
             changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
             self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
@@ -128,11 +127,8 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
     games = kept.experiment.game_numbers
     if game not in games:
         raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    m = kept.experiment.games_per_deal
-    streams = DealStreams(kept.experiment.seed, game // m)
-    lineup = lineups(kept.experiment, game // m, streams)[game % m]
     models = kept.models(Tape(ModelLog(kept.db), heard))
-    table = ChunkPlayer(kept.experiment, kept.registry).table(game // m, lineup, streams, models, Journal())
+    table, lineup = ChunkPlayer(kept.experiment, kept.registry).table_of(game, models, Journal())
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 

@@ -134,7 +134,8 @@ class ModelLog:
     def _decisions(self, where: str, values: tuple[int, ...]) -> list[Decision]:
         query = f"SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE {where}"  # noqa: S608, a text of ours
         rows = self._db.read(query, values)
-        return [Decision(*row[:5], _answer(row[5]), *row[6:]) for row in rows]
+        found = [Decision(*row) for row in rows]
+        return [replace(decision, answer=_answer(decision.answer)) for decision in found]
 
     def attempts(self, game: int) -> list[StoredAttempt]:
         """The attempts of a game, seat by seat, in their order."""
@@ -145,7 +146,7 @@ class ModelLog:
             "GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt",
             (game,),
         )
-        return [StoredAttempt(*row[:-1], bool(row[-1])) for row in rows]
+        return [StoredAttempt(*row) for row in rows]
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""

@@ -10,18 +10,16 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Experiment
-from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, decider_of, rules_of
+from dubito.experiment.model_checks import model_specs
+from dubito.experiment.models import Models, rules_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
-from dubito.experiment.schedule import Lineup, lineups
+from dubito.experiment.schedule import Lineup
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.prompts import Prompt
 from dubito.llm.replayed import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
-from dubito.streams import DealStreams
 from dubito.workshop.recorded import Recorded
 from dubito.workshop.recorder import Origin, watched
 
@@ -43,8 +41,8 @@ def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    experiment = kept.experiment
-    return _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept)).play
+    models = kept.models(Tape(ModelLog(kept.db)), as_kept=True)
+    return _Games(kept.experiment, kept.registry, kept.experiment.digest(), models, partial(_check, kept)).play
 
 
 def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
@@ -68,30 +66,11 @@ class _Games:
 
     def play(self, game: int) -> list[Recorded]:
         """All positions of a game."""
-        deal, place = divmod(game, self.experiment.games_per_deal)
-        streams = DealStreams(self.experiment.seed, deal)
-        lineup = lineups(self.experiment, deal, streams)[place]
-        table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
-        found = watched(
-            table,
-            Origin(self.run, self.experiment.seed, deal, game),
-            self.registry.game,
-            rules_of(self.experiment, self.registry),
-        )
+        table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
+        origin = Origin(self.run, self.experiment.seed, table.deal, game)
+        found = watched(table, origin, self.registry.game, rules_of(self.experiment, self.registry))
         self.ended(game, lineup, table)
         return found
-
-
-def _models(kept: RunToReplay) -> Models | None:
-    """A run's model players, who ask its tape, with the prompts that it kept: those on disk may be newer."""
-    log = ModelLog(kept.db)
-    tape, players = Tape(log), {}
-    for spec in model_specs(kept.experiment, kept.registry):
-        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt), kept.registry.game)
-        players[spec.name] = decider_of(
-            spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
-        )
-    return Models(players) if players else None
 
 
 def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
