@@ -15,6 +15,7 @@ from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
+from dubito.http_server import listen
 from dubito.human import as_sentence
 from dubito.report.following import FollowedRun
 from dubito.store.folder import DATABASE
@@ -22,7 +23,7 @@ from dubito.store.run_db import RunDb
 from dubito.telling import told_of
 from dubito.web.guard import is_loopback
 from dubito.web.kept import BROKEN
-from dubito.web.server import address, listen, make_server
+from dubito.web.server import address, make_server
 from dubito.web.watching import LiveGame, RunGames, Shown, make_app
 
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer

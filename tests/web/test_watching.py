@@ -13,9 +13,10 @@ import yaml
 
 from dubito.cli.bots_table import Wanted, seated
 from dubito.cli.watch_web import playing
+from dubito.http_server import listen
 from dubito.llm.overheard import Thought
 from dubito.report.following import FollowedRun
-from dubito.web.server import listen, make_server
+from dubito.web.server import make_server
 from dubito.web.watching import RunGames, Shown, make_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started
