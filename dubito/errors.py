@@ -10,7 +10,7 @@ DubitoError
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DubitoError(Exception):
@@ -49,6 +49,12 @@ def one_line(text: str, limit: int = 300) -> str:
     line = " ".join(text.split())
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:

@@ -252,10 +252,11 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
 _WORDS: Final = {
     "Input should be": "must be",
     "a valid integer": "a whole number",
+    "a valid number": "a number",
     "a valid list": "a list",
     "a valid string": "a text",
-    "a valid dictionary": "a mapping",
     "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
+    "a valid dictionary": "a mapping",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
@@ -270,7 +271,12 @@ def sentence_of(error: Mapping[str, Any], said: Said) -> str:
         known = Config.model_fields if len(loc) == 1 else BudgetConfig.model_fields
         key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in said.flags else said.source
         return f"{where}: unknown key '{key}': {suggestion(key, known)}"
+    return f"{said.where(*loc)}: {in_our_words(error)}"
+
+
+def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
+    """What a value has to be, and what it is instead, of an error of a config's validation."""
     message = str(error["msg"])
-    for theirs, ours in _WORDS.items():
+    for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
         message = message.replace(theirs, ours)
-    return f"{said.where(*loc)}: {message}, not {one_line(repr(error['input']), 60)}"
+    return f"{message}, not {one_line(repr(error['input']), 60)}"

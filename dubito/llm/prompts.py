@@ -32,9 +32,10 @@ from dubito.llm.templates import (
     TemplateFiles,
     check_names,
     new_environment,
-    read_text,
+    read_described,
     said,
 )
+from dubito.record import first_fault
 from dubito.yaml_file import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
@@ -101,7 +102,7 @@ class Prompt:
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
-        described = sources[DESCRIPTION] if sources else read_text(folder / DESCRIPTION)
+        described = sources[DESCRIPTION] if sources else read_described(folder)
         self.description = _description(folder / DESCRIPTION, described)
         self._check_stated()
         files = TemplateFiles(folder, sources, _shared(self.game))
@@ -287,12 +288,8 @@ def _description(path: Path, text: str) -> Description:
     try:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(
-            f"{path}: {one_line(where)}: {one_line(first['msg'])}; it says `title: ...` and `answer: [answer]`, or"
-            " [reasoning, p_bluff, answer]"
-        ) from None
+        wanted = "`title: ...` and `answer: [answer]`, or [reasoning, p_bluff, answer]"
+        raise UsageError(f"{path}: {first_fault(error)}; it says {wanted}") from None
 
 
 def _digest(sources: Mapping[str, str]) -> str:

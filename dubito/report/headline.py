@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from dubito.errors import one_line
+from dubito.errors import listed, one_line
 from dubito.experiment.contenders import contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.ranking import RankingRow
@@ -131,8 +131,7 @@ def _listed(names: Sequence[str]) -> str:
     """A, B and C; of many, the first ones."""
     if len(names) > _NAMES + 1:
         return f"{', '.join(map(one_line, names[:_NAMES]))} and {len(names) - _NAMES} others"
-    *first, last = map(one_line, names)
-    return f"{', '.join(first)} and {last}"
+    return listed([*map(one_line, names)])
 
 
 def _models(models: Mapping[str, PlayerLog]) -> list[str]:

@@ -40,11 +40,6 @@ class Spend:
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
-    @property
-    def amounts(self) -> tuple[int, ...]:
-        """All three."""
-        return self.calls, self.tokens, self.usd
-
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 

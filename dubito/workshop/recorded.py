@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.text_file import read_text
 from dubito.workshop.parts import part
 
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -129,15 +130,6 @@ def _read(file: Path, game: Spec) -> Recorded:
         return read_recorded(text, game)
     except UsageError as error:
         raise UsageError(f"{one_line(str(file))}: {error}") from None
-
-
-def read_text(file: Path) -> str:
-    """The text of a file; raises UsageError."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"cannot read {one_line(str(file))}: {reason}") from None
 
 
 def write_files(files: Mapping[Path, str]) -> None:

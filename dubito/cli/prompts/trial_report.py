@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from dubito.cli.output import percent, percent_with_interval, say, show, table
+from dubito.cli.output import say, show, table
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
+from dubito.report.result_table import shown
 from dubito.report.standings import calibration_bins, calibration_table
 from dubito.store.records import said
 from dubito.workshop.parts import part
@@ -40,10 +41,10 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             name,
             row.node,
             f"{row.positions}",
-            percent_with_interval(row.yes),
-            *([percent_with_interval(row.right)] if right else []),
-            percent_with_interval(row.invalid),
-            *(percent(row.causes.get(cause, 0) / row.positions) for cause in causes),
+            shown(row.yes, "rate"),
+            *([shown(row.right, "rate")] if right else []),
+            shown(row.invalid, "rate"),
+            *(shown(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
             *_takes(row),
         ]
         for name, row in found
@@ -67,7 +68,7 @@ def _print_agreement(
     one, two = (entry.name for entry in entries)
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
     cells = [
-        [row.node, f"{row.positions}", percent_with_interval(row.same), f"{row.to_yes}", f"{row.to_no}"]
+        [row.node, f"{row.positions}", shown(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
         for row in agreements(taken, other)
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)

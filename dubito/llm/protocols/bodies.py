@@ -80,6 +80,19 @@ def count_of(value: Any) -> int:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 
+def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None:
+    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it."""
+    read, written = (mapping(counts.get(f"{name}_tokens_details")) for name in (into, out))
+    return usage_of(
+        counts.get(f"{into}_tokens"),
+        read.get("cached_tokens") or 0,
+        read.get("cache_write_tokens") or 0,
+        counts.get(f"{out}_tokens"),
+        written.get("reasoning_tokens") or 0,
+        counts.get("total_tokens"),
+    )
+
+
 def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
     """The counts; None, as for missing usage, if one of them is not a count.
 
