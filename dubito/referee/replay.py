@@ -7,7 +7,7 @@ from dubito.errors import UsageError, one_line
 from dubito.referee.games import load
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.match import drawn
-from dubito.referee.schedule import Seeds, Source
+from dubito.referee.schedule import Source
 
 
 def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
@@ -17,7 +17,7 @@ def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | Non
         one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
             scheduled = source.seeds(line.game, (one, other), line.match)
-            if seeds_of(line) != scheduled:
+            if line.seeds != scheduled:
                 yield line, "its seeds are not those of the tournament"
             else:
                 yield line, difference(roots[line.game], line)
@@ -25,7 +25,7 @@ def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | Non
 
 def difference(root: Any, line: MatchLine) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
-    state, draws = root.clone(), seeds_of(line).draws()
+    state, draws = root.clone(), line.seeds.draws()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
@@ -48,11 +48,6 @@ def difference(root: Any, line: MatchLine) -> str | None:
     if tuple(state.returns()) != line.returns:
         return f"the returns are {tuple(state.returns())}, and the log has {line.returns}"
     return None
-
-
-def seeds_of(line: MatchLine) -> Seeds:
-    """The seeds of a logged match."""
-    return Seeds(line.seeds.chance[0], line.seeds.replacements, line.seeds.bots)
 
 
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from dubito.llm.replayed import kept_reply
 from dubito.llm.wire import sendable
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
-from dubito.workshop.dataset_card import card
+from dubito.workshop.dataset_card import DECISIONS, GAMES, card
 from dubito.workshop.recorded import Recorded
 
 _AT_ONCE: Final = 500  # games in a group of rows
@@ -53,45 +53,27 @@ def write_dataset(kept: RunToReplay, folder: Path, progress: Callable[[int], Non
 def _write(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
-    for name, schema, rows in (
-        ("games", _games_schema(), _game_rows(kept)),
-        ("decisions", _decisions_schema(), _decision_rows(kept, progress)),
+    for name, columns, rows in (
+        ("games", GAMES, _game_rows(kept)),
+        ("decisions", DECISIONS, _decision_rows(kept, progress)),
     ):
+        schema = _schema(columns)
         with parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for group in rows:
                 writer.write_table(Table.from_pylist(group, schema=schema))
 
 
-def _games_schema() -> Any:
+def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
     import pyarrow as pa
 
+    kinds = {"strings": pa.list_(pa.string())}
     return pa.schema(
         [
-            ("game", pa.int64()),
-            ("deal", pa.int64()),
-            ("players", pa.list_(pa.string())),
-            ("contender_seat", pa.int64()),
-            ("buckets", pa.list_(pa.string())),
-            ("measures", pa.string()),
-            ("counts", pa.string()),
-            ("capped", pa.bool_()),
+            (name, kinds.get(kind) or pa.type_for_alias(kind))
+            for names, (kind, _) in columns.items()
+            for name in names.split(", ")
         ]
     )
-
-
-def _decisions_schema() -> Any:
-    import pyarrow as pa
-
-    words, whole, real = pa.string(), pa.int64(), pa.float64()
-    return pa.schema(
-        [
-            ("game", whole), ("deal", whole), ("seat", whole), ("decision", whole), ("turn", whole),
-            ("player", words), ("model", words), ("node", words), ("question", words), ("facts", words),
-            ("prompt", words), ("request", words), ("reply", words), ("answer", words), ("outcome", words),
-            ("p_bluff", real), ("truth", words), ("attempts", whole), ("tokens_input", whole),
-            ("tokens_cached", whole), ("tokens_output", whole), ("usd", real),
-        ]
-    )  # fmt: skip
 
 
 def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
