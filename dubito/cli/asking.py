@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from dubito.cli.options import flags
 from dubito.cli.output import note
 from dubito.cli.run import call_options, caps_of
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
@@ -20,7 +20,8 @@ from dubito.llm.settings import ModelSettings, check_settings
 from dubito.registry import find_bots
 from dubito.yaml_file import from_yaml
 
-_OPTIONS: Final = (
+# Which server and account, what is sent, what may be used up, and what is kept.
+asking_options = flags(
     click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]"),
     click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says."),
     click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
@@ -35,11 +36,6 @@ _OPTIONS: Final = (
     click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
-
-
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags: which server and account, what is sent, what may be used up, and what is kept."""
-    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
 def calls_of(given: dict[str, Any]) -> CallOptions:

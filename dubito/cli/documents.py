@@ -4,7 +4,7 @@ Every rate is a share from 0 to 1, or on the game's own scale where its measure 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 from pydantic import BaseModel, ConfigDict, Field
@@ -246,17 +246,7 @@ Document = (
     | EstimateObject
     | CacheObject
 )
-DOCUMENTS: tuple[type[_Part], ...] = (
-    RunObject,
-    MergeObject,
-    StatusObject,
-    ComparisonObject,
-    BotsObject,
-    GamesObject,
-    RunsObject,
-    EstimateObject,
-    CacheObject,
-)
+DOCUMENTS: tuple[type[_Part], ...] = get_args(Document)
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

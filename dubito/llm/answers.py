@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, cre
 
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
-from dubito.llm.wire import Reply
+from dubito.llm.wire import Reply, read_json
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]
@@ -227,10 +227,7 @@ def read_answer(reply: Reply, form: Form) -> Answered:
 
 def reasoning_of(reply: str) -> str:
     """The reasons that a reply's text gives beside its answer; empty where it gives none."""
-    try:
-        said = json.loads(reply)
-    except (ValueError, RecursionError):
-        return ""
+    said = read_json(reply)
     reasons = said.get("reasoning") if isinstance(said, dict) else None
     return reasons if isinstance(reasons, str) else ""
 

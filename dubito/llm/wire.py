@@ -5,7 +5,7 @@ time, the key, the process, nor which of several samples of it this is (that is 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -28,6 +28,22 @@ def digest_of(text: str) -> str:
 def sendable(text: str) -> str:
     """The text without half characters, which a reply may hold, and no request and no file can."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def read_json(text: str) -> Any:
+    """What a text says, if it is JSON; None if not, or if it nests too deep to be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def entries(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The keys of a mapping with their values, and those of all that it holds."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from entries(inner)
 
 
 @dataclass(frozen=True)
