@@ -21,9 +21,9 @@ from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
+from dubito.web.guard import VIEWER
 from dubito.web.summaries import Summaries, Summary, dealt_at, files, record_in
 
-VIEWER: Final = "/viewer"  # where the report's static files are served
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
 _SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)

@@ -7,16 +7,13 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
@@ -30,11 +27,9 @@ from dubito.report.story import title_of, told, won_by
 from dubito.report.texts import Texts
 from dubito.store.run_db import RunDb
 from dubito.telling import labels
-from dubito.web.guard import Guard
-from dubito.web.saved import VIEWER
+from dubito.web.guard import VIEWER, site_at
 
 NEWS: Final = "/api/news"  # what a page asks
-_HERE: Final = Path(__file__).parent
 _GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of which a page has the beginning
 _SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
@@ -154,19 +149,8 @@ def _framed(names: Sequence[str], final: str | None, about: str, over: bool, war
 def make_app(shown: Shown, host: str) -> Starlette:
     """The pages of these games, as they are served at that host."""
     pages = _Pages(shown)
-    app = Starlette(
-        routes=[
-            Route("/", pages.first),
-            Route("/games/{game:int}", pages.game),
-            Route(NEWS, pages.news),
-            Mount("/static", StaticFiles(directory=_HERE / "static")),
-            Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
-        ],
-        middleware=[Middleware(Guard, host=host)],
-        exception_handlers={DubitoError: _refused},
-    )
-    app.router.redirect_slashes = False  # an address has one form
-    return app
+    routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
+    return site_at(host, routes, {DubitoError: _refused})
 
 
 class _Pages:
