@@ -47,7 +47,7 @@ def is_complete(deals: int) -> bool:
 
 
 @dataclass(slots=True)
-class Played:
+class ChunkResult:
     """A chunk as far as it got: complete, or cut short by a stop or an error."""
 
     number: int
@@ -91,9 +91,9 @@ class ChunkPlayer:
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
 
-    def play(self, number: int, stop: Callable[[], bool]) -> Played:
+    def play(self, number: int, stop: Callable[[], bool]) -> ChunkResult:
         """Play a chunk's deals between hand-written bots; between deals, `stop` says whether to leave off."""
-        played = Played(number)
+        played = ChunkResult(number)
         finished: list[list[Outcome]] = []
         for deal in deals_of(self.experiment, number):
             if stop():
@@ -109,7 +109,7 @@ class ChunkPlayer:
         played.tally = tally_of(finished, self.results)
         return played
 
-    def _deal(self, deal: int, played: Played) -> list[Outcome]:
+    def _deal(self, deal: int, played: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
         for lineup in lineups(self.experiment, deal, streams):

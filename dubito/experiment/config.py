@@ -37,7 +37,7 @@ class BudgetConfig(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConfigSource:
     """Where a config comes from."""
 
     source: str
@@ -79,10 +79,10 @@ class Config(BaseModel):
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
-    _said: Said = PrivateAttr(default_factory=lambda: Said("the config", frozenset()))
+    _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
 
     @property
-    def said(self) -> Said:
+    def said(self) -> ConfigSource:
         """Where it comes from, for errors."""
         return self._said
 
@@ -232,7 +232,7 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
         merged["rules"] = {**_mapping("rules", content, source), **rules}
     if "budget" in flags:
         merged["budget"] = {**_mapping("budget", content, source), **flags["budget"]}
-    said = Said(source, frozenset(flags))
+    said = ConfigSource(source, frozenset(flags))
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -262,7 +262,7 @@ _WORDS: Final = {
 }
 
 
-def sentence_of(error: Mapping[str, Any], said: Said) -> str:
+def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
     """What is wrong with a config, of an error of its validation."""
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):

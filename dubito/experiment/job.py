@@ -19,7 +19,7 @@ import yaml
 
 from dubito import __version__
 from dubito.errors import BotError, RunStopped, UsageError, one_line
-from dubito.experiment.chunk import ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.config import Experiment, PlayerSpec, Shard
 from dubito.experiment.tally import Tally
 from dubito.game import Results
@@ -65,7 +65,7 @@ def play_chunk(job: str, number: int) -> bytes:
     return _packed(head, b"".join(played.outcomes))
 
 
-def played_from(packed: bytes, results: Results) -> Played:
+def played_from(packed: bytes, results: Results) -> ChunkResult:
     """What `play_chunk` played; raises RunStopped if it refused to."""
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
     head = json.loads(packed[_LENGTH.size : begin])
@@ -74,7 +74,7 @@ def played_from(packed: bytes, results: Results) -> Played:
     ends = [begin]
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
-    return Played(
+    return ChunkResult(
         head["number"],
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of
 from dubito.experiment.config import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.models import Models, decider_of
@@ -30,7 +30,7 @@ from dubito.store.run_db import Chunk, RunDb
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What a replay found; without a difference everything is identical."""
 
     games: int
@@ -98,7 +98,7 @@ def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     return kept
 
 
-def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> Replayed:
+def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
@@ -116,7 +116,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
         difference = error
     except DubitoError as error:
         difference = Differs(f"game {games} or after", "the run cannot be played again", [str(error)])
-    return Replayed(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
+    return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
 def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[str]]:
@@ -134,7 +134,7 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
 
 def _chunks(
     kept: RunToReplay, models: Models | None, tape: Tape, workers: int, progress: Callable[[int], None]
-) -> Iterator[Played]:
+) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
@@ -153,7 +153,7 @@ def _chunks(
         before = first_game_of(experiment, number + 1) - experiment.game_numbers.start
 
 
-def _compare(db: RunDb, experiment: Experiment, played: Played, results: Results) -> None:
+def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
     first = first_game_of(experiment, played.number)
     rows = db.read(

@@ -10,7 +10,7 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
-from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of, is_complete
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.config import Experiment
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
@@ -181,12 +181,12 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     )
 
 
-def _stored(played: Played, first_game: int) -> Chunk:
+def _stored(played: ChunkResult, first_game: int) -> Chunk:
     return Chunk(played.number, played.deals, first_game, played.outcomes, played.decisions, played.records)
 
 
 @contextmanager
-def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[Played]]:
+def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[ChunkResult]]:
     """Every chunk behind those that are done: from processes, or, with model players, from threads."""
     numbers = chunk_numbers(experiment)[done:]
     if not model_specs(experiment, means.registry):

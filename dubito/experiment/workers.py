@@ -16,7 +16,7 @@ from typing import Final
 
 from dubito.errors import RunStopped, one_line
 from dubito.experiment import job
-from dubito.experiment.chunk import ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.config import Experiment
 from dubito.registry import Registry
 
@@ -46,7 +46,7 @@ def new_stop() -> Event:
 
 def play_chunks(
     experiment: Experiment, registry: Registry, workers: int, stop: Event, numbers: range, crew: Crew | None = None
-) -> Generator[Played, None, None]:
+) -> Generator[ChunkResult, None, None]:
     """The chunks of these numbers, in order; the last one may be cut short by an error or a stop.
 
     They are played by the crew or, where there is none, by so many processes; one is this one.
@@ -59,12 +59,12 @@ def play_chunks(
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job.job_of(experiment, registry), registry.game.results
             with closing(_in_order(hands, text, numbers, stop)) as packed:
-                played = (Played(number, stopped=True) if one is None else job.played_from(one, results)
+                played = (ChunkResult(number, stopped=True) if one is None else job.played_from(one, results)
                           for number, one in packed)  # fmt: skip
                 yield from until_cut(played)
 
 
-def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
+def until_cut(chunks: Iterator[ChunkResult]) -> Iterator[ChunkResult]:
     """The chunks up to and including the first that was cut short."""
     for played in chunks:
         yield played

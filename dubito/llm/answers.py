@@ -129,7 +129,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ModelAnswer:
     """A reply, read."""
 
     answer: Any  # of the node's kind
@@ -203,7 +203,7 @@ def re_ask(failure: AttemptFailed, form: Form) -> str | None:
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
 
-def read_answer(reply: Reply, form: Form) -> Answered:
+def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     """The answer in a reply; raises AttemptFailed with its cause."""
     if reply.finish == "refusal":
         raise AttemptFailed("refused", "the model or a filter declined", reply.text)
@@ -215,7 +215,7 @@ def read_answer(reply: Reply, form: Form) -> Answered:
     try:
         json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
         said = form.model.model_validate_json(text).__dict__
-        return Answered(said["answer"], *_probability(said.get("p_bluff")))
+        return ModelAnswer(said["answer"], *_probability(said.get("p_bluff")))
     except _TwinError:
         detail = "a key stands twice"
     except ValidationError as error:

@@ -44,7 +44,7 @@ _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by fo
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPrompt:
     """What a model is sent for one question.
 
     `history` is the user text's beginning, a text for each chapter: what the same player is sent later in the game
@@ -165,11 +165,11 @@ class Prompt:
         forms = (self.form(node.name) for node in self.game.nodes)
         return max(forms, key=lambda form: len(str(form.schema)))
 
-    def render(self, position: Position) -> Rendered:
+    def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""
         return self.fill(self._facts.facts(position))
 
-    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
+    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> RenderedPrompt:
         """The texts for these facts, which have the keys of `facts()`.
 
         `before` is what the same seat was sent in the same game; these texts are added to it.
@@ -182,7 +182,7 @@ class Prompt:
             history = tuple(filter(str.strip, self._chapters(values, steady, texts)))  # no blank text is taken
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
-            return Rendered(texts.system, self._user.render(values), history)
+            return RenderedPrompt(texts.system, self._user.render(values), history)
         except Exception as error:  # a template is the user's code: it may raise anything
             where = self._files.place(error)
             raise UsageError(f"{where}: {said(error)}; correct the template") from None

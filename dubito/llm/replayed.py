@@ -11,7 +11,7 @@ from dubito.errors import RunStopped
 from dubito.llm.explain import parts
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Ask, Place, Protocol, Received, Reply
+from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, TapedAttempt, said
 
@@ -31,7 +31,7 @@ class Differs(RunStopped):
 
 def kept_reply(log: ModelLog, protocol: Protocol, raw: str | None) -> Reply:
     """The reply in the body of this digest, as the tape has it; without one, nothing. Raises RunStopped."""
-    return replace(read_reply(protocol, Received(200, log.text(raw) if raw else "")), origin="tape")
+    return replace(read_reply(protocol, RawReply(200, log.text(raw) if raw else "")), origin="tape")
 
 
 class Tape:

@@ -77,7 +77,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class RawReply:
     """A complete 2xx answer as it came in: what was paid for."""
 
     status: int
@@ -112,7 +112,7 @@ class Reply:
     text: str | None  # None: there is no text to read, whatever the body is
     finish: Finish
     usage: Usage | None
-    received: Received
+    received: RawReply
     origin: Literal["live", "cache", "tape"] = "live"
     charges: Charges = PLAIN
     failure: Failure | None = None  # then it is no reply

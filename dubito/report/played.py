@@ -22,7 +22,7 @@ class NotShown(DubitoError):
 
 
 @dataclass
-class Games:
+class ReplayedGames:
     """Plays the games of a run again: with models from their record, hand-written ones from their seed."""
 
     source: StoredRun

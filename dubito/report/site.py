@@ -16,7 +16,7 @@ from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
-from dubito.report.played import Games
+from dubito.report.played import ReplayedGames
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.result_table import ResultTable
@@ -60,7 +60,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen(source, games)
-        with _draft_of(folder) as draft, closing(Games(source, registry, home)) as played:
+        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
             shown = ShownGames(source, choice, played, AskedQuestions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
     return folder / "index.html"

@@ -34,7 +34,7 @@ _GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of 
 _SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
-class Shown(Protocol):
+class GameSource(Protocol):
     """Games for pages, by number; whoever asks does so from any thread."""
 
     @property
@@ -146,7 +146,7 @@ def _framed(names: Sequence[str], final: str | None, about: str, over: bool, war
     return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 
-def make_app(shown: Shown, host: str) -> Starlette:
+def make_app(shown: GameSource, host: str) -> Starlette:
     """The pages of these games, as they are served at that host."""
     pages = _Pages(shown)
     routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
@@ -156,7 +156,7 @@ def make_app(shown: Shown, host: str) -> Starlette:
 class _Pages:
     """One method a route, each in a thread."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: GameSource) -> None:
         self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
         self._mark = secrets.token_hex(8)  # of our pages: that of another game may still be open
 

@@ -20,7 +20,7 @@ from dubito.llm.wire import sendable
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
 from dubito.workshop.dataset_card import DECISIONS, GAMES, card
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorded import RecordedPosition
 
 _AT_ONCE: Final = 500  # games in a group of rows
 _Row = dict[str, Any]
@@ -124,7 +124,10 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
 
 
 def _decision_row(
-    kept: RunToReplay, row: _Row, found: Mapping[tuple[int, int], Recorded], models: Mapping[str, tuple[str, str]]
+    kept: RunToReplay,
+    row: _Row,
+    found: Mapping[tuple[int, int], RecordedPosition],
+    models: Mapping[str, tuple[str, str]],
 ) -> _Row:
     """A decision with the position that it was taken in."""
     spec, one = kept.registry.game, found[row["seat"], row["decision"]]

@@ -63,7 +63,7 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 
 
-def replay_of(folder: Path) -> replay.Replayed:
+def replay_of(folder: Path) -> replay.ReplayResult:
     """What a replay of the run in this folder finds."""
     kept = replay.opened(folder, registry(), REPO)
     with kept.db:

@@ -26,7 +26,7 @@ from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
 from dubito.streams import DealStreams
 from dubito.workshop.collect import from_config, from_run, spaced, spread
-from dubito.workshop.recorded import Provenance, Recorded, read_recorded
+from dubito.workshop.recorded import Provenance, RecordedPosition, read_recorded
 from dubito.workshop.recorder import Origin, Watcher, watched
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO, experiment, played, registry
@@ -40,7 +40,7 @@ def kept(folder: Path) -> RunToReplay:
     return opened(folder, registry(), REPO)
 
 
-def sources(found: list[Recorded]) -> list[tuple[int, int, int]]:
+def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:
     """Game, seat and decision of each."""
     told = [one.source for one in found if one.source]
     return [(source.game, source.seat, source.decision) for source in told]
@@ -60,7 +60,7 @@ class _Deaf:
         """Forget it."""
 
 
-def request_of(prompt: Prompt, settings: ModelSettings, one: Recorded) -> str:
+def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -> str:
     """The digest of what a model player with this prompt would send at this position."""
     deaf, node = _Deaf(), one.position.node
     player = Decider("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)

@@ -21,8 +21,8 @@ from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
-from dubito.workshop.recorded import Recorded, read_folder, shipped
-from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
+from dubito.workshop.recorded import RecordedPosition, read_folder, shipped
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 from tests.conftest import few
 from tests.experiment.kit import REPO, registry
 from tests.house.kit import opinion
@@ -41,7 +41,7 @@ def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
 def tried(
     root: Path,
     *entries: TrialEntry,
-    found: dict[str, Recorded] = FOUND,
+    found: dict[str, RecordedPosition] = FOUND,
     name: str = "trial",
     watch: Watch | None = None,
     **calls: Any,
@@ -52,7 +52,7 @@ def tried(
     return ask(entries, found, root / name, means)
 
 
-def answers(taken: list[Taken]) -> list[bool | None]:
+def answers(taken: list[TrialAnswer]) -> list[bool | None]:
     """What was answered, position by position."""
     return [one.answer for one in taken]
 

@@ -17,7 +17,7 @@ from dubito.experiment.stored import opened as opened_run
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
-from dubito.workshop.recorded import Recorded, write_files
+from dubito.workshop.recorded import RecordedPosition, write_files
 
 
 @click.command()
@@ -42,7 +42,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
 
 
-def _found(what: Path, node: str | None, count: int) -> list[Recorded]:
+def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
     if what.is_dir():
         return _of_run(what, node, count)
     if what.is_file() and is_export(what):
@@ -64,7 +64,7 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
     return nodes_of(registry.game) if node is None else [node]
 
 
-def _of_run(folder: Path, node: str | None, count: int) -> list[Recorded]:
+def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
     with opened_run(folder) as run:
         registry = _bots(run.identity)
     nodes = _nodes(registry, node)

@@ -11,7 +11,7 @@ from dubito.report.standings import calibration_bins, calibration_table
 from dubito.store.records import said
 from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
-from dubito.workshop.trial import Taken, Trial, TrialEntry
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
@@ -63,7 +63,7 @@ def _takes(row: ScoreRow) -> list[str]:
 
 
 def _print_agreement(
-    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[Taken], other: Sequence[Taken]
+    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 ) -> None:
     one, two = (entry.name for entry in entries)
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
