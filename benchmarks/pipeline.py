@@ -36,7 +36,7 @@ from dubito.llm.settings import Account, ModelSettings, account_of
 from dubito.llm.wire import Ask, Place, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.recorder import Origin, recorded_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
@@ -48,7 +48,7 @@ def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
     found: list[Position] = []
     for deal in count():
-        game = watched(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
+        game = recorded_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break

@@ -22,7 +22,7 @@ from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
 from dubito.registry import find_bots
-from dubito.report.policies import Findings, against, fallbacks, lost, worth
+from dubito.report.policies import Findings, against, fallbacks, largest_losses, worth
 from dubito.report.policy_pages import pages, site_of
 from dubito.report.site import write_pages
 from dubito.store.records import Spend
@@ -176,7 +176,7 @@ def _print(found: Findings) -> None:
     if between := against(found):
         show(between)
     for one in found.statements:
-        show(lost(found, one, _SHOWN))
+        show(largest_losses(found, one, _SHOWN))
     for one in found.statements:
         say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
     spent = sum((one.spent for one in found.statements if one.spent), Spend())

@@ -44,7 +44,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     here = Path.cwd()
-    kept = run_replay.opened(folder, find_bots(here, game_of(folder)), here)
+    kept = run_replay.run_to_replay(folder, find_bots(here, game_of(folder)), here)
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:

@@ -15,7 +15,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.config import contender_seats
 from dubito.experiment.course import Standing, standing
 from dubito.llm.prices import dollars
-from dubito.report.result_table import shown
+from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog
@@ -94,7 +94,7 @@ def _models(log: ModelLog, places: str) -> None:
     for name in log.players():
         own = log.player(name)
         say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
-            f"cache {shown(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
+            f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):
             say(f"  {outcome}: {count:,}")
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())

@@ -81,7 +81,7 @@ class RunToReplay:
         return prompt
 
 
-def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
+def run_to_replay(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
     stored = read_run(folder, home)
     stored.db.check(stored.first_game)

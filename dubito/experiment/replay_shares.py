@@ -87,10 +87,10 @@ def _play(folder: Path, home: Path, share: _Share) -> tuple[ChunkResult, int]:
 @lru_cache(maxsize=1)
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, Tape]:
     """The run, opened once in a worker process."""
-    from dubito.experiment.replay import opened  # late: it imports this
+    from dubito.experiment.replay import run_to_replay  # late: it imports this
     from dubito.experiment.stored import game_of
 
-    kept = opened(folder, find_bots(home, game_of(folder)), home)
+    kept = run_to_replay(folder, find_bots(home, game_of(folder)), home)
     tape = Tape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None

@@ -16,7 +16,7 @@ from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.results import all_games
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
@@ -87,14 +87,14 @@ def manifest(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
+def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
     """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
 
     Raises UsageError if it holds anything else.
     """
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
-    with opened(folder) as stored:
+    with opened_run(folder) as stored:
         logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
         run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
     run = replace(run, said=_said(experiment, registry))

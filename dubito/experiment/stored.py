@@ -203,7 +203,7 @@ def read_run(folder: Path, home: Path | None = None) -> StoredRun:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[StoredRun]:
+def opened_run(folder: Path) -> Iterator[StoredRun]:
     """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
     run = read_run(folder)
     try:

@@ -10,7 +10,7 @@ from dubito.llm.decider import Decider, Decisions
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.wire import Ask, Reply
-from dubito.store.records import Decision, said
+from dubito.store.records import Decision, answer_in_words
 
 _REASONS: Final = 2000  # characters of a reasoning that are told
 _WHY: Final = {  # a decision was left to the fallback, by the cause
@@ -37,7 +37,7 @@ class Thought:
 
     def in_words(self, name: str, question: str, truth: bool | None) -> str:
         """The thought in a line; `truth` is whether what was stated a probability of is a bluff, None to leave it."""
-        answer = one_line(said(self.answer))
+        answer = one_line(answer_in_words(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)

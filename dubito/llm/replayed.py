@@ -13,7 +13,7 @@ from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision, TapedAttempt, said
+from dubito.store.records import Decision, TapedAttempt, answer_in_words
 
 Heard = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
@@ -104,4 +104,4 @@ def _in_words(taken: Decision | None) -> str:
     """The decision, as far as a replay compares it."""
     if taken is None:
         return "no decision"
-    return f"node {taken.node}: {said(taken.answer)} ({taken.outcome})"
+    return f"node {taken.node}: {answer_in_words(taken.answer)} ({taken.outcome})"

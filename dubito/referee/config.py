@@ -93,11 +93,11 @@ def source(identity: Mapping[str, Any], secret: str) -> Source:
 
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
-    config = checked(dict(read_config(path)), str(path), flags)
+    config = checked_config(dict(read_config(path)), str(path), flags)
     return Tournament(config, bots_of(config, path.parent.absolute(), str(path)))
 
 
-def checked(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
+def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
     """The content of a config with flags over it, valid as far as can be told without its bots."""
     try:
         config = TournamentConfig.model_validate({**content, **flags})

@@ -207,7 +207,7 @@ def read_secret(folder: Path) -> str:
         raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
 
 
-def opened(folder: Path) -> Log:
+def opened_log(folder: Path) -> Log:
     """The log in a folder; raises UsageError if there is none."""
     manifest = read_manifest(folder)
     identity = manifest["identity"]

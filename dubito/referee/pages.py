@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.referee import tables
 from dubito.referee.games import load, short_names
 from dubito.referee.log import Log, MatchLine
-from dubito.referee.replay import difference, told
+from dubito.referee.replay import difference, match_in_words
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
@@ -134,5 +134,5 @@ def _match(root: Any, line: MatchLine, number: int) -> Section:
     wrong = difference(root, line)
     if wrong is not None:
         return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
-    said = (sentence.strip().partition(": ") for sentence in told(root, line))
+    said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))
     return Section(title, [NamedValues([(who, what) for who, _, what in said])])

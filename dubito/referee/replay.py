@@ -65,7 +65,7 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def told(root: Any, line: MatchLine) -> Iterator[str]:
+def match_in_words(root: Any, line: MatchLine) -> Iterator[str]:
     """A match in words, a line a node, and how it ended."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
@@ -92,7 +92,7 @@ def _strikes(line: MatchLine, node: int) -> Iterator[str]:
             yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
 
 
-def numbered(log: Log, number: int, matches: int) -> MatchLine:
+def match_numbered(log: Log, number: int, matches: int) -> MatchLine:
     """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * matches)

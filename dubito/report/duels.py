@@ -7,7 +7,7 @@ from dubito.experiment.duels import Duels
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
 from dubito.report.parts import Block, HeatMap, Paragraph
-from dubito.report.result_table import Column, ResultTable, Value, shown
+from dubito.report.result_table import Column, ResultTable, Value, cell_text
 from dubito.report.standings import difference_of, kind_of
 
 
@@ -63,7 +63,7 @@ def _advantage(whole: Duels) -> str:
     """Who profits from going first, in a sentence."""
     rate, measure = whole.advantage(), whole.measure
     unit = " of" if measure.span else " points of 100 in"
-    said = f"Going first is worth {shown(rate, difference_of(measure))}{unit} {measure.name}"
+    said = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
     if rate.value is None or rate.low <= 0 <= rate.high:
         return f"{said}: that may be chance."
     return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."

@@ -16,7 +16,7 @@ from dubito.report.questions import AskedQuestions
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
-from dubito.store.records import said
+from dubito.store.records import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
 
@@ -79,7 +79,7 @@ class ShownGames:
             decision["question"],
             decision["node"],
             outcome,
-            said(decision["answer"]),
+            answer_in_words(decision["answer"]),
             decision["p_bluff"],
             len(attempts),
             None if reply is None else one_line(reply, 300),

@@ -134,7 +134,7 @@ def against(found: Findings) -> ResultTable | None:
     return ResultTable("against", "The first player's mean return, exactly", columns, cells)
 
 
-def lost(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
+def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
     columns = [Column("state", "state", "text"), Column("seen", "what the seat sees", "text", detail=True)]
     columns += [Column("seat", "seat"), Column("loss", "loss a game", "decimal")]

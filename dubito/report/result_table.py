@@ -59,7 +59,7 @@ class ResultTable:
     def shown(self) -> Iterator[list[tuple[Column, str]]]:
         """The rows as a page shows them."""
         for row in self.rows:
-            yield [(column, shown(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
+            yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
     def to_csv(self) -> str:
         """The table with full precision; an interval's ends are columns of their own."""
@@ -107,7 +107,7 @@ def _ends(value: Value) -> tuple[Any, float | None, float | None]:
     return (None, None, None) if value.value is None else (value.value, value.low, value.high)
 
 
-def shown(value: Value, kind: ColumnKind) -> str:
+def cell_text(value: Value, kind: ColumnKind) -> str:
     """A value as a page shows it; a dash for none."""
     if isinstance(value, Rate):
         if value.value is None:

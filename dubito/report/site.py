@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.stored import StoredRun, opened
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.registry import Registry
 from dubito.report.bots import bots
-from dubito.report.choice import chosen
+from dubito.report.choice import chosen_games
 from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
@@ -21,7 +21,7 @@ from dubito.report.questions import AskedQuestions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.strategy import ranked, strategy
+from dubito.report.strategy import players_ranked, strategy
 
 FOLDER: Final = "report"  # inside a run folder
 _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
@@ -56,10 +56,10 @@ def write_report(
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
-    with opened(run_folder) as source:
+    with opened_run(run_folder) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
-        choice = chosen(source, games)
+        choice = chosen_games(source, games)
         with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
             shown = ShownGames(source, choice, played, AskedQuestions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
@@ -101,7 +101,7 @@ def _check(folder: Path, said: Path) -> None:
 
 
 def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
-    order = ranked(source)
+    order = players_ranked(source)
     pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
     site = Site(source.folder.resolve().name, pages_of_bots)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))

@@ -12,7 +12,7 @@ from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 
 
-def told(
+def story_of_game(
     spec: Spec, game: Any, moves: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
@@ -57,7 +57,7 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def of_record(spec: Spec, record: Any) -> dict[str, Any]:
+def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
@@ -67,7 +67,7 @@ def of_record(spec: Spec, record: Any) -> dict[str, Any]:
     game, outputs = records_of(spec).opened(record)
     with whole_game(game):
         moves = ((output, play(game, output)) for output in outputs)
-        whole = told(spec, game, moves, names, labels(record.players, me), words.to_me)
+        whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
     return whole | {"me": me, "winners": won_by(spec, game)}
 
 

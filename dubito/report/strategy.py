@@ -23,7 +23,7 @@ def habits_of(results: Results) -> list[Column]:
 
 def strategy(source: StoredRun, scanned: Scan) -> Page:
     """The page on how the bots play."""
-    order = ranked(source)
+    order = players_ranked(source)
     sections = [
         Section("How games end", _outcomes(source, order)),
         Section("Counts", [_counts(source, order)]),
@@ -35,7 +35,7 @@ def strategy(source: StoredRun, scanned: Scan) -> Page:
     return Page("strategy.html", "Strategy", sections)
 
 
-def ranked(source: StoredRun) -> list[int]:
+def players_ranked(source: StoredRun) -> list[int]:
     """The players in the order of the ranking."""
     return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
 

@@ -22,7 +22,7 @@ class Decision:
     p_bluff: float | None = None  # the probability of a bluff that was stated with it, if any
 
 
-def said(answer: Any) -> str:
+def answer_in_words(answer: Any) -> str:
     """An answer in words: yes, no or a name; else as JSON has it."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"

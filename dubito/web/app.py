@@ -121,7 +121,7 @@ class _Pages:
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
-        return _page("games", games=saved.listed(self.tables.summaries), zone=saved.zone())
+        return _page("games", games=saved.saved_games(self.tables.summaries), zone=saved.zone())
 
     def game(self, request: Request) -> Response:
         return HTMLResponse(saved.page(self.tables.folder, request.path_params["name"]))

@@ -16,7 +16,7 @@ from dubito.record import records_of
 from dubito.report.parts import GamePage
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import of_record, title_of
+from dubito.report.story import story_of_record, title_of
 from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
@@ -38,7 +38,7 @@ class SavedLine:
     summary: Summary
 
 
-def listed(summaries: Summaries) -> list[SavedLine]:
+def saved_games(summaries: Summaries) -> list[SavedLine]:
     """The games of a folder, the latest first."""
     dealt = sorted(((dealt_at(name, one), name, one) for name, one in summaries().items()), reverse=True)
     return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
@@ -55,7 +55,7 @@ def page(folder: Path, name: str) -> str:
     if path is None:
         raise HTTPException(404, "There is no such game.")
     spec, record = record_in(path)
-    told = of_record(spec, record)
+    told = story_of_record(spec, record)
     warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:

@@ -23,7 +23,7 @@ from dubito.report.following import FollowedRun
 from dubito.report.parts import GamePage
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import title_of, told, won_by
+from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
 from dubito.store.run_db import RunDb
 from dubito.telling import labels
@@ -94,7 +94,7 @@ class LiveGame:
         names = [label(seat) for seat in range(len(self.players))]
         moves = ((output, play(state, output)) for output in [output_of(spec, kept) for kept in self.outputs])
         with self._lock:
-            whole = told(spec, state, moves, names, label)
+            whole = story_of_game(spec, state, moves, names, label)
             decisions = self._decisions(whole)
         final = title_of("The game", names, won_by(spec, state)) if state.over else None
         over = state.over or trouble is not None

@@ -21,7 +21,7 @@ from dubito.llm.replayed import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.workshop.recorded import RecordedPosition
-from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.recorder import Origin, recorded_positions
 
 
 def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[RecordedPosition]:
@@ -70,7 +70,7 @@ class _Games:
         """All positions of a game."""
         table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
         origin = Origin(self.run, self.experiment.seed, table.deal, game)
-        found = watched(table, origin, self.registry.game, rules_of(self.experiment, self.registry))
+        found = recorded_positions(table, origin, self.registry.game, rules_of(self.experiment, self.registry))
         self.ended(game, lineup, table)
         return found
 
@@ -88,7 +88,7 @@ def _collected(
     games: range, play: Callable[[int], list[RecordedPosition]], nodes: Collection[str], count: int
 ) -> list[RecordedPosition]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
-    chosen = [games[place] for place in spaced(len(games), min(len(games), count))]
+    chosen = [games[place] for place in evenly_spaced(len(games), min(len(games), count))]
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[RecordedPosition] = []
     for game in chosen:
@@ -97,7 +97,7 @@ def _collected(
     return spread(found, count)
 
 
-def spaced(games: int, n: int) -> list[int]:
+def evenly_spaced(games: int, n: int) -> list[int]:
     """n of the games, evenly over all of them; the step varies, so that it is not one contender's games."""
     width = games // n
     return [place * games // n + place % width for place in range(n)]

@@ -21,7 +21,7 @@ class Origin:
     game: int
 
 
-def watched(table: Table, origin: Origin, game: Spec, rules: Any) -> list[RecordedPosition]:
+def recorded_positions(table: Table, origin: Origin, game: Spec, rules: Any) -> list[RecordedPosition]:
     """Play the game to its end and return the positions of all its questions, in their order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.game.over:
