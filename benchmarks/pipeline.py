@@ -29,14 +29,14 @@ from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Options, Pipeline
-from dubito.llm.prompts import OWN_PROMPTS, Prompt, Rendered, SeatTexts, load_prompt
+from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings, account_of
-from dubito.llm.wire import Ask, Place, Received
+from dubito.llm.wire import Ask, Place, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.recorder import Origin, recorded_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
@@ -48,7 +48,7 @@ def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
     found: list[Position] = []
     for deal in count():
-        game = watched(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
+        game = recorded_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break
@@ -62,7 +62,7 @@ class Seats:
         self._prompt = prompt
         self._kept: dict[int, tuple[list[Event], Memory, SeatTexts]] = {}
 
-    def rendered(self, position: Position) -> Rendered:
+    def rendered(self, position: Position) -> RenderedPrompt:
         """Its texts, after watching what happened since the seat's last question, as a run's players do."""
         seat, events = position.seat, position.events
         watched, memory, texts = self._kept.get(seat, ([], Memory(seat), SeatTexts()))
@@ -82,7 +82,7 @@ def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Ask]:
     return [ask_of(prompt, seats.rendered(position), position.node, game, number) for number, position in enumerate(of)]
 
 
-def ask_of(prompt: Prompt, rendered: Rendered, node: str, game: int, number: int) -> Ask:
+def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, number: int) -> Ask:
     """Request and digest: what is left before a reply is looked for."""
     form = prompt.form(node)
     request = build_request(
@@ -160,7 +160,7 @@ def _rounds(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: A
         yield (time.process_time() - start) / len(of)
 
 
-def _never() -> Received:
+def _never() -> RawReply:
     raise AssertionError("the cache has it")
 
 

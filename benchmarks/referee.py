@@ -14,7 +14,7 @@ from typing import Final
 
 from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
-from dubito.referee.config import Tournament, checked
+from dubito.referee.config import Tournament, checked_config
 from dubito.referee.confine import Confinement, cores_here
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
@@ -82,7 +82,8 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     """Matches a second of two plain Python bots that are started in each; and milliseconds of work of a match."""
     bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
-    config = checked({"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}, "here", {})
+    said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
+    config = checked_config(said, "here", {})
     cores = cores_here()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
     pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)

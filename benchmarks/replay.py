@@ -30,7 +30,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(), lambda games: None))
     start = time.perf_counter()
-    found = replay.replay(replay.opened(folder / "run", registry, HERE), 1, lambda games: None)
+    found = replay.replay(replay.run_to_replay(folder / "run", registry, HERE), 1, lambda games: None)
     seconds = time.perf_counter() - start
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest

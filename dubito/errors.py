@@ -9,7 +9,7 @@ DubitoError
 `dubito/llm/failures.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DubitoError(Exception):
@@ -54,9 +54,14 @@ def one_line(text: str, limit: int = 300) -> str:
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
+def listed(names: Sequence[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     """The known names, the most alike first."""
-
     import difflib  # late, as below: few mistakes are made, and every command loads this
 
     def unlike(other: str) -> tuple[float, str]:

@@ -5,6 +5,7 @@ A game whose package has a module `record` keeps its games in a form of its own,
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -215,6 +216,17 @@ def output_of(spec: Spec, kept: Any) -> Any:
         return spec.output_from_json(kept)
     except (TypeError, ValueError, LookupError, DubitoError):
         raise UsageError(f"an output is none of {spec.name}: {one_line(json.dumps(kept), 80)}") from None
+
+
+@contextmanager
+def whole_game(game: Any) -> Iterator[None]:
+    """Within, a record's game is played; raises UsageError where it breaks the rules, or ends before it is over."""
+    try:
+        yield
+    except IllegalOutput as error:
+        raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
+    if not game.over:
+        raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
 
 
 def play(game: Any, output: Any) -> Sequence[Any]:

@@ -6,19 +6,14 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import UsageError, one_line
+from dubito.text_file import read_text
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 def read_yaml(path: Path) -> Any:
     """What a YAML file holds, None if nothing; raises UsageError naming the file and, where known, the line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{one_line(str(path))} is not UTF-8 text") from None
-    return from_yaml(text, one_line(str(path)))
+    return from_yaml(read_text(path), one_line(str(path)))
 
 
 def from_yaml(text: str, source: str) -> Any:

@@ -1,25 +1,27 @@
 """What commands that put questions to one model share: their flags, and what these mean."""
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from dubito.cli.calls import call_options, caps_of
+from dubito.cli.options import flags
 from dubito.cli.output import note
-from dubito.errors import UsageError, one_line, suggestion
+from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.config import check
-from dubito.experiment.model_checks import CallOptions, check_house, check_surcharges, price_of_model
+from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.resolve import PROVIDERS
 from dubito.experiment.watch import Watch
 from dubito.game import Spec
-from dubito.llm.settings import ModelSettings, account_of, check_settings, key_of
+from dubito.llm.settings import ModelSettings, check_settings
 from dubito.registry import find_bots
 from dubito.yaml_file import from_yaml
 
-_OPTIONS: Final = (
+# Which server and account, what is sent, what may be used up, and what is kept.
+asking_options = flags(
     click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]"),
     click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says."),
     click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
@@ -34,11 +36,6 @@ _OPTIONS: Final = (
     click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
-
-
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags: which server and account, what is sent, what may be used up, and what is kept."""
-    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
 def calls_of(given: dict[str, Any]) -> CallOptions:
@@ -75,15 +72,17 @@ def settings_of_model(model: str, given: dict[str, Any], game: Spec) -> ModelSet
     return check_settings("--model", settings)
 
 
-def check_model(model: str, settings: ModelSettings, calls: CallOptions, game: Spec) -> None:
-    """Refuse what would stop the trial at its first call."""
-    check_house("--model", settings, game)
-    if not calls.offline:
-        key_of(account_of(settings), model)
-    if calls.caps.usd is not None and price_of_model(settings, calls) is None:
-        raise UsageError(f"--budget usd needs a price of {one_line(settings.model)!r}, and there is none: see --prices")
-    if calls.caps.usd is not None:
-        check_surcharges(model, settings, calls)
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Whatever stops the questions within, what was answered is kept there; Ctrl-C ends the command."""
+    kept = f"what was answered is kept in {folder}, and the same command resumes"
+    try:
+        yield
+    except RunStopped as error:
+        raise RunStopped(f"{error}; {kept}") from None
+    except KeyboardInterrupt:
+        note(f"dubito: stopped by Ctrl-C; {kept}")
+        raise click.exceptions.Exit(130) from None
 
 
 def watch_of(quiet: bool) -> Watch:

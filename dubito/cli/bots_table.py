@@ -23,7 +23,7 @@ Hear = Callable[[Thought], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class TableOrder:
     """The game that was asked for."""
 
     names: Sequence[str]
@@ -47,7 +47,7 @@ class Wanted:
 class BotsGame:
     """A game of bots among themselves, move by move."""
 
-    def __init__(self, wanted: Wanted, registry: Registry, company: Opponents | None, number: int) -> None:
+    def __init__(self, wanted: TableOrder, registry: Registry, company: Opponents | None, number: int) -> None:
         """`company` is of those that ask models, None where nobody does; `number` the game's where it is kept."""
         self.wanted, self.spec = wanted, registry.game
         self.rules = rules_from(wanted.rules, self.spec)
@@ -139,7 +139,7 @@ class BotsGame:
 
 
 @contextmanager
-def seated(wanted: Wanted, stopped: Callable[[], bool] = lambda: False) -> Iterator[BotsGame]:
+def seated(wanted: TableOrder, stopped: Callable[[], bool] = lambda: False) -> Iterator[BotsGame]:
     """The game that is wanted, before its deal. Raises UsageError.
 
     What models are asked in it is kept in `games`, which this process holds alone meanwhile.
@@ -156,7 +156,7 @@ def seated(wanted: Wanted, stopped: Callable[[], bool] = lambda: False) -> Itera
         yield BotsGame(wanted, registry, company, number)
 
 
-def _asks_models(wanted: Wanted, registry: Registry) -> bool:
+def _asks_models(wanted: TableOrder, registry: Registry) -> bool:
     """Whether somebody may ask a model; raises UsageError for a name that no bot has."""
     if wanted.config is not None or any(":" in name for name in wanted.names):
         return True

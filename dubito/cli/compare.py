@@ -10,8 +10,8 @@ from dubito.cli.documents import ComparisonObject
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, show
 from dubito.cli.which_run import folder_of
-from dubito.experiment.compare import caveats, check_comparable, compared
-from dubito.experiment.stored import opened
+from dubito.experiment.compare import caveats, check_comparable, compared_runs
+from dubito.experiment.stored import opened_run
 from dubito.report.standings import contender_tables
 
 
@@ -26,9 +26,9 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]
-        stored = [stack.enter_context(opened(folder)) for folder in folders]
+        stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
-        notes, comparison = caveats(stored), compared(stored)
+        notes, comparison = caveats(stored), compared_runs(stored)
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         found = comparison.tally, comparison.contenders, comparison.results

@@ -24,7 +24,7 @@ from dubito.experiment.runner import Run
 from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
-from dubito.report.result_table import shown
+from dubito.report.result_table import cell_text
 from dubito.report.standings import kind_of
 
 
@@ -107,7 +107,7 @@ def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: boo
     config = check({**_config(registry), "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    kept = runner.finished(experiment, registry, folder)
+    kept = runner.finished_run(experiment, registry, folder)
     return kept or play(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
 
 
@@ -118,7 +118,7 @@ def _tell(run: Run, tables: bool) -> None:
         return
     results = run.game.results
     rows, first = ranking(run.tally, run.names, results), results.measures[0]
-    cells = [[row.name, f"{row.games}", shown(row.rates[first.key], kind_of(first))] for row in rows]
+    cells = [[row.name, f"{row.games}", cell_text(row.rates[first.key], kind_of(first))] for row in rows]
     rated = first.name if first.span else f"{first.name} %"
     table(f"{run.tally.games} games", ["player", "games", f"{rated} [95 % interval]"], cells)
     (pair,) = contender_pairs(run.tally, run.compared, results)
@@ -128,7 +128,7 @@ def _tell(run: Run, tables: bool) -> None:
     say(f"won: {one_line(rows[0].name)}")
     say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")
     points = "" if first.span else " points of"
-    say(f"  by {shown(difference.rate, kind_of(first))}{points} {first.name}{apart}")
+    say(f"  by {cell_text(difference.rate, kind_of(first))}{points} {first.name}{apart}")
     say(_fallbacks(run))
 
 

@@ -3,7 +3,7 @@
 Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -242,14 +242,4 @@ Document = (
     | EstimateObject
     | CacheObject
 )
-DOCUMENTS: tuple[type[_Part], ...] = (
-    RunObject,
-    MergeObject,
-    StatusObject,
-    ComparisonObject,
-    BotsObject,
-    GamesObject,
-    RunsObject,
-    EstimateObject,
-    CacheObject,
-)
+DOCUMENTS: tuple[type[_Part], ...] = get_args(Document)

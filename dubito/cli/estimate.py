@@ -18,6 +18,7 @@ from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
 from dubito.experiment.resolve import resolve
+from dubito.llm.gate import in_words
 from dubito.llm.prices import PICO, dollars
 from dubito.registry import find_bots
 
@@ -69,7 +70,7 @@ def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
     low, high = duration(found, in_flight)
     seconds = sorted({one.seconds for one in found})
     said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
-    say(f"time: {_time(low)} to {_time(high)}, at {said} s a call and {in_flight} in flight")
+    say(f"time: {in_words(low)} to {in_words(high)}, at {said} s a call and {in_flight} in flight")
 
 
 def _in_all(found: Sequence[PlayerRanges]) -> Range | None:
@@ -100,8 +101,3 @@ def _usd(picodollars: Range | None) -> Range | None:
 def _range(values: Range, money: bool = False) -> str:
     low, high = (dollars(round(value)) if money else f"{value:,.0f}" for value in values)
     return f"{low} to {high}"
-
-
-def _time(seconds: float) -> str:
-    minutes = seconds / 60
-    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

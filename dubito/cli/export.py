@@ -8,7 +8,7 @@ import click
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError
-from dubito.experiment.replay import opened
+from dubito.experiment.replay import run_to_replay
 from dubito.experiment.stored import game_of
 from dubito.registry import find_bots
 from dubito.store import folder as run_folder
@@ -40,7 +40,7 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
 def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
     here = Path.cwd()
     with folder_of(run) as folder:
-        kept = opened(folder, find_bots(here, game_of(folder)), here)
+        kept = run_to_replay(folder, find_bots(here, game_of(folder)), here)
         with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
             write_dataset(kept, parquet, progress)

@@ -46,7 +46,7 @@ def tell_newest(
 
 def _tell(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
     told = followed.games.play(game)  # refuses one that is not as it was
-    thoughts = _by_move(followed.decisions(game, told))
+    thoughts = _by_move(followed.questions(game, told)["decisions"])
     again = followed.games.again(game)
     voice = voice_for(told["names"])
     voice(f"Game {game}: {', '.join(told['names'])}.")

@@ -10,7 +10,7 @@ from dubito.cli.output import print_document, say
 from dubito.cli.run import document_of, written_report
 from dubito.cli.summary import print_summary
 from dubito.experiment import merge as merging
-from dubito.experiment.runner import finished
+from dubito.experiment.runner import finished_run
 from dubito.registry import find_bots
 
 
@@ -36,7 +36,7 @@ def merge(runs: tuple[Path, ...], out: Path | None, report: bool, as_json: bool)
         registry.find(player.bot)
     folder = out or merging.default_folder(shards)
     merging.merge(shards, folder)
-    run = finished(whole, registry, folder)
+    run = finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there
     if not as_json:
         print_summary(run, sizes=False)

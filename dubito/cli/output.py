@@ -12,7 +12,6 @@ from dubito.errors import one_line
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
-    from dubito.experiment.statistics import Rate
     from dubito.report.parts import Paragraph
     from dubito.report.result_table import ResultTable
 
@@ -62,18 +61,6 @@ def show(*blocks: "ResultTable | Paragraph | None", notes: bool = True) -> None:
             table(block.title, [column.title for column in block.columns if not column.detail], cells)
             for sentence in block.notes if notes else ():
                 say(sentence)
-
-
-def percent(value: float | None) -> str:
-    """A rate in percent, one decimal; a dash for none."""
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def percent_with_interval(rate: "Rate") -> str:
-    """A rate with its 95 % interval, both in percent: `52.9 [52.5, 53.3]`. Few are symmetric."""
-    if rate.value is None:
-        return "-"
-    return f"{100 * rate.value:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 class GamesProgress:

@@ -23,7 +23,7 @@ _WORDS: Final = {  # what a reader looks for in any game's sentences
 _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
 
-class Painted(Voice):
+class TerminalVoice(Voice):
     """Says the lines of a game as a terminal has them."""
 
     def __init__(self, names: Sequence[str], console: Console | None = None) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from dubito.cli.asking import asking_options, calls_of, check_model, progress_of, settings_of_model, watch_of
+from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.output import note, say, show
-from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.model_checks import CallOptions
+from dubito.errors import UsageError, one_line
+from dubito.experiment.model_checks import CallOptions, check_asking
 from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Spec
 from dubito.game_registry import find_game
@@ -22,7 +22,7 @@ from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
 from dubito.registry import find_bots
-from dubito.report.policies import Findings, against, fallbacks, lost, worth
+from dubito.report.policies import Findings, against, fallbacks, largest_losses, worth
 from dubito.report.policy_pages import pages, site_of
 from dubito.report.site import write_pages
 from dubito.store.records import Spend
@@ -57,7 +57,7 @@ def policy(
     output: Path | None,
     quiet: bool,
     **flags: Any,
-) -> int:
+) -> None:
     """Say how much can be won of each PLAYER's whole way to play a small game, exactly.
 
     A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
@@ -73,19 +73,13 @@ def policy(
     folder = _writable(output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked))
     if not quiet:
         note(f"{spec.name}: {len(tree.states):,} information states")
-    try:
+    with resumable(folder):
         statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
         solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
-    except RunStopped as error:
-        raise RunStopped(f"{error}; what was answered is kept in {folder}, and the same command resumes") from None
-    except KeyboardInterrupt:
-        note(f"dubito: stopped by Ctrl-C; what was answered is kept in {folder}, and the same command resumes")
-        return 130
     if solution.note:
         note(solution.note)
     _print(found := Findings(spec, tree, statements, solution))
     _write(found, asked, folder)
-    return 0
 
 
 def _engine(spec: Spec) -> Any:
@@ -151,7 +145,7 @@ def _player(
         return _Player(name, spec, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, prompt = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, spec)
-    check_model(f"{provider}:{model}", settings, calls, spec)
+    check_asking(f"{provider}:{model}", settings, spec, calls)
     of = spec if draws else spec.module("workshop").of_policies([state.history for state in states])
     return _Player(name, spec, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
 
@@ -182,7 +176,7 @@ def _print(found: Findings) -> None:
     if between := against(found):
         show(between)
     for one in found.statements:
-        show(lost(found, one, _SHOWN))
+        show(largest_losses(found, one, _SHOWN))
     for one in found.statements:
         say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
     spent = sum((one.spent for one in found.statements if one.spent), Spend())

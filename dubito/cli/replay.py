@@ -22,6 +22,7 @@ from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots
 from dubito.store.export import is_export
 from dubito.telling import labels
+from dubito.text_file import read_text
 
 
 @click.command()
@@ -43,7 +44,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     here = Path.cwd()
-    kept = run_replay.opened(folder, find_bots(here, game_of(folder)), here)
+    kept = run_replay.run_to_replay(folder, find_bots(here, game_of(folder)), here)
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
@@ -86,11 +87,7 @@ def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
 
 
 def _record(file: Path) -> int:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"cannot read {file}: {reason}") from None
+    text = read_text(file)
     records = records_of(find_game(game_named(text, DUBITO), Path.cwd()))
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):

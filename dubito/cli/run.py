@@ -30,7 +30,7 @@ from dubito.experiment.model_checks import (
     outdated_prices,
 )
 from dubito.experiment.resolve import resolve
-from dubito.experiment.shards import FOLDER, cut, shard_named
+from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Crew, cores, new_stop
 from dubito.registry import Registry, find_bots
@@ -96,7 +96,7 @@ def run(
     experiment = _experiment(checked, shard, registry, calls)
     folder = Path(checked.output) if checked.output else _default_folder(config, experiment)
     _warn(experiment, registry, calls)
-    result = runner.finished(experiment, registry, folder)
+    result = runner.finished_run(experiment, registry, folder)
     new = result is None
     if result is None:
         if warning := check_cache(experiment, registry, calls):
@@ -123,7 +123,7 @@ def _experiment(config: Config, shard: str | None, registry: Registry, calls: Ca
     """What is to be played, the whole of it or a shard; raises UsageError."""
     experiment = checked_models(resolve(config, registry), registry, calls)
     if shard is not None:
-        experiment = cut(experiment, *shard_named(shard), registry)
+        experiment = cut_shard(experiment, *shard_named(shard), registry)
     check_executor(config, experiment, registry)
     return experiment
 

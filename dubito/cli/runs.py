@@ -9,11 +9,11 @@ from dubito.cli.documents import ListedRun, RunsObject, RunState
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.llm.prices import PICO, dollars
 from dubito.store.folder import is_trial, manifest_of
 from dubito.store.lock import is_claimed
-from dubito.store.shelf import RUNS, run_folders, written
+from dubito.store.shelf import RUNS, last_written, run_folders
 
 
 @click.command()
@@ -42,14 +42,14 @@ def state_of(kept: int, games: int | None, playing: bool) -> RunState:
 
 
 def _listed(folder: Path) -> ListedRun:
-    said = datetime.fromtimestamp(written(folder), UTC).strftime("%Y-%m-%d %H:%M")
+    said = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
     nothing = ListedRun(
         folder=str(folder), game=None, state=None, games=None, kept=None, models=[], usd=None, date=said, fault=None
     )
     try:
         if is_trial(manifest_of(folder)):
             return nothing
-        with opened(folder) as run:
+        with opened_run(folder) as run:
             costs = [log.picodollars for log in run.models.values()]
             known = [cost for cost in costs if cost is not None]
             return nothing.model_copy(

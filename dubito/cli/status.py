@@ -9,12 +9,14 @@ import click
 from dubito.cli import measured
 from dubito.cli.documents import StatusObject
 from dubito.cli.options import json_option
-from dubito.cli.output import percent, print_document, say
+from dubito.cli.output import print_document, say
 from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
 from dubito.experiment.course import Standing, standing
+from dubito.experiment.experiment import contender_seats
 from dubito.llm.prices import dollars
+from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog
@@ -39,33 +41,39 @@ def _status(run: Path, name: str, as_json: bool) -> None:
     if not (run / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
     with RunDb.open(run / run_folder.DATABASE) as db:
+        log = ModelLog(db)
+        so_far = None if trial else _standing(log, manifest)
+        found = _document(name, db, manifest, so_far, is_claimed(run))
         if as_json:
-            print_document(_document(name, db, manifest, is_claimed(run)))
+            print_document(found)
             return
         if trial:
             say("a trial of prompts: no game was played")
         else:
-            _games(db, manifest, is_claimed(run))
-        _models(ModelLog(db), "positions" if trial else "games")
+            _games(found, manifest, so_far)
+        _models(log, "positions" if trial else "games")
         if not trial:
-            say(f"results digest: {db.results_digest()}")
+            say(f"results digest: {found.results_digest}")
 
 
 def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
-    games_per_deal = len(manifest["identity"].get("contenders") or ()) or 1
-    return standing(log, games_per_deal, run_folder.first_game(manifest)) if log.players() else None
+    identity = manifest["identity"]
+    games = len(identity.get("contenders") or ()) * contender_seats(identity.get("table_sizes") or ())  # a deal
+    return standing(log, max(1, games), run_folder.first_game(manifest)) if log.players() else None
 
 
-def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) -> StatusObject:
-    log, trial = ModelLog(db), run_folder.is_trial(manifest)
-    so_far = None if trial else _standing(log, manifest)
+def _document(
+    name: str, db: RunDb, manifest: Mapping[str, Any], so_far: Standing | None, playing: bool
+) -> StatusObject:
+    log, trial, said = ModelLog(db), run_folder.is_trial(manifest), manifest.get("games")
+    games = said if isinstance(said, int) else None
     kept = db.games() if so_far is None else so_far.kept
     return StatusObject(
         folder=name,
         trial=trial,
-        games=None if trial else manifest.get("games"),
+        games=None if trial else games,
         kept=None if trial else kept,
-        state=None if trial else state_of(db.games(), manifest.get("games"), playing),
+        state=None if trial else state_of(db.games(), games, playing),
         replies=None if so_far is None else so_far.replies,
         results_digest=None if trial else db.results_digest(),
         models=measured.models({player: log.player(player) for player in log.players()}),
@@ -73,16 +81,12 @@ def _document(name: str, db: RunDb, manifest: Mapping[str, Any], playing: bool) 
     )
 
 
-def _games(db: RunDb, manifest: Mapping[str, Any], playing: bool) -> None:
-    log, games = ModelLog(db), manifest.get("games")
-    first = run_folder.first_game(manifest)
-    so_far = _standing(log, manifest)
-    kept = db.games() if so_far is None else so_far.kept
+def _games(found: StatusObject, manifest: Mapping[str, Any], so_far: Standing | None) -> None:
     if shard := manifest["identity"].get("shard"):
+        first = run_folder.first_game(manifest)
         say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
-    say(f"games: {kept:,} of {games:,} kept" if isinstance(games, int) else f"games: {kept:,} kept")
-    state = state_of(db.games(), games, playing)
-    say(f"state: {'being played' if state == 'playing' else state}")
+    say(f"games: {found.kept:,}{'' if found.games is None else f' of {found.games:,}'} kept")
+    say(f"state: {'being played' if found.state == 'playing' else found.state}")
     if so_far is not None:
         say(f"so far: {so_far}")
 
@@ -91,7 +95,7 @@ def _models(log: ModelLog, places: str) -> None:
     for name in log.players():
         own = log.player(name)
         say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
-            f"cache {percent(own.cached / own.attempts if own.attempts else None)} %")  # fmt: skip
+            f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):
             say(f"  {outcome}: {count:,}")
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())

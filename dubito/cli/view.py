@@ -14,7 +14,7 @@ from dubito.errors import UsageError
 from dubito.experiment.stored import game_of
 from dubito.registry import find_bots
 from dubito.report.site import FOLDER, write_report
-from dubito.store.shelf import written
+from dubito.store.shelf import last_written
 
 
 @click.command()
@@ -43,7 +43,7 @@ def view(run: Path | None, port: int | None, browser: bool) -> None:
 def _current(folder: Path) -> Path:
     """The first page of its report, which shows all that the run keeps."""
     index = folder / FOLDER / "index.html"
-    if not index.exists() or index.stat().st_mtime < written(folder):
+    if not index.exists() or index.stat().st_mtime < last_written(folder):
         here = Path.cwd()
         write_report(folder, find_bots(here, game_of(folder)), here)
     return index

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.bots_table import BotsGame, Wanted, seated
+from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.options import company_options, game_option, rules_options, server_options
 from dubito.cli.pace import PACES, pace_option, waits
 from dubito.cli.telling import Narrator, save_record
@@ -83,10 +83,10 @@ def _refuse(flags: Sequence[str], why: str) -> None:
             raise UsageError(f"--{name.replace('_', '-')} {why}")
 
 
-def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> Wanted:
+def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in ("base_url", "api_key_env")}
     rules = {key: flags.pop(key) for key in ("jokers", "win_rule", "max_turns")}
-    return Wanted(names=names, server=server, rules=rules, **flags)
+    return TableOrder(names=names, server=server, rules=rules, **flags)
 
 
 def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:

@@ -8,13 +8,14 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from dubito.cli.bots_table import BotsGame, Wanted, seated
+from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.following import LOOK
 from dubito.cli.output import note, say
 from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
+from dubito.http_server import listen
 from dubito.human import as_sentence
 from dubito.report.following import FollowedRun
 from dubito.store.folder import DATABASE
@@ -22,13 +23,13 @@ from dubito.store.run_db import RunDb
 from dubito.telling import told_of
 from dubito.web.guard import is_loopback
 from dubito.web.kept import BROKEN
-from dubito.web.server import address, listen, make_server
-from dubito.web.watching import LiveGame, RunGames, Shown, make_app
+from dubito.web.server import address, make_server
+from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer
 
 
-def serve_game(wanted: Wanted, wait: Callable[[], None], host: str, port: int) -> None:
+def serve_game(wanted: TableOrder, wait: Callable[[], None], host: str, port: int) -> None:
     """Play the game and show it."""
     with playing(wanted, wait) as live:
         _serve(live, host, port)
@@ -36,7 +37,7 @@ def serve_game(wanted: Wanted, wait: Callable[[], None], host: str, port: int) -
 
 
 @contextmanager
-def playing(wanted: Wanted, wait: Callable[[], None]) -> Iterator[LiveGame]:
+def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
     """The game, played from the moment that a page follows it; `wait` lets the time before a turn pass."""
     stop = threading.Event()
     with seated(wanted, stop.is_set) as game, ExitStack() as opened:
@@ -96,7 +97,7 @@ def serve_run(run: Path | None, host: str, port: int) -> None:
     say("ended")
 
 
-def _serve(shown: Shown, host: str, port: int) -> None:
+def _serve(shown: GameSource, host: str, port: int) -> None:
     with listen(host, port) as listener:
         server = make_server(make_app(shown, host), lambda: _announce(host, listener))
         with suppress(KeyboardInterrupt):

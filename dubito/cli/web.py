@@ -28,8 +28,9 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
 
     Only this machine can reach the page unless --host says so.
     """
-    from dubito.web.app import make_app  # late: no other command needs a web server
-    from dubito.web.server import listen, make_server
+    from dubito.http_server import listen  # late: no other command needs a web server
+    from dubito.web.app import make_app
+    from dubito.web.server import make_server
     from dubito.web.tables import Tables
 
     stop = threading.Event()

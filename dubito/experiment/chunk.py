@@ -47,7 +47,7 @@ def is_complete(deals: int) -> bool:
 
 
 @dataclass(slots=True)
-class Played:
+class ChunkResult:
     """A chunk as far as it got: complete, or cut short by a stop or an error."""
 
     number: int
@@ -65,9 +65,9 @@ class Played:
         """Whether it was cut short."""
         return self.stopped or self.error is not None
 
-    def with_next(self, part: "Played") -> "Played":
+    def with_next(self, part: "ChunkResult") -> "ChunkResult":
         """This, which was not cut short, and the part of the same chunk that follows."""
-        return Played(
+        return ChunkResult(
             self.number,
             self.deals + part.deals,
             self.outcomes + part.outcomes,
@@ -110,9 +110,9 @@ class ChunkPlayer:
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
 
-    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> Played:
+    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
         """Play a chunk, or a part of it, between hand-written bots; between deals, `stop` says whether to leave off."""
-        played = Played(number)
+        played = ChunkResult(number)
         finished: list[list[Outcome]] = []
         for deal in deals_of(self.experiment, number, part, of):
             if stop():
@@ -128,7 +128,7 @@ class ChunkPlayer:
         played.tally = tally_of(finished, self.results)
         return played
 
-    def _deal(self, deal: int, played: Played) -> list[Outcome]:
+    def _deal(self, deal: int, played: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
         for lineup in lineups(self.experiment, deal, streams):
@@ -174,6 +174,13 @@ class ChunkPlayer:
         """The table of one game before its first turn, model players with a way to ask."""
         names = [self._entrants[player].name for player in lineup.seats]
         return self._table(deal, lineup, streams, models.services(names, journal) if models else ())
+
+    def table_of(self, game: int, models: "Models | None", journal: "Journal") -> tuple[Table, Lineup]:
+        """The same of the game of this number, and who sits there."""
+        deal, place = divmod(game, self.experiment.games_per_deal)
+        streams = DealStreams(self.experiment.seed, deal)
+        lineup = lineups(self.experiment, deal, streams)[place]
+        return self.table(deal, lineup, streams, models, journal), lineup
 
     def _table(self, deal: int, lineup: Lineup, streams: DealStreams, services: "list[object] | tuple[()]") -> Table:
         return Table(

@@ -108,7 +108,7 @@ def _common(runs: Sequence[StoredRun]) -> int:
     return min(run.deals for run in runs)
 
 
-def compared(runs: Sequence[StoredRun]) -> Comparison:
+def compared_runs(runs: Sequence[StoredRun]) -> Comparison:
     """The contenders of these runs on their common deals; raises UsageError where a game cannot be read."""
     contenders = [(contender, run) for number, run in enumerate(runs) for contender in run.compared(number)]
     names = Counter(contender.name for contender, _ in contenders)

@@ -33,7 +33,7 @@ class BudgetConfig(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConfigSource:
     """Where a config comes from."""
 
     source: str
@@ -75,10 +75,10 @@ class Config(BaseModel):
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME
-    _said: Said = PrivateAttr(default_factory=lambda: Said("the config", frozenset()))
+    _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
 
     @property
-    def said(self) -> Said:
+    def said(self) -> ConfigSource:
         """Where it comes from, for errors."""
         return self._said
 
@@ -113,7 +113,7 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
         merged["rules"] = {**_mapping("rules", content, source), **rules}
     if "budget" in flags:
         merged["budget"] = {**_mapping("budget", content, source), **flags["budget"]}
-    said = Said(source, frozenset(flags))
+    said = ConfigSource(source, frozenset(flags))
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -133,16 +133,17 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
 _WORDS: Final = {
     "Input should be": "must be",
     "a valid integer": "a whole number",
+    "a valid number": "a number",
     "a valid list": "a list",
     "a valid string": "a text",
-    "a valid dictionary": "a mapping",
     "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
+    "a valid dictionary": "a mapping",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
 
 
-def sentence_of(error: Mapping[str, Any], said: Said) -> str:
+def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
     """What is wrong with a config, of an error of its validation."""
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):
@@ -151,7 +152,12 @@ def sentence_of(error: Mapping[str, Any], said: Said) -> str:
         known = Config.model_fields if len(loc) == 1 else BudgetConfig.model_fields
         key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in said.flags else said.source
         return f"{where}: unknown key '{key}': {suggestion(key, known)}"
+    return f"{said.where(*loc)}: {in_our_words(error)}"
+
+
+def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
+    """What a value has to be, and what it is instead, of an error of a config's validation."""
     message = str(error["msg"])
-    for theirs, ours in _WORDS.items():
+    for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
         message = message.replace(theirs, ours)
-    return f"{said.where(*loc)}: {message}, not {one_line(repr(error['input']), 60)}"
+    return f"{message}, not {one_line(repr(error['input']), 60)}"

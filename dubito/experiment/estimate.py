@@ -17,7 +17,7 @@ from dubito.experiment import runner
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
-from dubito.experiment.stored import StoredRun, opened
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry
@@ -124,7 +124,7 @@ def _played(
         run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(), lambda games: None))
         if run.failure is not None:
             raise run.failure
-        with opened(folder) as played:
+        with opened_run(folder) as played:
             log, source = ModelLog(played.db), f"{games} free games with the house"
             took = {spec.name: _by_deal(log, spec.name, played) for spec in specs}
             return {name: _Measured(source, totals, _SECONDS, (0, thoughts)) for name, totals in took.items()}
@@ -133,7 +133,7 @@ def _played(
 def _from_run(folder: Path) -> list[_Recorded]:
     """What each model player of a recorded run took."""
     found = []
-    with opened(folder) as run:
+    with opened_run(folder) as run:
         log = ModelLog(run.db)
         for player in [*run.identity.bots, *run.identity.contenders]:
             model = player.settings.get("model")

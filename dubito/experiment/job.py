@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import BotError, RunStopped, UsageError, one_line
-from dubito.experiment.chunk import ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.tally import Tally
 from dubito.game import Results
@@ -62,7 +62,7 @@ def play_chunk(job: str, number: int, part: int = 0, of: int = 1) -> bytes:
     return _packed(head, b"".join(played.outcomes))
 
 
-def played_from(packed: bytes, results: Results) -> Played:
+def played_from(packed: bytes, results: Results) -> ChunkResult:
     """What `play_chunk` played; raises RunStopped if it refused to."""
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
     head = json.loads(packed[_LENGTH.size : begin])
@@ -71,7 +71,7 @@ def played_from(packed: bytes, results: Results) -> Played:
     ends = [begin]
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
-    return Played(
+    return ChunkResult(
         head["number"],
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],

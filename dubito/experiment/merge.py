@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.results import all_games
 from dubito.experiment.shards import FOLDER
-from dubito.experiment.stored import StoredRun, StoredShard, opened
+from dubito.experiment.stored import StoredRun, StoredShard, opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK
@@ -50,7 +50,7 @@ def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
 
 def _sound(folder: Path) -> StoredRun:
     """The shard in this folder, its sums read; a thousand of them could not all stay open."""
-    with opened(folder) as run:
+    with opened_run(folder) as run:
         if run.identity.shard is None:
             raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
         run.db.check(run.first_game)

@@ -57,11 +57,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         settings = settings_of(spec, registry)
         prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
         fallback_of(spec.name, settings, registry)
-        if not options.offline:
-            key_of(account_of(settings), spec.name)
-        check_house(spec.name, settings, registry.game)
-        if options.caps.usd is not None:
-            _check_price(spec.name, settings, options)
+        check_asking(spec.name, settings, registry.game, options)
         source = registry.find(settings.fallback).digest
         return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
 
@@ -72,16 +68,22 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
     )
 
 
-def _check_price(name: str, settings: ModelSettings, options: CallOptions) -> None:
+def check_asking(name: str, settings: ModelSettings, game: Spec, options: CallOptions) -> None:
+    """Raise UsageError for what would stop a run at its first call: key, house, and what a budget has to know."""
+    if not options.offline:
+        key_of(account_of(settings), name)
+    check_house(name, settings, game)
+    if options.caps.usd is None:
+        return
     if price_of_model(settings, options) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
             f"{account_of(settings).server}, and there is none: say it in `prices`, or take budget.usd away"
         )
-    check_surcharges(name, settings, options)
+    _check_surcharges(name, settings, options)
 
 
-def check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
+def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
     """Raise UsageError if a player's parameters ask for what costs more than its price says: no budget would hold."""
     price = price_of_model(settings, options)
     if price is None or not price.worst(1, 1):  # what costs nothing costs nothing in any mode

@@ -11,7 +11,7 @@ from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
-from dubito.llm.decider import GameServices
+from dubito.llm.decider import Decider, GameServices
 from dubito.llm.failures import Quoting, Suspended
 from dubito.llm.overheard import Thought, overheard
 from dubito.registry import Registry
@@ -46,6 +46,10 @@ def trouble(error: DubitoError) -> str:
     """Why the bots of a person's game cannot go on, as a sentence without a server's words: they may hold cards."""
     text = error.brief if isinstance(error, Quoting) else str(error)
     return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
+
+
+def _itself(decider: Decider) -> Decider:
+    return decider
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +99,13 @@ class Opponents:
 
         Raises UsageError for a bot that is none of these.
         """
-        specs = [self._find(name) for name in setup.bots]
-        bots = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
-        return Sitting(setup, self.game, bots, self._registry.fallback, self._services(setup), number)
+        services = self._services(setup.bots, setup.seed, self.game.rules(**setup.rules))
+        return Sitting(setup, self.game, self._entrants(setup.bots), self._registry.fallback, services, number)
 
     def alone(self, name: str, seed: int) -> tuple[Entrant, object | None]:
         """One of them for a seat at somebody else's table; if it is a model player, with its way to ask."""
-        spec = self._find(name)
-        entrant = Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings)
-        if self._models is None or name not in self._models.players:
-            return entrant, None
-        decider = replace(self._models.players[name], seed=seed, rules=self.game.rules())
-        return entrant, GameServices(decider, self._models.journal())
+        (entrant,) = self._entrants([name])
+        return entrant, next(iter(self._services([name], seed, self.game.rules())), None)
 
     def among_themselves(
         self, names: Sequence[str], seed: int, rules: Any, hear: Callable[[Thought], None]
@@ -115,16 +114,7 @@ class Opponents:
 
         Raises UsageError for a bot that is none of these.
         """
-        specs, models = [self._find(name) for name in names], self._models
-        entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
-        if models is None:
-            return entrants, []
-        journal, services = models.journal(), list[object]()
-        for name in names:
-            decider = models.players.get(name)
-            own = decider and overheard(replace(decider, seed=seed, rules=rules), hear)
-            services.append(own and GameServices(own, journal))
-        return entrants, services
+        return self._entrants(names), self._services(names, seed, rules, lambda decider: overheard(decider, hear))
 
     @property
     def game(self) -> Spec:
@@ -136,12 +126,23 @@ class Opponents:
             raise UsageError(f"nobody here is named {one_line(name)!r}: {suggestion(name, self._specs)}")
         return self._specs[name]
 
-    def _services(self, setup: Setup) -> list[object]:
+    def _entrants(self, names: Sequence[str]) -> list[Entrant]:
+        specs = [self._find(name) for name in names]
+        return [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
+
+    def _services(
+        self,
+        names: Sequence[str],
+        seed: int,
+        rules: Any,
+        at_table: Callable[[Decider], Decider] = _itself,
+    ) -> list[object]:
+        """By seat, a model player's way to ask in one game, and None for a hand-written bot; nothing without models."""
         if self._models is None:
             return []
-        journal, players = self._models.journal(), self._models.players
-        rules = self.game.rules(**setup.rules)
-        return [
-            GameServices(replace(players[name], seed=setup.seed, rules=rules), journal) if name in players else None
-            for name in setup.bots
-        ]
+        journal, services = self._models.journal(), list[object]()
+        for name in names:
+            decider = self._models.players.get(name)
+            own = decider and at_table(replace(decider, seed=seed, rules=rules))
+            services.append(own and GameServices(own, journal))
+        return services

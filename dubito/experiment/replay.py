@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from dubito import __version__
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
-from dubito.experiment.schedule import lineups
 from dubito.experiment.stored import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
@@ -27,7 +26,6 @@ from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
-from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and clients
     from dubito.experiment.models import Models
@@ -35,7 +33,7 @@ if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and 
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What a replay found; without a difference everything is identical."""
 
     games: int
@@ -56,25 +54,32 @@ class RunToReplay:
     home: Path  # where own bots and prompts are looked for
     mismatches: list[str] = field(default_factory=list)
 
-    def models(self, tape: Tape) -> "Models | None":
-        """The model players, who ask the tape; None in a run of hand-written bots."""
-        specs = model_specs(self.experiment, self.registry)
+    def models(self, tape: Tape, as_kept: bool = False) -> "Models | None":
+        """The model players, who ask the tape; None in a run of hand-written bots.
+
+        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
+        """
+        experiment, registry = self.experiment, self.registry
+        specs = model_specs(experiment, registry)
         if not specs:
             return None
         from dubito.experiment.models import Models, decider_of
 
-        return Models(
-            {
-                spec.name: decider_of(
-                    spec, self.experiment, self.registry, self._prompt(spec), tape.ask, tape, lambda outcome: None
-                )
-                for spec in specs
-            }
-        )
+        players = {}
+        for spec in specs:
+            prompt = self._kept_prompt(spec) if as_kept else self._prompt(spec)
+            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
+        return Models(players)
+
+    def _kept_prompt(self, spec: PlayerSpec) -> "Prompt":
+        from dubito.llm.prompts import Prompt
+
+        there = ModelLog(self.db).prompt(spec.prompt)
+        return Prompt(Path(settings_of(spec, self.registry).prompt), there, self.registry.game)
 
     def _prompt(self, spec: PlayerSpec) -> "Prompt":
         """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
-        from dubito.llm.prompts import Prompt, load_prompt
+        from dubito.llm.prompts import load_prompt
 
         settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
         try:
@@ -82,14 +87,14 @@ class RunToReplay:
         except UsageError:
             if not there:
                 raise
-            return Prompt(Path(settings.prompt), there, self.registry.game)
+            return self._kept_prompt(spec)
         if prompt.digest != spec.prompt:
             changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
             self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
         return prompt
 
 
-def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
+def run_to_replay(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
     stored = read_run(folder, home)
     stored.db.check(stored.first_game)
@@ -106,7 +111,7 @@ def opened(folder: Path, registry: Registry, home: Path) -> RunToReplay:
     return kept
 
 
-def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> Replayed:
+def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
     tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
@@ -124,7 +129,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
         difference = error
     except DubitoError as error:
         difference = Differs(f"game {games} or after", "the run cannot be played again", [str(error)])
-    return Replayed(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
+    return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
 def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[str]]:
@@ -135,17 +140,14 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
     games = kept.experiment.game_numbers
     if game not in games:
         raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    m = kept.experiment.games_per_deal
-    streams = DealStreams(kept.experiment.seed, game // m)
-    lineup = lineups(kept.experiment, game // m, streams)[game % m]
     models = kept.models(Tape(ModelLog(kept.db), heard))
-    table = ChunkPlayer(kept.experiment, kept.registry).table(game // m, lineup, streams, models, Journal())
+    table, lineup = ChunkPlayer(kept.experiment, kept.registry).table_of(game, models, Journal())
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 
 def _chunks(
     kept: RunToReplay, models: "Models | None", tape: Tape, workers: int, progress: Callable[[int], None]
-) -> Iterator[Played]:
+) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
@@ -164,7 +166,7 @@ def _chunks(
         before = first_game_of(experiment, number + 1) - experiment.game_numbers.start
 
 
-def _compare(db: RunDb, experiment: Experiment, played: Played, results: Results) -> None:
+def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
     first = first_game_of(experiment, played.number)
     rows = db.read(

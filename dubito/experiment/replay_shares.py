@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import RunStopped
-from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, deals_of
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, deals_of
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
@@ -34,14 +34,16 @@ def worth(games: int, workers: int) -> int:
     return max(1, min(workers, games // _WORTH))
 
 
-def shared_chunks(kept: "RunToReplay", workers: int, tape: Tape, progress: Callable[[int], None]) -> Iterator[Played]:
+def shared_chunks(
+    kept: "RunToReplay", workers: int, tape: Tape, progress: Callable[[int], None]
+) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
     """
     games = 0
     for number, parts in groupby(_played(kept, workers), lambda part: part[0].number):
-        chunk = Played(number)
+        chunk = ChunkResult(number)
         for played, decisions in parts:
             chunk = _joined(chunk, played)
             tape.decisions += decisions
@@ -50,10 +52,10 @@ def shared_chunks(kept: "RunToReplay", workers: int, tape: Tape, progress: Calla
         yield chunk
 
 
-def _played(kept: "RunToReplay", workers: int) -> Iterator[tuple[Played, int]]:
+def _played(kept: "RunToReplay", workers: int) -> Iterator[tuple[ChunkResult, int]]:
     """Each share as it was played, in order, with how many decisions were taken in it."""
     left = iter(_shares(kept.experiment, workers))
-    pending: deque[Future[tuple[Played, int]]] = deque()
+    pending: deque[Future[tuple[ChunkResult, int]]] = deque()
     with processes(workers, new_stop()) as crew:
         while True:
             while len(pending) < workers * _AHEAD and (share := next(left, None)) is not None:
@@ -74,7 +76,7 @@ def _shares(experiment: Experiment, workers: int) -> Iterator[_Share]:
         yield from ((number, deals[first : first + step]) for first in range(0, len(deals), step))
 
 
-def _play(folder: Path, home: Path, share: _Share) -> tuple[Played, int]:
+def _play(folder: Path, home: Path, share: _Share) -> tuple[ChunkResult, int]:
     """Play a share, in a worker process."""
     threads, tape = _player(folder, home)
     before = tape.decisions
@@ -85,19 +87,19 @@ def _play(folder: Path, home: Path, share: _Share) -> tuple[Played, int]:
 @lru_cache(maxsize=1)
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, Tape]:
     """The run, opened once in a worker process."""
-    from dubito.experiment.replay import opened  # late: it imports this
+    from dubito.experiment.replay import run_to_replay  # late: it imports this
     from dubito.experiment.stored import game_of
 
-    kept = opened(folder, find_bots(home, game_of(folder)), home)
+    kept = run_to_replay(folder, find_bots(home, game_of(folder)), home)
     tape = Tape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None
     return ThreadedChunks(ChunkPlayer(kept.experiment, kept.registry), models, 1, Watch(), lambda games: None), tape
 
 
-def _joined(one: Played, other: Played) -> Played:
+def _joined(one: ChunkResult, other: ChunkResult) -> ChunkResult:
     """Two parts of a chunk, the first one's deals before the other's."""
-    return Played(
+    return ChunkResult(
         one.number,
         one.deals + other.deals,
         one.outcomes + other.outcomes,

@@ -10,13 +10,13 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
-from dubito.experiment.chunk import ChunkPlayer, Played, chunk_numbers, first_game_of, is_complete
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.results import all_games
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
@@ -87,14 +87,14 @@ def manifest(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def finished(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
+def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Run | None:
     """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
 
     Raises UsageError if it holds anything else.
     """
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
-    with opened(folder) as stored:
+    with opened_run(folder) as stored:
         logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
         run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
     run = replace(run, said=_said(experiment, registry))
@@ -181,12 +181,12 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     )
 
 
-def _stored(played: Played, first_game: int) -> Chunk:
+def _stored(played: ChunkResult, first_game: int) -> Chunk:
     return Chunk(played.number, played.deals, first_game, played.outcomes, played.decisions, played.records)
 
 
 @contextmanager
-def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[Played]]:
+def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Iterator[Iterator[ChunkResult]]:
     """Every chunk behind those that are done: from processes, or, with model players, from threads."""
     numbers = chunk_numbers(experiment)[done:]
     if not model_specs(experiment, means.registry):

@@ -25,7 +25,7 @@ def shard_named(text: str) -> tuple[int, int]:
     return number, of
 
 
-def cut(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
+def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
     """One of so many shards, as even as whole chunks can be; raises UsageError if there are fewer chunks."""
     chunks = chunk_numbers(experiment)
     if of > len(chunks):

@@ -19,6 +19,7 @@ from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, contende
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
+from dubito.record import first_fault
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.records import PlayerLog
@@ -202,7 +203,7 @@ def read_run(folder: Path, home: Path | None = None) -> StoredRun:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[StoredRun]:
+def opened_run(folder: Path) -> Iterator[StoredRun]:
     """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
     run = read_run(folder)
     try:
@@ -223,6 +224,4 @@ def _manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(read_manifest(folder))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = one_line(".".join(map(str, first["loc"])))
-        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {where}: {one_line(first['msg'])}") from None
+        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {first_fault(error)}") from None

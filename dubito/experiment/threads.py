@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dubito.errors import DubitoError
 from dubito.experiment.calibration import add_stated
-from dubito.experiment.chunk import ChunkPlayer, GamePlayed, Played, deals_of
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult, GamePlayed, deals_of
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.schedule import Lineup, lineups
@@ -33,7 +33,7 @@ class ThreadedChunks:
     watch: Watch
     progress: Callable[[int], None]  # told how many games of the run have ended
 
-    def play(self, number: int, stop: Callable[[], bool], among: range | None = None) -> Played:
+    def play(self, number: int, stop: Callable[[], bool], among: range | None = None) -> ChunkResult:
         """Play a chunk, or some deals of it; on a stop or a fault, keep the deals before the first unfinished one."""
         experiment = self.player.experiment
         deals = self._deals(deals_of(experiment, number) if among is None else among)
@@ -89,8 +89,8 @@ class ThreadedChunks:
         ended: dict[int, GamePlayed],
         errors: dict[int, BaseException],
         refused: AccountFault | None,
-    ) -> Played:
-        played = Played(number)
+    ) -> ChunkResult:
+        played = ChunkResult(number)
         for _, error in sorted(errors.items()):
             if not isinstance(error, DubitoError):
                 raise error

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from dubito.errors import RunStopped, one_line
 from dubito.experiment import job
-from dubito.experiment.chunk import ChunkPlayer, Played
+from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.experiment import Experiment
 from dubito.registry import Registry
 
@@ -55,7 +55,7 @@ def new_stop() -> Event:
 
 def play_chunks(
     experiment: Experiment, registry: Registry, workers: int, stop: Event, numbers: range, crew: Crew | None = None
-) -> Generator[Played, None, None]:
+) -> Generator[ChunkResult, None, None]:
     """The chunks of these numbers, in order; the last one may be cut short by an error or a stop.
 
     They are played by the crew or, where there is none, by so many processes; one is this one.
@@ -68,12 +68,14 @@ def play_chunks(
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job.job_of(experiment, registry), registry.game.results
             with closing(_in_order(hands, text, _tasks(numbers, hands.at_once()), stop)) as packed:
-                parts = ((task, Played(task.number, stopped=True) if one is None else job.played_from(one, results))
-                         for task, one in packed)  # fmt: skip
+                parts = (
+                    (task, job.played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
+                    for task, one in packed
+                )
                 yield from until_cut(_joined(parts))
 
 
-def until_cut(chunks: Iterator[Played]) -> Iterator[Played]:
+def until_cut(chunks: Iterator[ChunkResult]) -> Iterator[ChunkResult]:
     """The chunks up to and including the first that was cut short."""
     for played in chunks:
         yield played
@@ -89,9 +91,9 @@ def _tasks(numbers: range, at_once: int) -> Iterator[Task]:
         yield from (Task(number, part, of) for part in range(of))
 
 
-def _joined(parts: Iterator[tuple[Task, Played]]) -> Iterator[Played]:
+def _joined(parts: Iterator[tuple[Task, ChunkResult]]) -> Iterator[ChunkResult]:
     """Each chunk, as soon as its last part is there or one was cut short."""
-    chunk: Played | None = None
+    chunk: ChunkResult | None = None
     for task, part in parts:
         chunk = part if chunk is None else chunk.with_next(part)
         if chunk.is_cut or task.part == task.of - 1:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED_TEXT, End, Problem, ReadPrompt, Wire, Written
+from dubito.house.dialect import CREATED_TEXT, End, ModelOutput, Problem, ReadPrompt, Wire
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest, JsonBody
 from dubito.house.structured import check_schema
@@ -106,7 +106,7 @@ class AnthropicWire(Wire):
             max_output=fields.limit_of(body, "max_tokens", 1),
         )
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """A message object."""
         declined = written.end in ("refused", "filtered")
         details = {"type": "refusal", "category": None, "explanation": None}
@@ -179,7 +179,7 @@ def _schema(output: JsonBody) -> Mapping[str, Any] | None:
     return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
 
 
-def _content(asked: HeardRequest, written: Written) -> list[JsonBody]:
+def _content(asked: HeardRequest, written: ModelOutput) -> list[JsonBody]:
     """The blocks: none for a refusal; after a filter, the text up to where it was stopped."""
     blocks: list[JsonBody] = []
     if written.thoughts is not None:
@@ -190,7 +190,7 @@ def _content(asked: HeardRequest, written: Written) -> list[JsonBody]:
     return blocks
 
 
-def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
+def _usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     """Cached tokens are not part of the input tokens."""
     return {
         "input_tokens": prompt.tokens - prompt.cached,

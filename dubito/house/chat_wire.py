@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED, ReadPrompt, Written
+from dubito.house.dialect import CREATED, ModelOutput, ReadPrompt
 from dubito.house.openai_wire import OpenAIWire, named_schema, prompt_of
 from dubito.house.refusal import Refusal
 from dubito.house.request import HeardRequest, JsonBody
@@ -48,7 +48,7 @@ class ChatWire(OpenAIWire):
             raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
         return prompt
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """A chat completion object. Thoughts stand where servers other than OpenAI's put them."""
         refused = written.end == "refused"
         message: JsonBody = {
@@ -102,7 +102,7 @@ def _schema(body: JsonBody) -> Mapping[str, Any] | None:
     return named_schema(form, "response_format.json_schema")
 
 
-def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
+def _usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     """Cached tokens are part of the prompt's tokens, thoughts of the completion's."""
     return {
         "prompt_tokens": prompt.tokens,

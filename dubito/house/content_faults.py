@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, AnyStr, Final
 
-from dubito.house.dialect import Written
+from dubito.house.dialect import ModelOutput
 from dubito.house.request import JsonBody, canonical
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
@@ -19,7 +19,7 @@ _ESCAPES: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x00\u202e"  # what would cl
 class ContentFault:
     """What is written in place of the text, and what is sent in place of the body; `size` of `pack` is in bytes."""
 
-    write: Callable[[str], Written] = Written
+    write: Callable[[str], ModelOutput] = ModelOutput
     pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical(body)
     media: str = "application/json"
     counted: bool = True  # whether a reader finds the usage in it
@@ -27,7 +27,7 @@ class ContentFault:
 
 def _said(text: Callable[[str], str]) -> ContentFault:
     """Another text."""
-    return ContentFault(write=lambda said: Written(text(said)))
+    return ContentFault(write=lambda said: ModelOutput(text(said)))
 
 
 def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
@@ -49,12 +49,12 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "escapes": _said(lambda text: f"{_ESCAPES}{text}"),
     "deep": _said(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
     "empty_text": _said(lambda text: ""),
-    "no_output": ContentFault(write=lambda text: Written(None)),
-    "reasoning_only": ContentFault(write=lambda text: Written(None, "stop", f"I would say {text}")),
-    "reasoning_cut": ContentFault(write=lambda text: Written(None, "length", f"I would say {text}, but then")),
-    "cut_off": ContentFault(write=lambda text: Written(_half(text), "length")),
-    "refusal": ContentFault(write=lambda text: Written(_REFUSAL, "refused")),
-    "content_filter": ContentFault(write=lambda text: Written(_half(text), "filtered")),
+    "no_output": ContentFault(write=lambda text: ModelOutput(None)),
+    "reasoning_only": ContentFault(write=lambda text: ModelOutput(None, "stop", f"I would say {text}")),
+    "reasoning_cut": ContentFault(write=lambda text: ModelOutput(None, "length", f"I would say {text}, but then")),
+    "cut_off": ContentFault(write=lambda text: ModelOutput(_half(text), "length")),
+    "refusal": ContentFault(write=lambda text: ModelOutput(_REFUSAL, "refused")),
+    "content_filter": ContentFault(write=lambda text: ModelOutput(_half(text), "filtered")),
     "unknown_fields": ContentFault(pack=lambda body, size: canonical(_with_unknown(body))),
     "huge": ContentFault(pack=lambda body, size: canonical({**body, "padding": "x" * size})),
     "no_usage": _sent(lambda body, size: canonical({name: body[name] for name in body if name != "usage"})),

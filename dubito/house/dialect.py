@@ -42,21 +42,21 @@ class ReadPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ModelOutput:
     """What a model wrote, and how it came to its end; `text` is None if there is none, `thoughts` go before it."""
 
     text: str | None
     end: End = "stop"
     thoughts: str | None = None
 
-    def within(self, limit: int | None) -> "Written":
+    def within(self, limit: int | None) -> "ModelOutput":
         """The same, cut where a limit on output cuts it. Thoughts count first; a refusal stays one."""
         if limit is None or self.tokens <= limit:
             return self
         left = limit - self.thought_tokens
         thoughts = first_tokens(self.thoughts, limit) if self.thoughts is not None else None
         text = first_tokens(self.text, left) if self.text is not None and left > 0 else None
-        return Written(text, "length" if self.end == "stop" else self.end, thoughts)
+        return ModelOutput(text, "length" if self.end == "stop" else self.end, thoughts)
 
     @property
     def thought_tokens(self) -> int:
@@ -111,7 +111,7 @@ class Wire(ABC):
         """What is asked. Raises Refusal."""
 
     @abstractmethod
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """The body of a good answer."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED, ReadPrompt, Written
+from dubito.house.dialect import CREATED, ModelOutput, ReadPrompt
 from dubito.house.openai_wire import OpenAIWire, named_schema, prompt_of
 from dubito.house.refusal import Refusal
 from dubito.house.request import HeardRequest, JsonBody
@@ -62,7 +62,7 @@ class ResponsesWire(OpenAIWire):
             fields.limit_of(body, "max_output_tokens", _LEAST_OUTPUT),
         )
 
-    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: Written) -> JsonBody:
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """A response object."""
         reason = _REASONS.get(written.end)
         status = "incomplete" if reason else "completed"
@@ -98,7 +98,7 @@ def _said(body: JsonBody) -> Iterator[tuple[str, str]]:
             yield str(item.get("role")), text
 
 
-def _output(asked: HeardRequest, written: Written, status: str) -> list[JsonBody]:
+def _output(asked: HeardRequest, written: ModelOutput, status: str) -> list[JsonBody]:
     """The items: thoughts, and the message that holds the text."""
     items: list[JsonBody] = []
     if written.thoughts is not None:
@@ -113,7 +113,7 @@ def _output(asked: HeardRequest, written: Written, status: str) -> list[JsonBody
     return items
 
 
-def _usage(prompt: ReadPrompt, written: Written) -> JsonBody:
+def _usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     """Cached tokens are part of the input tokens, thoughts of the output tokens."""
     return {
         "input_tokens": prompt.tokens,

@@ -1,7 +1,6 @@
 """The house on loopback: `with House() as house:` serves in a thread until the block ends."""
 
 import asyncio
-import os
 import socket
 import threading
 from collections.abc import Mapping
@@ -32,10 +31,10 @@ from dubito.house.policy import house_policy
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest
 from dubito.house.responses_wire import ResponsesWire
+from dubito.http_server import listen, plain_http
 
 _HOST: Final = "127.0.0.1"
 _CONTEXT: Final = 200_000  # tokens
-_BACKLOG: Final = 2048
 _KEEP_ALIVE: Final = 3600  # seconds: no client should meet a connection that closes as it is reused
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
 _ROUNDS: Final = 10  # turns of the loop in which calls that came before the end are still heard
@@ -179,8 +178,6 @@ class House:
         policy: Policy | None = None,
         context: int = _CONTEXT,
     ) -> None:
-        if not 0 <= port <= 65535:
-            raise UsageError(f"port is a number from 0 to 65535, not {port}")
         if not (isfinite(latency) and latency >= 0):
             raise UsageError(f"latency is a number of seconds from 0, not {latency}")
         self.port = port
@@ -214,7 +211,7 @@ class House:
         return self._log.calls()
 
     def __enter__(self) -> "House":
-        listener = _listen(self.port)
+        listener = listen(_HOST, self.port)
         try:
             self._log = CallLog(self._file)
         except UsageError:
@@ -223,7 +220,7 @@ class House:
         self.port = listener.getsockname()[1]
         closing = asyncio.Event()
         app = make_app(_Desk(self._core, self._log, self._latency, closing))
-        self._server = _Server(_config(app), closing)
+        self._server = _Server(plain_http(app, http=_Protocol, timeout_keep_alive=_KEEP_ALIVE), closing)
         self._thread = threading.Thread(target=self._serve, args=(listener,), name="dubito-house", daemon=True)
         self._thread.start()
         self._server.ready.wait()
@@ -242,37 +239,3 @@ class House:
         finally:
             listener.close()
             self._server.ready.set()  # or its caller would wait for a server that never came up
-
-
-def _listen(port: int) -> socket.socket:
-    """A listening socket. Bound here, so that its port is known and a failure has its sentence."""
-    # The protocol is named because asyncio turns Nagle's algorithm off only where it is: else 40 ms an answer.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":  # elsewhere it would let two programs have one port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((_HOST, port))
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        reason = (error.strerror or str(error)).lower()
-        text = f"cannot listen on {_HOST} port {port} ({reason}): choose another port, or 0 for a free one"
-        raise UsageError(text) from error
-    return listener
-
-
-def _config(app: Starlette) -> uvicorn.Config:
-    """Nothing but HTTP: no access log, no websockets, no lifespan; a bug's traceback still reaches stderr."""
-    return uvicorn.Config(
-        app,
-        http=_Protocol,
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=_KEEP_ALIVE,
-    )

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, cre
 
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
-from dubito.llm.wire import Reply
+from dubito.llm.wire import Reply, read_json
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]
@@ -129,7 +129,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ModelAnswer:
     """A reply, read."""
 
     answer: Any  # of the node's kind
@@ -203,7 +203,7 @@ def re_ask(failure: AttemptFailed, form: Form) -> str | None:
     return text and text.format(detail=failure.detail, wanted=form.wanted)
 
 
-def read_answer(reply: Reply, form: Form) -> Answered:
+def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     """The answer in a reply; raises AttemptFailed with its cause."""
     if reply.finish == "refusal":
         raise AttemptFailed("refused", "the model or a filter declined", reply.text)
@@ -215,7 +215,7 @@ def read_answer(reply: Reply, form: Form) -> Answered:
     try:
         json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
         said = form.model.model_validate_json(text).__dict__
-        return Answered(said["answer"], *_probability(said.get("p_bluff")))
+        return ModelAnswer(said["answer"], *_probability(said.get("p_bluff")))
     except _TwinError:
         detail = "a key stands twice"
     except ValidationError as error:
@@ -227,10 +227,7 @@ def read_answer(reply: Reply, form: Form) -> Answered:
 
 def reasoning_of(reply: str) -> str:
     """The reasons that a reply's text gives beside its answer; empty where it gives none."""
-    try:
-        said = json.loads(reply)
-    except (ValueError, RecursionError):
-        return ""
+    said = read_json(reply)
     reasons = said.get("reasoning") if isinstance(said, dict) else None
     return reasons if isinstance(reasons, str) else ""
 

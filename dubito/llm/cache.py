@@ -20,7 +20,7 @@ from typing import Any, Final
 import diskcache
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.llm.wire import Received, Request, canonical, digest_of
+from dubito.llm.wire import RawReply, Request, canonical, digest_of
 from dubito.store.lock import ByteLocks
 
 _VERSION: Final = 3
@@ -74,7 +74,7 @@ class CacheEntry:
     server: str
     request: str  # the request's canonical text
     draw: str
-    received: Received
+    received: RawReply
 
     @property
     def key(self) -> str:
@@ -131,9 +131,9 @@ class ReplyCache:
         server: str,
         request: Request,
         draw: str,
-        ask: Callable[[], Received],
+        ask: Callable[[], RawReply],
         wait: Callable[[Callable[[], bool]], None] = _at_once,
-    ) -> tuple[Received, bool]:
+    ) -> tuple[RawReply, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
         Only one at a time asks for a key: the others wait and get its reply, by `wait` if another process is
@@ -244,19 +244,19 @@ class ReplyCache:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
         return text
 
-    def _received(self, key: str, text: str, server: str, request: str, draw: str) -> Received:
+    def _received(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
         """An entry that names another request than its key does was tampered with."""
         content, received = self._read(key, text)
         if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
             raise self._tampered(key)
         return received
 
-    def _read(self, key: str, text: str) -> tuple[dict[str, Any], Received]:
+    def _read(self, key: str, text: str) -> tuple[dict[str, Any], RawReply]:
         seal, _, packed = text.partition("\n")
         if seal != digest_of(packed):
             raise self._tampered(key)
         content: dict[str, Any] = json.loads(packed)
-        return content, Received(content["status"], content["raw"], content["headers"])
+        return content, RawReply(content["status"], content["raw"], content["headers"])
 
     def _tampered(self, key: str) -> RunStopped:
         return self._bad(key, "was changed by hand")
@@ -300,7 +300,7 @@ def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
         raise UsageError(f"the settings of the cache {folder} were changed by hand ({shown}): choose another --cache")
 
 
-def _packed(server: str, request: Request, draw: str, received: Received) -> str:
+def _packed(server: str, request: Request, draw: str, received: RawReply) -> str:
     """An entry's text: a digest of the rest, so that a change by hand shows; then what was asked and replied."""
     packed = json.dumps(
         {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Player, Seating
-from dubito.llm.answers import STATED, Answered, Form, re_ask, read_answer
+from dubito.llm.answers import STATED, Form, ModelAnswer, re_ask, read_answer
 from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.settings import ModelSettings
@@ -18,14 +18,14 @@ from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
 from dubito.store.records import Decision
 
 if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads no templates and no retries
-    from dubito.llm.prompts import Prompt, Rendered, SeatTexts
+    from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
     from dubito.llm.retry import MakeAttempt
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedProbability:
     """The probability of a bluff that a model stated, at a node that `states` one; it decides nothing."""
 
     seat: int
@@ -40,7 +40,7 @@ class Journal:
 
     decisions: list[object] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)  # seats for which a fallback answered at least once
-    stated: list[Stated] = field(default_factory=list)
+    stated: list[StatedProbability] = field(default_factory=list)
 
     def digest(self) -> bytes:
         """A hash over each decision's node, answer, outcome, request and reply digests."""
@@ -78,7 +78,7 @@ class Decider:
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
 
-    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "Rendered":
+    def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "RenderedPrompt":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
         try:
             return self.prompt.fill(facts, before)
@@ -91,7 +91,7 @@ class Decider:
 
     def decide(
         self,
-        rendered: "Rendered",
+        rendered: "RenderedPrompt",
         place: Place,
         turn: int,
         journal: Journal,
@@ -103,12 +103,12 @@ class Decider:
         form = self.prompt.form(place.node)
         answered, outcome = self._model(rendered, form, place, digests, accept)
         if answered is None:
-            answered = Answered(otherwise())
+            answered = ModelAnswer(otherwise())
             journal.touched.add(place.seat)
         answer, p_bluff, impossible = answered.answer, answered.p_bluff, answered.impossible
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
         if STATED in form.fields and not outcome.startswith(FALLBACK_OUTCOME):
-            journal.stated.append(Stated(place.seat, place.decision, p_bluff, impossible))
+            journal.stated.append(StatedProbability(place.seat, place.decision, p_bluff, impossible))
         taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, p_bluff)
         self.log.decision(Decision(*taken))
         self.counted(outcome)
@@ -116,12 +116,12 @@ class Decider:
 
     def _model(
         self,
-        rendered: "Rendered",
+        rendered: "RenderedPrompt",
         form: Form,
         place: Place,
         digests: list[list[str | None]],
         accept: Callable[[Any], None],
-    ) -> tuple[Answered | None, str]:
+    ) -> tuple[ModelAnswer | None, str]:
         user, again = rendered.user, list[tuple[str, str]]()
         for attempt in range(self.settings.reasks + 1):
             here = replace(place, attempt=attempt)
@@ -147,7 +147,7 @@ class Decider:
         return None, f"{FALLBACK_OUTCOME}{failure.cause}"
 
 
-def _check(answered: Answered, accept: Callable[[Any], None], reply: Reply) -> None:
+def _check(answered: ModelAnswer, accept: Callable[[Any], None], reply: Reply) -> None:
     """Raise AttemptFailed with the engine's sentence where the rules refuse the answer."""
     try:
         accept(answered.answer)

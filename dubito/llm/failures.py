@@ -11,13 +11,13 @@ DubitoError
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from dubito.errors import DubitoError, RunStopped
 from dubito.store.records import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
-CAUSES: Final[tuple[Cause, ...]] = ("unreachable", "refused", "truncated", "too_long", "malformed", "illegal")
+CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]

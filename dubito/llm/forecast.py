@@ -5,7 +5,7 @@ whose replies were free, from the tape or the cache, tell how long a game is, bu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from math import ceil
 from typing import Final
 
@@ -63,7 +63,7 @@ class Forecast:
 
     def reserved(self, worst: Spend) -> None:
         """A call may take this much."""
-        self._worst = Spend(*(max(pair) for pair in zip(self._worst.amounts, worst.amounts, strict=True)))
+        self._worst = Spend(*(max(pair) for pair in zip(astuple(self._worst), astuple(worst), strict=True)))
 
     def settled(self, game: int, used: Spend, replied: bool) -> None:
         """A call of a game took this."""
@@ -85,7 +85,7 @@ class Forecast:
         long = self._long()
         under_way = [done for game, done in self._under_way.items() if game not in self._ended]
         questions = len(new) * long + sum(max(long - done, long * _REST) for done in under_way)
-        last = self._worst.amounts  # the last call has to find room for its worst
+        last = astuple(self._worst)  # the last call has to find room for its worst
         amounts = zip(each, last, strict=True)
         return Spend(*(ceil((questions - 1) * mean + max(mean, worst)) for mean, worst in amounts))
 
@@ -98,5 +98,5 @@ class Forecast:
     def _each(self) -> tuple[float, ...] | None:
         """What a paid reply costs; the most that a call may cost while no game has ended; None if no call was made."""
         if self._ended and self._replies:
-            return tuple(amount / self._replies for amount in self._spent.amounts)
-        return self._worst.amounts if self._worst.calls else None
+            return tuple(amount / self._replies for amount in astuple(self._spent))
+        return astuple(self._worst) if self._worst.calls else None

@@ -14,7 +14,7 @@ from typing import Final
 
 from dubito.llm.backoff import pause
 from dubito.llm.failures import AccountFault, Interrupted, NotSent, TryFailed
-from dubito.llm.pace import Pace, Sent
+from dubito.llm.pace import OpenCall, Pace
 from dubito.llm.rate_headers import limits_of
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
@@ -193,7 +193,7 @@ class Gate:
         finally:
             self._line.release()
 
-    def _failed(self, sent: Sent, order: int, error: TryFailed, cap: float) -> None:
+    def _failed(self, sent: OpenCall, order: int, error: TryFailed, cap: float) -> None:
         """A try got no answer, or only an error."""
         limits = limits_of(error.headers, self._timing.time())
         with self._changed:

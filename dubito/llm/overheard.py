@@ -9,7 +9,7 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.decider import Decider, Decisions
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.wire import Ask, Reply
-from dubito.store.records import Decision, said
+from dubito.store.records import Decision, answer_in_words
 
 if TYPE_CHECKING:
     from dubito.llm.retry import MakeAttempt
@@ -39,7 +39,7 @@ class Thought:
 
     def in_words(self, name: str, question: str, truth: bool | None) -> str:
         """The thought in a line; `truth` is whether what was stated a probability of is a bluff, None to leave it."""
-        answer = one_line(said(self.answer))
+        answer = one_line(answer_in_words(self.answer))
         again = f" (asked {self.asked} times)" if self.asked > 1 else ""
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)

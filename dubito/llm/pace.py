@@ -245,7 +245,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class OpenCall:
     """A call under way."""
 
     number: int
@@ -280,15 +280,15 @@ class Pace:
         waits = [allowance.wait(now) for allowance in self.allowances.values()]
         return max([self.opening.wait(now, self.under_way), self.climb.wait(now), *waits])
 
-    def sent(self, now: float) -> Sent:
+    def sent(self, now: float) -> OpenCall:
         """A call goes out."""
         self._number += 1
         self.climb.sent(now, alone=self.under_way == 0)
         self.under_way += 1
         self.opening.sends += 1
-        return Sent(self._number, now, {kind: allowance.sent() for kind, allowance in self.allowances.items()})
+        return OpenCall(self._number, now, {kind: allowance.sent() for kind, allowance in self.allowances.items()})
 
-    def took(self, sent: Sent, limits: Sequence[Limit]) -> None:
+    def took(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
         """The server took a call, and said this of its limits."""
         self.under_way -= 1
         self.refusals = 0
@@ -296,7 +296,7 @@ class Pace:
             self.opening.taken()
         self._told(sent, limits)
 
-    def refused(self, sent: Sent, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
+    def refused(self, sent: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """The server refused a call for its rate: nothing is sent for so many seconds."""
         self.under_way -= 1
         self._told(sent, limits)
@@ -329,7 +329,7 @@ class Pace:
         slowest = min(rates)
         return None if slowest == inf else MARGIN * slowest * _MINUTE
 
-    def _told(self, sent: Sent, limits: Sequence[Limit]) -> None:
+    def _told(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
         for limit in limits:
             if limit.kind not in self.allowances:
                 cost = self.costs.get(limit.kind, 1.0)

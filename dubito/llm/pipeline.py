@@ -28,9 +28,10 @@ from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
+from dubito.llm.replayed import kept_reply
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
-from dubito.llm.wire import Ask, Protocol, Received, Reply
+from dubito.llm.wire import Ask, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
 
@@ -181,7 +182,7 @@ class Pipeline:
 
     def _cached(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def cached(ask: Ask) -> Reply:
-            def asked() -> Received:
+            def asked() -> RawReply:
                 return self._paid(account, ask) or inner(ask).received
 
             received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, self._wait)
@@ -190,10 +191,10 @@ class Pipeline:
 
         return cached
 
-    def _paid(self, account: Account, ask: Ask) -> Received | None:
+    def _paid(self, account: Account, ask: Ask) -> RawReply | None:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
         body = self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
-        return None if body is None else Received(body.status, body.raw, body.headers)
+        return None if body is None else RawReply(body.status, body.raw, body.headers)
 
     def _wait(self, free: Callable[[], bool]) -> None:
         """Wait for another process that asks the same; raises Interrupted on a stop."""
@@ -256,8 +257,7 @@ class Pipeline:
             )
         if kept.raw is None:
             raise AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
-        reply = read_reply(ask.request.protocol, Received(200, self._log.text(kept.raw)))
-        return replace(reply, origin="tape")
+        return kept_reply(self._log, ask.request.protocol, kept.raw)
 
     def _tries(self, ask: Ask) -> int:
         return self._log.tries(ask.place.key) if self._goes_on else 0

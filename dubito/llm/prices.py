@@ -4,7 +4,7 @@ Money is counted in whole picodollars (1e-12 USD), in which a price of up to six
 whole number per token; so no sum is ever rounded.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
-from dubito.llm.wire import PLAIN, Charges, Request, Usage
+from dubito.llm.wire import PLAIN, Charges, Request, Usage, entries
 from dubito.store.records import Spend
 from dubito.yaml_file import read_yaml
 
@@ -118,24 +118,14 @@ class Tariff:
 def unpriced(parameters: Mapping[str, Any]) -> str | None:
     """The first of a player's parameters that makes tokens cost more than the list price; None if none does."""
     dear = {mode for mode, _ in modes_of(parameters)}
-    dear |= {name for name, value in parameters.items() if any(ttl not in _SHORT for ttl in _ttls(value))}
+    for name, value in parameters.items():  # which may say for how long input is to be kept
+        dear |= {name for key, ttl in entries(value) if key == "ttl" and ttl not in _SHORT}
     return min(dear, default=None)
 
 
 def charged_by_call(parameters: Mapping[str, Any]) -> str | None:
     """The first of a player's parameters that lets a server charge for more than tokens; None if none does."""
     return next((name for name in _BY_CALL if parameters.get(name)), None)
-
-
-def _ttls(value: Any) -> Iterator[Any]:
-    """How long the provider is asked to keep input, wherever the request says so."""
-    if isinstance(value, dict):
-        yield from (value["ttl"],) if "ttl" in value else ()
-        for inner in value.values():
-            yield from _ttls(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _ttls(inner)
 
 
 def read_prices(given: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:

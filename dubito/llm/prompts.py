@@ -32,9 +32,10 @@ from dubito.llm.templates import (
     TemplateFiles,
     check_names,
     new_environment,
-    read_text,
+    read_described,
     said,
 )
+from dubito.record import first_fault
 from dubito.yaml_file import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
@@ -43,7 +44,7 @@ _LOADED: Final[dict[Path, "Prompt"]] = {}  # what this process has loaded, by fo
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPrompt:
     """What a model is sent for one question.
 
     `history` is the user text's beginning, a text for each chapter: what the same player is sent later in the game
@@ -101,7 +102,7 @@ class Prompt:
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
-        described = sources[DESCRIPTION] if sources else read_text(folder / DESCRIPTION)
+        described = sources[DESCRIPTION] if sources else read_described(folder)
         self.description = _description(folder / DESCRIPTION, described)
         self._check_stated()
         files = TemplateFiles(folder, sources, _shared(self.game))
@@ -164,11 +165,11 @@ class Prompt:
         forms = (self.form(node.name) for node in self.game.nodes)
         return max(forms, key=lambda form: len(str(form.schema)))
 
-    def render(self, position: Position) -> Rendered:
+    def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""
         return self.fill(self._facts.facts(position))
 
-    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> Rendered:
+    def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> RenderedPrompt:
         """The texts for these facts, which have the keys of `facts()`.
 
         `before` is what the same seat was sent in the same game; these texts are added to it.
@@ -181,7 +182,7 @@ class Prompt:
             history = tuple(filter(str.strip, self._chapters(values, steady, texts)))  # no blank text is taken
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
-            return Rendered(texts.system, self._user.render(values), history)
+            return RenderedPrompt(texts.system, self._user.render(values), history)
         except Exception as error:  # a template is the user's code: it may raise anything
             where = self._files.place(error)
             raise UsageError(f"{where}: {said(error)}; correct the template") from None
@@ -287,12 +288,8 @@ def _description(path: Path, text: str) -> Description:
     try:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(
-            f"{path}: {one_line(where)}: {one_line(first['msg'])}; it says `title: ...` and `answer: [answer]`, or"
-            " [reasoning, p_bluff, answer]"
-        ) from None
+        wanted = "`title: ...` and `answer: [answer]`, or [reasoning, p_bluff, answer]"
+        raise UsageError(f"{path}: {first_fault(error)}; it says {wanted}") from None
 
 
 def _digest(sources: Mapping[str, str]) -> str:

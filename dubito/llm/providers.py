@@ -16,7 +16,7 @@ from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.settings import Account, is_loopback
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
-from dubito.llm.wire import Ask, Received
+from dubito.llm.wire import Ask, RawReply
 
 if TYPE_CHECKING:
     from dubito.llm.deadline import Deadline
@@ -51,7 +51,7 @@ class Provider:
         self._in_errors = re.compile(f"{written}|{_IDS}|{_UUID}")
         self._in_replies = re.compile(f"{written}|{_IDS}" if len(key) >= _SHORTEST_KEY else _IDS)
 
-    def __call__(self, ask: Ask, number: int, deadline: float) -> Received:
+    def __call__(self, ask: Ask, number: int, deadline: float) -> RawReply:
         """Make one try; raises TryFailed or AccountFault."""
         headers = {}
         if is_loopback(self._address):  # for the house's repeatable faults; nobody else is told
@@ -77,7 +77,7 @@ class Provider:
             "" if whole(response) or response.content == _TOO_LARGE else "\ufffd"
         )  # as for other bytes that are no text
         raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
-        return Received(response.status_code, raw, self._kept(response.headers))
+        return RawReply(response.status_code, raw, self._kept(response.headers))
 
     def prepare(self) -> None:
         """Load the SDK and make its client, which takes a second the first time."""
@@ -157,7 +157,7 @@ class Provider:
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
 
-    def failure(self, error: Any, generated: bool | None, received: Received, ask: Ask) -> TryFailed | AccountFault:
+    def failure(self, error: Any, generated: bool | None, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
         """What an error means that came with status 200, after a part of an answer or not (None: nobody knows)."""
         found = verdict_within(error, received.headers)
         failed = self._failure(found, f"status {received.status} with an error in it", text_of(error), ask)

@@ -11,9 +11,9 @@ from dubito.errors import RunStopped
 from dubito.llm.explain import parts
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Ask, Place, Received, Reply
+from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision, TapedAttempt, said
+from dubito.store.records import Decision, TapedAttempt, answer_in_words
 
 Heard = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
@@ -27,6 +27,11 @@ class Differs(RunStopped):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
+
+
+def kept_reply(log: ModelLog, protocol: Protocol, raw: str | None) -> Reply:
+    """The reply in the body of this digest, as the tape has it; without one, nothing. Raises RunStopped."""
+    return replace(read_reply(protocol, RawReply(200, log.text(raw) if raw else "")), origin="tape")
 
 
 class Tape:
@@ -65,14 +70,13 @@ class Tape:
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
-            raw = "" if kept.raw is None else self._log.text(kept.raw)
+            reply = kept_reply(self._log, ask.request.protocol, kept.raw)
         except RunStopped as error:
             raise Differs(str(ask.place), "the reply on the tape was changed by hand", [str(error)]) from None
-        reply = read_reply(ask.request.protocol, Received(200, raw))
         if reply.digest != kept.reply:
             said = [f"recorded: {kept.reply}", f"replayed: {reply.digest}"]
             raise Differs(str(ask.place), "the reply on the tape is not read as it was: another reply digest", said)
-        return replace(reply, origin="tape")
+        return reply
 
     def _differences(self, kept: TapedAttempt, ask: Ask) -> list[str]:
         found = []
@@ -100,4 +104,4 @@ def _in_words(taken: Decision | None) -> str:
     """The decision, as far as a replay compares it."""
     if taken is None:
         return "no decision"
-    return f"node {taken.node}: {said(taken.answer)} ({taken.outcome})"
+    return f"node {taken.node}: {answer_in_words(taken.answer)} ({taken.outcome})"

@@ -3,7 +3,7 @@
 import ipaddress
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Spec
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Protocol, entries
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
@@ -139,22 +139,11 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     for key in parameters:
         if key in _OWN_PARAMETERS:
             raise UsageError(f"{one_line(name)}: parameters.{key}: the harness sends this itself")
-    for key in _keys(parameters):
+    for key in (str(key) for key, _ in entries(parameters)):
         if key not in _TOKEN_COUNTS and any(word in key.lower() for word in _SECRET_WORDS) and "cache" not in key:
             raise UsageError(
                 f"{one_line(name)}: parameters.{one_line(key)}: credentials belong in an environment variable"
             )
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """The keys of a mapping and of all that it holds."""
-    if isinstance(value, dict):
-        yield from map(str, value)
-        for inner in value.values():
-            yield from _keys(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _keys(inner)
 
 
 def _check_url(name: str, url: str) -> None:

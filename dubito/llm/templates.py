@@ -17,6 +17,7 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.text_file import read_text
 
 DESCRIPTION: Final = "prompt.yaml"
 TEMPLATES: Final = ("system.jinja", "user.jinja")
@@ -131,15 +132,11 @@ def check_names(files: TemplateFiles, trees: Mapping[str, nodes.Template], known
             raise UsageError(f"{files.paths[name]}: there is no variable '{unknown}': {hint}")
 
 
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text") from None
-    except FileNotFoundError:
-        raise UsageError(f"there is no {one_line(str(path))}{_WANTED}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
+def read_described(folder: Path) -> str:
+    """What a prompt's folder says of itself; raises UsageError."""
+    if not (folder / DESCRIPTION).exists():
+        raise UsageError(f"there is no {one_line(str(folder / DESCRIPTION))}{_WANTED}")
+    return read_text(folder / DESCRIPTION)
 
 
 def said(error: Exception) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
+from dubito.llm.wire import read_json
+
 # of this try, as in TryFailed; then the user's to mend
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "money", "key", "model", "request"]
 _NESTED: Final = 6  # an error within an error within ...: routers hand on what others said
@@ -167,12 +169,8 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 
 def _read(text: str) -> _Said:
     """The parts of an error; where it has no known form, all of its text is its message."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
     codes, words, flagged = set[str](), list[str](), False
-    for part in _parts(body, _NESTED):
+    for part in _parts(read_json(text), _NESTED):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
         words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
         flagged |= isinstance(part.get("reasons"), list)
@@ -183,10 +181,7 @@ def _read(text: str) -> _Said:
 def _parts(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The objects of an error that say something of it: itself, and those it quotes."""
     if isinstance(value, str) and value.startswith(("{", "[")):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return
+        value = read_json(value)
     if isinstance(value, list) and len(value) == 1:  # so Gemini packs it
         value = value[0]
     if isinstance(value, dict) and depth:
@@ -218,11 +213,7 @@ def _delay(said: _Said) -> float | None:
 
 
 def _details(folded: str) -> Iterator[dict[str, Any]]:
-    try:
-        body = json.loads(folded)
-    except (ValueError, RecursionError):
-        return
-    for part in _parts(body, _NESTED):
+    for part in _parts(read_json(folded), _NESTED):
         details = part.get("details")
         yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 

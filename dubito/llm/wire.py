@@ -5,7 +5,7 @@ time, the key, the process, nor which of several samples of it this is (that is 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -23,6 +23,27 @@ def canonical(value: Any) -> str:
 def digest_of(text: str) -> str:
     """The sha256 of a text, as hex."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sendable(text: str) -> str:
+    """The text without half characters, which a reply may hold, and no request and no file can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def read_json(text: str) -> Any:
+    """What a text says, if it is JSON; None if not, or if it nests too deep to be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def entries(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The keys of a mapping with their values, and those of all that it holds."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from entries(inner)
 
 
 @dataclass(frozen=True)
@@ -56,7 +77,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class RawReply:
     """A complete 2xx answer as it came in: what was paid for."""
 
     status: int
@@ -91,7 +112,7 @@ class Reply:
     text: str | None  # None: there is no text to read, whatever the body is
     finish: Finish
     usage: Usage | None
-    received: Received
+    received: RawReply
     origin: Literal["live", "cache", "tape"] = "live"
     charges: Charges = PLAIN
     failure: Failure | None = None  # then it is no reply

@@ -135,11 +135,8 @@ class BSCourse(Course):
             numbers = [number for number in range(least, NUMBERS) if held[number] > 0]
             self._ask(game.seat, [*numbers, DONE] if self.picks else numbers)
 
-    def _tell(self, events: Sequence[GameEvent]) -> None:
-        for event in events:
-            self.note(self._in_words(event), event)
-
-    def _in_words(self, event: GameEvent) -> str:
+    def in_words(self, event: GameEvent) -> str:
+        """Plays and sizes; what was accused, the sizes tell."""
         match event:
             case PlayEvent(seat, number, n):
                 return f"seat {seat} plays {n} as {number}"

@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from random import Random
 from typing import Any, Final, NamedTuple, Self
 
-from dubito.game import Player, Results
+from dubito.game import GameEvent, Player, Results
 
 CHANCE: Final = -1  # these two as pyspiel has them
 TERMINAL: Final = -4
@@ -118,6 +118,15 @@ class Course:
     def note(self, text: str, what: Any, only: int | None = None) -> None:
         """Keep what everybody has seen, or one seat alone."""
         self.log.append(LogEntry(only, text, what))
+
+    def _tell(self, events: Sequence[GameEvent]) -> None:
+        """What the engine has announced."""
+        for event in events:
+            self.note(self.in_words(event), event, event.only)
+
+    def in_words(self, event: Any) -> str:
+        """An event of the engine, short."""
+        raise NotImplementedError
 
     def seen(self, seat: int) -> Iterator[LogEntry]:
         """All that a seat has seen: nothing after it has left the game."""

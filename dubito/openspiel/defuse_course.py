@@ -117,9 +117,24 @@ class DefuseCourse(Course):
         else:
             self._ask(game.seat, [place for place, act in enumerate(ACTS) if game.why_illegal(act) is None])
 
-    def _tell(self, events: Sequence[GameEvent]) -> None:
-        for event in events:
-            self.note(_in_words(event), event, event.only)
+    def in_words(self, event: GameEvent) -> str:
+        """What was done, and to the one seat that sees them the cards."""
+        match event:
+            case PlayEvent(seat, card):
+                return f"seat {seat} plays {card}"
+            case LookEvent(cards):
+                return f"sees {' '.join(cards)}"
+            case DrawEvent(seat, end, bomb):
+                return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
+            case TakeEvent(card):
+                return f"takes {card}"
+            case PlaceEvent(seat):
+                return f"seat {seat} puts the bomb back"
+            case HideEvent(place):
+                return f"at place {place}"
+            case EndEvent(loser):
+                return f"seat {loser} has lost"
+        return "the game begins"
 
     def steps(self, player: Player) -> list[int]:
         """The act, or the place."""
@@ -202,22 +217,3 @@ def _add(rows: list[list[int]], event: GameEvent) -> None:
             rows[-1][2] = CARDS.index(card) + 1
         case HideEvent(place):
             rows[-1][3] = place + 1
-
-
-def _in_words(event: GameEvent) -> str:
-    match event:
-        case PlayEvent(seat, card):
-            return f"seat {seat} plays {card}"
-        case LookEvent(cards):
-            return f"sees {' '.join(cards)}"
-        case DrawEvent(seat, end, bomb):
-            return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
-        case TakeEvent(card):
-            return f"takes {card}"
-        case PlaceEvent(seat):
-            return f"seat {seat} puts the bomb back"
-        case HideEvent(place):
-            return f"at place {place}"
-        case EndEvent(loser):
-            return f"seat {loser} has lost"
-    return "the game begins"

@@ -197,9 +197,22 @@ class DubitoCourse(Course):
                 self._ask(game.seat, NO_YES)
             return None
 
-    def _tell(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self.note(in_words(event), event)
+    def in_words(self, event: Event) -> str:
+        """What was done; after a doubt, the cards."""
+        match event:
+            case GameStartEvent():
+                return f"{len(event.player_ids)} seats hold {' '.join(map(str, event.initial_card_counts))}"
+            case CardsPlayedEvent(seat, number, n):
+                return f"seat {seat} plays {n} as {number}"
+            case DoubtResolvedEvent():
+                truth = "a bluff" if event.correct else "honest"
+                taken = " ".join(map(str, event.board_cards))
+                latest = " ".join(map(str, event.latest_cards))
+                return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
+            case DiscardEvent(seat, number):
+                return f"seat {seat} discards the set of {number}"
+            case PlayerWonEvent(seat, place):
+                return f"seat {seat} wins place {place}"
 
     def steps(self, player: Player) -> list[int]:
         """The bot's answers on its walk; what it draws itself is dropped, for chance draws here."""
@@ -354,21 +367,3 @@ class _Recall:
 
     def _show(self, row: list[int], cards: Sequence[int]) -> None:
         row[4 : 4 + len(cards)] = [card + 1 for card in cards]
-
-
-def in_words(event: Event) -> str:
-    """An event, short."""
-    match event:
-        case GameStartEvent():
-            return f"{len(event.player_ids)} seats hold {' '.join(map(str, event.initial_card_counts))}"
-        case CardsPlayedEvent(seat, number, n):
-            return f"seat {seat} plays {n} as {number}"
-        case DoubtResolvedEvent():
-            truth = "a bluff" if event.correct else "honest"
-            taken = " ".join(map(str, event.board_cards))
-            latest = " ".join(map(str, event.latest_cards))
-            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
-        case DiscardEvent(seat, number):
-            return f"seat {seat} discards the set of {number}"
-        case PlayerWonEvent(seat, place):
-            return f"seat {seat} wins place {place}"

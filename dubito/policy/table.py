@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isclose
 from typing import Final
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import one_line
 from dubito.policy.tree import Tree
 
 Row = Mapping[int, float]  # by action id
@@ -33,14 +33,6 @@ def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
         if not isclose(sum(row.values()), 1, abs_tol=_NEAR):
             return f"{where} probabilities that sum to {sum(row.values()):.6g}"
     return None
-
-
-def complete(tree: Tree, table: PolicyTable) -> PolicyTable:
-    """The table; raises UsageError if it is not one of this game."""
-    reason = why_incomplete(tree, table)
-    if reason:
-        raise UsageError(f"a table for {tree.name} has {reason}: give each state a probability of each legal action")
-    return table
 
 
 def seated(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> Sequence[PolicyTable]:

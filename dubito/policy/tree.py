@@ -19,11 +19,6 @@ class InfoState:
     actions: tuple[int, ...]  # legal, ascending
     history: tuple[int, ...]  # the first one that leads there, chance included: applied to an initial state
 
-    @property
-    def depth(self) -> int:
-        """How many acts and outcomes of chance that history has."""
-        return len(self.history)
-
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
@@ -113,11 +108,6 @@ class Tree:
             )
         place.nodes.append(number)
         return known
-
-
-def information_states(game: Any, limit: int = LIMIT) -> list[InfoState]:
-    """Every information state of a `pyspiel.Game`: seat by seat, as a tree has them; raises UsageError as it does."""
-    return Tree(game, limit).states
 
 
 def _check(game: Any) -> None:

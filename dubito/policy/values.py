@@ -6,7 +6,7 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from dubito.policy.table import PolicyTable, Row, seated
+from dubito.policy.table import PolicyTable, Row
 from dubito.policy.tree import InfoState, Tree, TreeNode
 
 
@@ -24,11 +24,6 @@ def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
             for seat in range(tree.players)
         ]
     return [*values[0]]
-
-
-def versus(tree: Tree, table: PolicyTable, others: PolicyTable) -> list[float]:
-    """By seat: the mean return of a table that sits there, with another one in all other seats."""
-    return [expected_values(tree, seated(tree, seat, table, others))[seat] for seat in range(tree.players)]
 
 
 @dataclass(frozen=True)
@@ -115,19 +110,6 @@ def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) ->
     return reach
 
 
-def chance_to_meet(tree: Tree, tables: Sequence[PolicyTable], strings: Container[str]) -> float:
-    """How probably a game comes to one of these information states at least."""
-    chances = [0.0] * len(tree.nodes)
-    for number in range(len(tree.nodes) - 1, -1, -1):
-        node = tree.nodes[number]
-        if node.state and node.state.string in strings:
-            chances[number] = 1.0
-        elif not node.returns:
-            weights = _weights(node, tables)
-            chances[number] = sum(w * chances[child] for w, child in zip(weights, node.children, strict=True))
-    return chances[0]
-
-
 def gains(tree: Tree, table: PolicyTable) -> list[float]:
     """By seat: how much more than the table a best response wins there while all others follow it."""
     tables = [table] * tree.players
@@ -150,19 +132,16 @@ class Loss:
     reach: float  # how probably a game comes there
 
 
-def losses(tree: Tree, table: PolicyTable, others: PolicyTable | None = None) -> list[Loss]:
-    """Every information state with what the table loses there, the greatest first.
+def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
+    """Every information state with what the table loses there against itself, the greatest first.
 
     The loss is the difference between the best response's action and the table's mixture, each followed by the best
     response, times the probability that the table comes there. It is never below 0, and over the states of a seat it
     sums exactly to how much more a best response wins than the table (the performance difference lemma of Kakade and
-    Langford, 2002). So against `others` None, the table itself, the losses of all seats sum to its nash_conv, and no
-    state counts that the table never comes to; against a solved table they sum to what it gives away to a player
-    without faults, and mistakes that such a player cannot punish count nothing.
+    Langford, 2002). So the losses of all seats sum to its nash_conv, and no state counts that the table never comes to.
     """
-    found = []
+    found, tables = [], [table] * tree.players
     for seat in range(tree.players):
-        tables = seated(tree, seat, table, table if others is None else others)
         response = best_response(tree, seat, tables)
         by_others, by_all = others_reach(tree, seat, tables), others_reach(tree, None, tables)
         for state in tree.states:

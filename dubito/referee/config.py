@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.config import read_config
+from dubito.experiment.config import in_our_words, read_config
 from dubito.referee.bots import Program, bot
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
@@ -93,11 +93,11 @@ def source(identity: Mapping[str, Any], secret: str) -> Source:
 
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
-    config = checked(dict(read_config(path)), str(path), flags)
+    config = checked_config(dict(read_config(path)), str(path), flags)
     return Tournament(config, bots_of(config, path.parent.absolute(), str(path)))
 
 
-def checked(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
+def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
     """The content of a config with flags over it, valid as far as can be told without its bots."""
     try:
         config = TournamentConfig.model_validate({**content, **flags})
@@ -125,18 +125,6 @@ def bots_of(config: TournamentConfig, home: Path, source: str) -> tuple[Program,
     return tuple(found.values())
 
 
-_WORDS: Final = {
-    "Input should be": "must be",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a valid list": "a list",
-    "a valid string": "a text",
-    "a valid dictionary": "a list of lines such as `my_bot: python3 my_bot.py`",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
-}
-
-
 def _sentence(error: Mapping[str, Any]) -> str:
     """What is wrong with a config, of an error of its validation."""
     loc = [str(part) for part in error["loc"] if part not in ("str", "list[str]", "BotConfig")]
@@ -149,7 +137,4 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"unknown key '{where}': {suggestion(loc[-1], known)}"
     if kind == "too_short":
         return f"{where}: {'a tournament takes two bots at least' if loc[0] == 'bots' else 'must not be empty'}"
-    message = str(error["msg"])
-    for theirs, ours in _WORDS.items():
-        message = message.replace(theirs, ours)
-    return f"{where}: {message}, not {one_line(repr(error['input']), 60)}"
+    return f"{where}: {in_our_words(error, 'a list of lines such as `my_bot: python3 my_bot.py`')}"

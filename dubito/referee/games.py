@@ -45,11 +45,6 @@ def observation(game: Any, kind: Any = None) -> Any:
     return make(game, kind)
 
 
-def is_zero_sum(game: Any) -> bool:
-    """Whether what one seat wins the other loses, as ballots take for granted."""
-    return bool(game.get_type().utility == pyspiel().GameType.Utility.ZERO_SUM)
-
-
 def short_names(names: Sequence[str]) -> list[str]:
     """What games are called where there is little room: without their parameters, if no two are the same then."""
     short = [re.split(r"[(\[]", name)[0] for name in names]

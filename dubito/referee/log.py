@@ -14,48 +14,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.referee.limits import LAST, StrikeKind
-from dubito.referee.schedule import Pairing, pairings, seats
+from dubito.referee.limits import LAST
+from dubito.referee.match import Strike, TableSeat
+from dubito.referee.schedule import Pairing, Seeds, pairings, seats
+from dubito.referee.table import Times
 from dubito.store.folder import write_whole
 
 MANIFEST: Final = "tournament.json"
 SECRET: Final = "secret"  # noqa: S105, a name of a file
 _MATCHES: Final = "matches"
-
-
-class StrikeLine(BaseModel):
-    """A rule that a seat broke."""
-
-    model_config = ConfigDict(frozen=True)
-
-    node: int
-    seat: Literal[0, 1]
-    kind: StrikeKind
-    said: str
-
-
-class TimesLine(BaseModel):
-    """Microseconds: every answer of each seat, and the whole match from its first node to its last."""
-
-    model_config = ConfigDict(frozen=True)
-
-    think: tuple[list[int], list[int]]
-    match: int
-
-
-class SeedsLine(BaseModel):
-    """What the match was drawn from."""
-
-    model_config = ConfigDict(frozen=True)
-
-    chance: tuple[int]
-    replacements: tuple[int, int]
-    bots: tuple[int, int]
 
 
 class MatchLine(BaseModel):
@@ -66,17 +38,15 @@ class MatchLine(BaseModel):
     game: str
     match: int
     seats: tuple[str, str]
-    seeds: SeedsLine
+    seeds: Seeds
     history: list[int | Annotated[list[int], Field(min_length=2, max_length=2)]]
     returns: tuple[FiniteFloat, FiniteFloat]
-    strikes: list[StrikeLine]
-    replaced: list[
-        tuple[int, Annotated[int, Field(ge=0, le=1)]]
-    ]  # node and seat of each action that the referee drew for a bot
+    strikes: list[Strike]
+    replaced: list[tuple[int, TableSeat]]  # node and seat of each action that the referee drew for a bot
     exit: tuple[int | str, int | str]
     stderr: tuple[str, str]
     data: tuple[int, int]  # bytes in its data folder afterwards
-    times: TimesLine
+    times: Times
 
     def failed(self, seat: int) -> bool:
         """Whether the bot of a seat overran or crashed, which counts to the 1 %."""
@@ -237,7 +207,7 @@ def read_secret(folder: Path) -> str:
         raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
 
 
-def opened(folder: Path) -> Log:
+def opened_log(folder: Path) -> Log:
     """The log in a folder; raises UsageError if there is none."""
     manifest = read_manifest(folder)
     identity = manifest["identity"]

@@ -12,11 +12,16 @@ one is played instead. The third strike of a kind, one overrun or one crash shut
 plays at random, gets no more lines, and its score stands.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Annotated, Any, Final, NamedTuple, Protocol
+
+from pydantic import Field
 
 from dubito.referee.limits import LAST, StrikeKind
+
+TableSeat = Annotated[int, Field(ge=0, le=1)]
 
 _SHOWN: Final = 80  # bytes of a line that a strike quotes
 _CHANCE: Final = -1  # OpenSpiel's number of the player that is chance
@@ -50,11 +55,12 @@ class MatchDraws:
         return self._made[seat]
 
 
-class Strike(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Strike:
     """A rule that a seat broke."""
 
     node: int  # how many nodes the match had before
-    seat: int
+    seat: TableSeat
     kind: StrikeKind
     said: str  # the line, shortened
 

@@ -1,49 +1,29 @@
 """A tournament's result as pages to be opened in a browser: the order, each game's votes, conduct, matches in words."""
 
-import shutil
 from collections.abc import Iterator
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.errors import RunStopped
 from dubito.referee import tables
 from dubito.referee.games import load, short_names
 from dubito.referee.log import Log, MatchLine
-from dubito.referee.replay import difference, told
+from dubito.referee.replay import difference, match_in_words
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
-from dubito.report.render import Renderer, Site
+from dubito.report.render import Site
 from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.site import FOLDER
+from dubito.report.site import write_pages as site_pages
 
-_FOLDER: Final = "report"
 _TOLD: Final = 20  # matches of a pairing that stand on its page
 
 
 def write_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
     """Write them into the tournament's folder, over those that were there; the first page. Raises RunStopped."""
-    target, draft = folder / _FOLDER, folder / f"{_FOLDER}.part"
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        for part in ("data", "matches"):
-            (draft / part).mkdir(parents=True)
-        with as_file(files("dubito.report") / "static") as static:
-            shutil.copytree(static, draft / "static")
-        names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
-        site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
-        render = Renderer(site)
-        for page in _pages(log, result, manifest):
-            (draft / page.path).write_text(render(page), encoding="utf-8", errors="replace")
-            for table in (block for section in page.sections for block in section.blocks):
-                if isinstance(table, ResultTable):
-                    (draft / "data" / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
-                    (draft / "data" / f"{table.key}.json").write_text(table.to_json(), encoding="utf-8")
-        shutil.rmtree(target, ignore_errors=True)
-        draft.replace(target)
-    except OSError as error:
-        raise RunStopped(f"cannot write {target}: {error.strerror}") from None
-    return target / "index.html"
+    names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
+    site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
+    return site_pages(folder / FOLDER, site, _pages(log, result, manifest), ours=True)
 
 
 def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Page]:
@@ -154,5 +134,5 @@ def _match(root: Any, line: MatchLine, number: int) -> Section:
     wrong = difference(root, line)
     if wrong is not None:
         return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
-    said = (sentence.strip().partition(": ") for sentence in told(root, line))
+    said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))
     return Section(title, [NamedValues([(who, what) for who, _, what in said])])

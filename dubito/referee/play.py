@@ -13,7 +13,7 @@ from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import folder_name, load
-from dubito.referee.log import MatchLine, SeedsLine, StrikeLine, TimesLine
+from dubito.referee.log import MatchLine
 from dubito.referee.match import Match
 from dubito.referee.process import Keeper, alone
 from dubito.referee.schedule import Pairing, Seeds, seats
@@ -108,15 +108,15 @@ class Pair:
             game=self._name,
             match=number,
             seats=(bots[0].name, bots[1].name),
-            seeds=SeedsLine(chance=(drawn.chance,), replacements=drawn.replacements, bots=drawn.bots),
+            seeds=drawn,
             history=match.history,
             returns=(scores[0], scores[1]),
-            strikes=[StrikeLine(**strike._asdict()) for strike in match.strikes],
+            strikes=match.strikes,
             replaced=match.replaced,
             exit=(ending(one), ending(other)),
             stderr=(one.errors, other.errors),
             data=(size(self._data[bots[0].name]), size(self._data[bots[1].name])),
-            times=TimesLine(think=referee.times.think, match=referee.times.match),
+            times=referee.times,
         )
 
 

@@ -126,11 +126,11 @@ class Keeper:
             return self._socket.recv(200)
         return b""
 
-    def start(self, pipes: Pipes, seed: int, core: int | None) -> "Kept":
+    def start(self, pipes: Pipes, seed: int, core: int | None) -> "KeeperBot":
         """Start the bot; raises OSError where that is the bot's fault, RunStopped where it is the machine's."""
         return _patiently(lambda: self._start(pipes, b"start %d %d" % (seed, -1 if core is None else core)))
 
-    def _start(self, pipes: Pipes, message: bytes) -> "Kept":
+    def _start(self, pipes: Pipes, message: bytes) -> "KeeperBot":
         try:
             socket.send_fds(self._socket, [message], pipes)
             said, files, _, _ = socket.recv_fds(self._socket, 200, 1)
@@ -139,7 +139,7 @@ class Keeper:
         if files:
             os.set_inheritable(files[0], False)
             self._used = True
-            return Kept(self, files[0])
+            return KeeperBot(self, files[0])
         if not said:
             self.gone = True
             raise OSError(errno.EPIPE, "its keeper is gone", self._command[0])
@@ -171,7 +171,7 @@ class Keeper:
         self._process.wait()
 
 
-class Kept:
+class KeeperBot:
     """A bot in the world of its keeper."""
 
     pid: int | None = None  # in a world of its own

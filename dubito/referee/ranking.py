@@ -17,6 +17,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
+from dubito.errors import listed
+
 Number = Fraction | float | int
 Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against the second, if they have met
 
@@ -150,7 +152,7 @@ class _Election:
             self.ties.append(sentence)
 
     def _said(self, bots: Sequence[int]) -> str:
-        return ", ".join(self._names[bot] for bot in bots[:-1]) + f" and {self._names[bots[-1]]}"
+        return listed([self._names[bot] for bot in bots])
 
 
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:

@@ -7,7 +7,7 @@ from dubito.errors import UsageError, one_line
 from dubito.referee.games import load
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.match import drawn
-from dubito.referee.schedule import Seeds, Source
+from dubito.referee.schedule import Source
 
 
 def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
@@ -17,7 +17,7 @@ def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | Non
         one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
             scheduled = source.seeds(line.game, (one, other), line.match)
-            if seeds_of(line) != scheduled:
+            if line.seeds != scheduled:
                 yield line, "its seeds are not those of the tournament"
             else:
                 yield line, difference(roots[line.game], line)
@@ -25,7 +25,7 @@ def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | Non
 
 def difference(root: Any, line: MatchLine) -> str | None:
     """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
-    state, draws = root.clone(), seeds_of(line).draws()
+    state, draws = root.clone(), line.seeds.draws()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
@@ -50,11 +50,6 @@ def difference(root: Any, line: MatchLine) -> str | None:
     return None
 
 
-def seeds_of(line: MatchLine) -> Seeds:
-    """The seeds of a logged match."""
-    return Seeds(line.seeds.chance[0], line.seeds.replacements, line.seeds.bots)
-
-
 def movers(state: Any, entry: int | list[int]) -> list[tuple[int, int]]:
     """Which seats acted at a node, and how; nobody where chance did."""
     if isinstance(entry, list):
@@ -70,7 +65,7 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def told(root: Any, line: MatchLine) -> Iterator[str]:
+def match_in_words(root: Any, line: MatchLine) -> Iterator[str]:
     """A match in words, a line a node, and how it ended."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
@@ -97,7 +92,7 @@ def _strikes(line: MatchLine, node: int) -> Iterator[str]:
             yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
 
 
-def numbered(log: Log, number: int, matches: int) -> MatchLine:
+def match_numbered(log: Log, number: int, matches: int) -> MatchLine:
     """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * matches)

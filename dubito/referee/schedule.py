@@ -1,6 +1,7 @@
 """Who plays whom, when and from which position; and every match's own seeds, which nothing else can shift."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import shake_256
 from typing import NamedTuple
 
@@ -47,16 +48,17 @@ def seats(match: int) -> tuple[int, int]:
     return (match % 2, 1 - match % 2)
 
 
-class Seeds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Seeds:
     """What a match is drawn from, 64 bits each."""
 
-    chance: int
+    chance: tuple[int]
     replacements: tuple[int, int]  # of each seat
     bots: tuple[int, int]  # told to each seat, for bots that want to play the same match again
 
     def draws(self) -> MatchDraws:
         """The match's random streams."""
-        return MatchDraws(self.chance, self.replacements)
+        return MatchDraws(self.chance[0], self.replacements)
 
 
 class Source(NamedTuple):
@@ -74,7 +76,7 @@ class Source(NamedTuple):
         (chance,) = _numbers(f"chance, secret {self.secret!r}, {where} {twin}", 1)
         one, other = _numbers(f"replacements, secret {self.secret!r}, {where} {match}", 2)
         told, told_other = _numbers(f"bots, {where} {match % 2 if self.stay else match}", 2)
-        return Seeds(chance, (one, other), (told, told_other))
+        return Seeds((chance,), (one, other), (told, told_other))
 
 
 def _numbers(text: str, count: int) -> list[int]:

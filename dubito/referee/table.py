@@ -4,7 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import Final
@@ -20,8 +20,8 @@ _STEP: Final = 0.002  # seconds between two looks at processes where the system 
 class Times:
     """What a match took, in microseconds: each answer of each seat, and all of it."""
 
-    think: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-    match: int = 0
+    think: tuple[list[int], list[int]]
+    match: int
 
 
 class MatchTable:
@@ -92,7 +92,7 @@ class Referee:
     def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
         """`prepared` is when the time to prepare ends, for each seat."""
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
-        self.times = Times()
+        self.times = Times(([], []), 0)
 
     def play(self) -> None:
         """The whole match, to its last node."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dubito.experiment.statistics import Rate
 from dubito.referee import partners
 from dubito.referee.bots import Program
-from dubito.referee.config import Tournament, checked
+from dubito.referee.config import Tournament, checked_config
 from dubito.referee.limits import Limits
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.standings import standings
@@ -40,7 +40,7 @@ def partner(kind: str) -> Program:
     return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
-def tried(
+def trial_results(
     bot: Program,
     kinds: Sequence[str],
     folder: Path,
@@ -50,7 +50,7 @@ def tried(
 ) -> Log:
     """A bot against each of these partners."""
     bots = (bot, *(partner(kind) for kind in kinds))
-    config = checked({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
+    config = checked_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
     return play(Tournament(config, bots), folder, say, progress, only=0)
 
 
@@ -107,7 +107,7 @@ class Qualification:
         return not self.disqualified and least is not None and least > 0
 
 
-def said(mean: Rate) -> str:
+def score_in_words(mean: Rate) -> str:
     """A mean score with its interval."""
     known = isfinite(mean.low)
     return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")

@@ -9,7 +9,7 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.parts import Block, Chart, Page, Section, marks, points, unit_of
+from dubito.report.parts import Block, Chart, Page, Section, beside_equal_share, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
 from dubito.report.standings import kind_of, rates_of, shares_of
@@ -79,15 +79,12 @@ def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: i
         ]
         for row in rows
     ]
-    chart = Chart(
-        "intervals",
+    chart = beside_equal_share(
         f"{first.name} by table size, beside an equal share",
-        first.named,
+        first,
         [f"{row.size} players" for row in rows],
-        [
-            points(first.name, [scanned.sized(player, row.size, first.key) for row in rows], unit_of(first)),
-            marks("equal share", [row.equal_share.get(first.key) for row in rows], unit_of(first)),
-        ],
+        [scanned.sized(player, row.size, first.key) for row in rows],
+        [row.equal_share.get(first.key) for row in rows],
     )
     return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
 

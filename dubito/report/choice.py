@@ -24,7 +24,7 @@ class GameChoice:
     bounded: bool = False  # nobody named these games: where their pages grow too large, the rest is left out
 
 
-def chosen(source: StoredRun, asked: str | None) -> GameChoice:
+def chosen_games(source: StoredRun, asked: str | None) -> GameChoice:
     """The games of `--games`, `0,5,17` or `all`; without it the first and the longest. Raises UsageError."""
     kept = source.tally.games
     every = range(source.first_game, source.first_game + kept)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from dubito.experiment.duels import Duels
-from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
 from dubito.report.parts import Block, HeatMap, Paragraph
-from dubito.report.result_table import Column, ResultTable, Value, shown
+from dubito.report.result_table import Column, ResultTable, Value, cell_text
 from dubito.report.standings import difference_of, kind_of
 
 
@@ -64,14 +63,16 @@ def _advantage(whole: Duels) -> str:
     """Who profits from going first, in a sentence."""
     rate, measure = whole.advantage(), whole.measure
     unit = " of" if measure.span else " points of 100 in"
-    said = f"Going first is worth {shown(rate, difference_of(measure))}{unit} {measure.name}"
+    said = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
     if rate.value is None or rate.low <= 0 <= rate.high:
         return f"{said}: that may be chance."
     return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
 
 
 def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
-    cells = [[_cell(whole, player, other) for other in order] for player in order]
+    cells = [
+        [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
+    ]
     known = [value for row in cells for value, _ in row if value is not None] or [0.0]
     rows: list[list[Value]] = [
         [names[player], names[other], whole.games(player, other, 0), whole.rate(player, other, 0)]
@@ -87,7 +88,7 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         "first ↓ second →",
         [names[player] for player in order],
         cells,
-        [_value(whole.rate(player, ANYBODY, 0)) for player in order],
+        [whole.rate(player, ANYBODY, 0).value for player in order],
         ResultTable("first-against-second", title, columns, rows),
         (min(known), max(known)),
         "as first",
@@ -98,11 +99,3 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
 
 def _of_first(measure: Measure) -> str:
     return f"{measure.name} of the first player{'' if measure.span else ', %'}"
-
-
-def _cell(whole: Duels, player: int, other: int) -> tuple[float | None, int]:
-    return _value(whole.rate(player, other, 0)), whole.games(player, other, 0)
-
-
-def _value(rate: Rate) -> float | None:
-    return rate.value

@@ -1,12 +1,12 @@
 """A run watched from outside: which of its games are finished, and each of them as it was. It is only read."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dubito.experiment.stored import read_run
 from dubito.registry import find_bots
-from dubito.report.played import Games
+from dubito.report.played import ReplayedGames
 from dubito.report.questions import AskedQuestions
 from dubito.report.texts import Texts
 from dubito.store.lock import is_claimed
@@ -20,20 +20,21 @@ class FollowedRun:
         self._folder, self._home = folder, home
         self.source = read_run(folder, home)
         self._registry = find_bots(home, self.source.game.name)
-        self.games = Games(self.source, self._registry, home)
+        self.games = ReplayedGames(self.source, self._registry, home)
 
     def read_again(self) -> None:
         """It may have been made longer."""
         source = read_run(self._folder, self._home)  # first: what cannot be read now is left as it was
         self.close()
         self.source = source
-        self.games = Games(self.source, self._registry, self._home)
+        self.games = ReplayedGames(self.source, self._registry, self._home)
 
-    def finished(self) -> set[int]:
+    def finished(self) -> Collection[int]:
         """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
         first = self.source.first_game
-        ended = self.source.db.read("SELECT game FROM ended WHERE game >= 0")
-        return {*range(first, first + self.source.db.games()), *(game for (game,) in ended)}
+        kept = range(first, first + self.source.db.games())
+        ended = self.source.db.read("SELECT game FROM ended WHERE game >= ?", (kept.stop,))
+        return {*kept, *(game for (game,) in ended)} if ended else kept
 
     @property
     def is_playing(self) -> bool:
@@ -42,18 +43,18 @@ class FollowedRun:
 
     def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
         """The last finished game; then, until nobody plays, each time the newest, with how many were passed over."""
-        seen: set[int] = set()
+        seen: Collection[int] = range(0)
         while True:
-            playing = self.is_playing
-            new = self.finished() - seen
-            if new:
+            playing, now = self.is_playing, self.finished()
+            if len(now) > len(seen):
+                new = {*now}.difference(seen)
                 self.read_again()
                 yield max(new), len(new) - 1 if seen else 0
             elif not playing:
                 return
             else:
                 wait()
-            seen |= new
+            seen = now
 
     def standing(self) -> str:
         """How far it is, in a sentence."""
@@ -61,9 +62,9 @@ class FollowedRun:
         state = "finished" if games >= of else "being played" if self.is_playing else "stopped"
         return f"The run is {state}: {games:,} of {of:,} games."
 
-    def decisions(self, game: int, told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
         """What models were asked in a game that was told so, as the viewer has it."""
-        return AskedQuestions(self.source.db, self.source.game).decisions(game, told, Texts())
+        return AskedQuestions(self.source.db, self.source.game).of_game(game, told, Texts())
 
     def close(self) -> None:
         """Leave its store."""

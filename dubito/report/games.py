@@ -1,6 +1,5 @@
 """The games of a report, one by one, and their list."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,11 +11,12 @@ from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
-from dubito.report.played import Games, NotShown
+from dubito.report.played import NotShown, ReplayedGames
 from dubito.report.questions import AskedQuestions
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
+from dubito.store.records import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
 
@@ -34,7 +34,7 @@ class ShownGames:
 
     source: StoredRun
     choice: GameChoice
-    games: Games
+    games: ReplayedGames
     asked: AskedQuestions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
     opened: list[int] = field(default_factory=list)  # the games that have a page
@@ -79,7 +79,7 @@ class ShownGames:
             decision["question"],
             decision["node"],
             outcome,
-            _answered(decision["answer"]),
+            answer_in_words(decision["answer"]),
             decision["p_bluff"],
             len(attempts),
             None if reply is None else one_line(reply, 300),
@@ -184,12 +184,6 @@ class ShownGames:
                 own = zip(names, outcome.counts, strict=True)
                 line.append(sum(counts[self._caught] for name, counts in own if name in self.source.models))
         return line
-
-
-def _answered(answer: Any) -> str:
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    return answer if isinstance(answer, str) else json.dumps(answer)
 
 
 def _reasons(refused: dict[int, str]) -> list[str]:

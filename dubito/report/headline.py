@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from dubito.errors import one_line
+from dubito.errors import listed, one_line
 from dubito.experiment.contenders import contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.ranking import RankingRow
@@ -21,7 +21,7 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored import StoredRun
 from dubito.game import Measure
 from dubito.llm.prices import PICO, dollars
-from dubito.report.result_table import shown
+from dubito.report.result_table import cell_text
 from dubito.report.standings import difference_of
 from dubito.store.records import PlayerLog
 
@@ -81,11 +81,11 @@ def headline(source: StoredRun, rows: Sequence[RankingRow]) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
     field = of_field(rows, source.game.results.measures[0])
     order = (of_contenders(source) if source.contenders else None) or field
-    said = [compared(order, source.deals)]
+    said = [comparison_in_words(order, source.deals)]
     return [*said, *(_models(source.models) if source.models else [])]
 
 
-def compared(order: Order, deals: int) -> str:
+def comparison_in_words(order: Order, deals: int) -> str:
     """Who is told apart from whom after so many deals, in a sentence or two."""
     if len(order.names) < 2:
         who = f"Only {one_line(order.names[0])}" if order.names else "Nobody"
@@ -109,7 +109,7 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     alone = len(groups[0]) == 1
     rest = [place for place in range(len(order.names)) if place > other]
     whom = one_line(order.names[other])
-    by = shown(order.differences[better, other], difference_of(order.measure)).replace("+", "")
+    by = cell_text(order.differences[better, other], difference_of(order.measure)).replace("+", "")
     value, _, interval = by.partition(" ")
     unit = order.measure.name if order.measure.span else f"points of {order.measure.name}"
     said = f"{one_line(order.names[better])} beats {whom} by {value} {unit} {interval}"
@@ -131,8 +131,7 @@ def _listed(names: Sequence[str]) -> str:
     """A, B and C; of many, the first ones."""
     if len(names) > _NAMES + 1:
         return f"{', '.join(map(one_line, names[:_NAMES]))} and {len(names) - _NAMES} others"
-    *first, last = map(one_line, names)
-    return f"{', '.join(first)} and {last}"
+    return listed([*map(one_line, names)])
 
 
 def _models(models: Mapping[str, PlayerLog]) -> list[str]:

@@ -10,6 +10,7 @@ from dubito.experiment.stored import StoredRun
 from dubito.game import Bool
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ResultTable, Value
+from dubito.store.model_log import OF_PLAYER
 from dubito.store.records import TOKENS, PlayerLog
 from dubito.telling import question_in_words
 
@@ -17,10 +18,6 @@ _TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it r
 _DETAILS: Final = ("of them kept", "of it reasoning")
 _OF: Final = (  # the attempts of a player; the preflight belongs to no game
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
-)
-_TAKEN: Final = (  # the decisions of a player
-    "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) "
-    "USING (game, seat, decision)"
 )
 
 
@@ -87,7 +84,7 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
 
 def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
-    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {_TAKEN} GROUP BY 1, 2", (name,))
+    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
     columns = [Column("question", "question", "text"), Column("node", "node", "text")]
     columns += [Column("decisions", "decisions"), Column("yes", "yes %", "rate")]

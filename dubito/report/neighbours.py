@@ -11,7 +11,7 @@ from dubito.game import Measure
 from dubito.report.parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.scan import Scan
-from dubito.report.strategy import habits_of, ranked
+from dubito.report.strategy import habits_of, players_ranked
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _BOT: Final = Column("bot", "bot", "text")
@@ -38,7 +38,7 @@ def neighbours(source: StoredRun, scanned: Scan) -> Page:
 
 def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
     results = source.game.results
-    order, rate = ranked(source), results.rate
+    order, rate = players_ranked(source), results.rate
     if results.charted:
         first = results.charted[0]
         order.sort(key=lambda player: (-(scanned.style(player, first).value or 0.0), source.names[player]))
@@ -76,7 +76,7 @@ def _more(difference: Rate) -> str | None:
 
 def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
-    order, title = ranked(source), measure.name
+    order, title = players_ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
     known = [value for rows in maps.values() for row in rows for value, _ in row if value is not None]
     return [

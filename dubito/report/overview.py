@@ -11,7 +11,7 @@ from dubito.report.about import about
 from dubito.report.duels import duels
 from dubito.report.headline import headline, of_contenders, of_field
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, Page, Paragraph, Section, marks, points, unit_of
+from dubito.report.parts import Block, Chart, Page, Paragraph, Section, beside_equal_share, points, unit_of
 from dubito.report.result_table import Column, ResultTable
 from dubito.report.scan import Scan
 from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
@@ -67,19 +67,12 @@ def _ranked(table: ResultTable, ranks: Sequence[int]) -> ResultTable:
 
 def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
     first = results.measures[0]
-    return Chart(
-        "intervals",
+    return beside_equal_share(
         f"{first.name} of each bot with its 95 % interval, beside its equal share",
-        first.named,
+        first,
         [row.name for row in rows],
-        [
-            points(first.name, [row.rates[first.key] for row in rows], unit_of(first)),
-            marks(
-                "equal share",
-                [row.equal_share.get(first.key) if row.games else None for row in rows],
-                unit_of(first),
-            ),
-        ],
+        [row.rates[first.key] for row in rows],
+        [row.equal_share.get(first.key) if row.games else None for row in rows],
     )
 
 

@@ -154,6 +154,19 @@ def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[
     return points(name, shares, unit) | {"mark": True}
 
 
+def beside_equal_share(
+    title: str,
+    measure: Measure,
+    names: Sequence[str],
+    rates: Sequence[Rate | float | None],
+    shares: Sequence[float | None],
+) -> Chart:
+    """A measure of each of these, beside what an equal share would be."""
+    unit = unit_of(measure)
+    series = [points(measure.name, rates, unit), marks("equal share", shares, unit)]
+    return Chart("intervals", title, measure.named, names, series)
+
+
 def unit_of(measure: Measure) -> float:
     """How many units a chart draws to a whole one of a measure."""
     return 1 if measure.span else 100

@@ -12,7 +12,7 @@ from dubito.experiment.stored import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
 from dubito.registry import Registry
-from dubito.report.story import Turns, told, winners
+from dubito.report.story import Turns, story_of_game, winners
 from dubito.streams import DealStreams
 from dubito.telling import labels
 
@@ -22,7 +22,7 @@ class NotShown(DubitoError):
 
 
 @dataclass
-class Games:
+class ReplayedGames:
     """Plays the games of a run again: with models from their record, hand-written ones from their seed."""
 
     source: StoredRun
@@ -37,7 +37,9 @@ class Games:
         spec, replayed = self.source.game, self.again(game)
         table, label = replayed.game, labels(replayed.names, None)
         try:
-            whole = told(spec, table, replayed.turns, [label(seat) for seat in range(len(replayed.names))], label)
+            whole = story_of_game(
+                spec, table, replayed.turns, [label(seat) for seat in range(len(replayed.names))], label
+            )
         except DubitoError as error:
             raise NotShown(f"it cannot be played again: {error}") from None
         if not table.over or not replayed.is_as_kept():
@@ -90,7 +92,7 @@ class Games:
         """The run as it can be played again; raises NotShown with the same reason each time."""
         if self._kept is None and self._reason is None:
             try:
-                kept = replay.opened(self.source.folder, self.registry, self.home)
+                kept = replay.run_to_replay(self.source.folder, self.registry, self.home)
                 whole = replace(kept.experiment, games=self.source.games)  # all that there will be
                 self._kept = replace(kept, experiment=whole)
                 self._changed = {

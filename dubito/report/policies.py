@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dubito.game import Spec
-from dubito.policy.bounds import MeasureBounds, nash_conv_bounds, value_bounds
+from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.solver import Solution
 from dubito.policy.table import PolicyTable, Row, uniform
 from dubito.policy.tree import InfoState, Tree
@@ -106,7 +106,9 @@ def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
             value_bounds(found.tree, seat, one.rows, found.solution.table, free) for seat in range(found.tree.players)
         ]
         counts = [sum(cause == column.key for cause in one.failures.values()) for column in _causes(found)]
-        cells.append([one.name, len(free), *counts, *(end for bounds in (conv, *values) for end in _ends(bounds))])
+        cells.append(
+            [one.name, len(free), *counts, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
+        )
     if not cells:
         return []
     title = "Where an answer is missing, all legal actions stand in for it as equally probable: others could have"
@@ -117,10 +119,6 @@ def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
 def _causes(found: Findings) -> list[Column]:
     causes = sorted({cause for one in found.statements for cause in one.failures.values()})
     return [Column(cause, cause) for cause in causes]
-
-
-def _ends(bounds: MeasureBounds) -> tuple[float, float]:
-    return bounds.low, bounds.high
 
 
 def against(found: Findings) -> ResultTable | None:
@@ -136,7 +134,7 @@ def against(found: Findings) -> ResultTable | None:
     return ResultTable("against", "The first player's mean return, exactly", columns, cells)
 
 
-def lost(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
+def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
     columns = [Column("state", "state", "text"), Column("seen", "what the seat sees", "text", detail=True)]
     columns += [Column("seat", "seat"), Column("loss", "loss a game", "decimal")]

@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.policy.tree import InfoState
 from dubito.report.parts import Block, NamedValues, Page, Section, Verbatim
-from dubito.report.policies import Findings, against, fallbacks, lost, worth
+from dubito.report.policies import Findings, against, fallbacks, largest_losses, worth
 from dubito.report.render import Site
 from dubito.workshop.statements import StatedPolicy
 
@@ -30,7 +30,7 @@ def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
     yield Page("index.html", f"Ways to play {found.spec.name}", sections)
     for number, one in enumerate(found.statements):
         places = found.losses(one)[:_MOST]
-        table = lost(found, one)
+        table = largest_losses(found, one)
         links = [f"states/{number}-{place}.html" if place < _MOST else None for place in range(len(table.rows))]
         yield Page(f"player-{number}.html", one.name, [Section("Every state", [replace(table, links=links)])])
         for place, loss in enumerate(places):

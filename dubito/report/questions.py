@@ -1,7 +1,7 @@
 """What models were asked and said in a game, for the viewer."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,10 +9,11 @@ from typing import Any, Final
 from dubito.game import Spec
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, Received
+from dubito.llm.replayed import kept_reply
+from dubito.llm.wire import Protocol, sendable
 from dubito.report.texts import Texts
-from dubito.store.model_log import ModelLog, answer_from
+from dubito.store.model_log import ModelLog
+from dubito.store.records import StoredAttempt
 from dubito.store.run_db import RunDb
 from dubito.telling import question_in_words
 
@@ -35,68 +36,46 @@ class AskedQuestions:
 
         `under_way` is the turn of those for a move that is not told.
         """
-        rows = self.db.read(
-            "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2",
-            (game,),
-        )
-        attempts, moves = self._attempts(game, texts), _own_moves(told["turns"])
+        attempts, moves = defaultdict[tuple[int, int], list[dict[str, Any]]](list), _own_moves(told["turns"])
+        for attempt in self._log.attempts(game):
+            attempts[attempt.seat, attempt.decision].append(self._attempt(attempt, texts))
         decisions = []
-        for seat, decision, own, node, answer, outcome, p_bluff in rows:
-            turn, move = moves.get((seat, own), (under_way, None))
-            truth = None if p_bluff is None or move is None else told["truths"][move]
+        for one in self._log.decisions(game):
+            turn, move = moves.get((one.seat, one.turn), (under_way, None))
+            truth = None if one.p_bluff is None or move is None else told["truths"][move]
             decisions.append(
                 {
-                    "seat": seat,
-                    "number": f"{game}.{seat}.{decision}",  # as `dubito cache explain` takes it
+                    "seat": one.seat,
+                    "number": f"{game}.{one.seat}.{one.number}",  # as `dubito cache explain` takes it
                     "turn": turn,
-                    "node": node,
-                    "question": question_in_words(self.game, node),
-                    "method": self.game.node(node).method,
-                    "answer": answer_from(answer),
-                    "outcome": outcome,
-                    "p_bluff": p_bluff,
+                    "node": one.node,
+                    "question": question_in_words(self.game, one.node),
+                    "method": self.game.node(one.node).method,
+                    "answer": one.answer,
+                    "outcome": one.outcome,
+                    "p_bluff": one.p_bluff,
                     "truth": truth,  # of what was stated
-                    "attempts": attempts.get((seat, decision), []),
+                    "attempts": attempts[one.seat, one.number],
                 }
             )
         _name(decisions)
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
-    def _attempts(self, game: int, texts: Texts) -> dict[tuple[int, int], list[dict[str, Any]]]:
-        query = (
-            "SELECT a.seat, a.decision, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
-            "count(t.try), sum(t.seconds), sum(t.picodollars), count(t.picodollars) FROM attempts a "
-            "LEFT JOIN tries t USING (game, seat, decision, attempt) "
-            "WHERE a.game = ? GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt"
-        )
-        found: dict[tuple[int, int], list[dict[str, Any]]] = {}
-        for (
-            seat,
-            decision,
-            request,
-            raw,
-            cause,
-            origin,
-            into,
-            cached,
-            out,
-            tries,
-            seconds,
-            cost,
-            priced,
-        ) in self.db.read(query, (game,)):
-            found.setdefault((seat, decision), []).append(
-                {
-                    **self._exchange(self._log.text(request), raw, texts),
-                    "cause": cause,
-                    "origin": origin,
-                    "tokens": None if into is None else [into, cached, out],
-                    "tries": tries,
-                    "seconds": None if seconds is None else round(seconds, 3),
-                    "cost": (cost or 0) / PICO if priced == tries else None,  # None: no price is known
-                }
-            )
-        return found
+    def of_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
+        """All that the viewer reads of them: the same, and the texts that they are made of."""
+        decisions = self.decisions(game, told, texts, under_way)
+        return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
+
+    def _attempt(self, one: StoredAttempt, texts: Texts) -> dict[str, Any]:
+        return {
+            **self._exchange(self._log.text(one.request), one.raw, texts),
+            "cause": one.cause,
+            "origin": one.origin,
+            "tokens": None if one.input is None else [one.input, one.cached, one.output],
+            "tries": one.tries,
+            "seconds": None if one.seconds is None else round(one.seconds, 3),
+            "cost": one.picodollars / PICO if one.priced else None,  # None: no price is known
+        }
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """What was sent (system text and parameters, which are shared, and the conversation), and what came."""
@@ -114,11 +93,11 @@ class AskedQuestions:
     def _reply(self, protocol: Protocol, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
-        body = raw and self._log.text(raw)  # an empty body has no digest
-        reply = read_reply(protocol, Received(200, body))
-        text = None if reply.text is None else texts.add(shown(reply.text))
-        reasoning = shown(reasoning_of(reply.text or "")[:_REASONS])
-        return {"reply": text, "finish": reply.finish, "raw": texts.add(shown(body)), "reasoning": reasoning or None}
+        reply = kept_reply(self._log, protocol, raw)
+        text = None if reply.text is None else texts.add(sendable(reply.text))
+        reasoning = sendable(reasoning_of(reply.text or "")[:_REASONS]) or None
+        body = texts.add(sendable(reply.received.raw))
+        return {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
 
 
 def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
@@ -153,8 +132,3 @@ def _text(content: Any) -> str:
         return content
     blocks: Iterable[Any] = content if isinstance(content, list) else []
     return "".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
-
-
-def shown(text: str) -> str:
-    """The text without half characters, which no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

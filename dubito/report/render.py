@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dubito.report.parts import Chart, GamePage, HeatMap, NamedValues, Page, Paragraph, Verbatim
-from dubito.report.result_table import ResultTable, shown
+from dubito.report.result_table import ResultTable, cell_text
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
 _PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
@@ -51,7 +51,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters |= {"json": embedded, "shown": shown}
+        self._environment.filters |= {"json": embedded, "shown": cell_text}
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
         self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
         self._served = site.served

@@ -12,14 +12,14 @@ from dubito.llm.prices import PICO, dollars
 
 ColumnKind = Literal["text", "count", "rate", "points", "decimal", "difference", "seconds", "dollars", "price", "cards"]
 Value = str | int | float | Rate | None
-_DIGITS: Final[Mapping[ColumnKind, int]] = {
-    "rate": 1,
-    "points": 1,
-    "decimal": 3,
-    "difference": 3,
-    "seconds": 2,
-    "price": 6,
-    "cards": 2,
+_FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the value, its sign, digits
+    "rate": (100, "", 1),
+    "points": (100, "+", 1),
+    "decimal": (1, "", 3),
+    "difference": (1, "+", 3),
+    "seconds": (1, "", 2),
+    "price": (1, "", 6),
+    "cards": (1, "", 2),
 }
 _MOST_MORE: Final = 3  # digits
 
@@ -59,7 +59,7 @@ class ResultTable:
     def shown(self) -> Iterator[list[tuple[Column, str]]]:
         """The rows as a page shows them."""
         for row in self.rows:
-            yield [(column, shown(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
+            yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
     def to_csv(self) -> str:
         """The table with full precision; an interval's ends are columns of their own."""
@@ -107,7 +107,7 @@ def _ends(value: Value) -> tuple[Any, float | None, float | None]:
     return (None, None, None) if value.value is None else (value.value, value.low, value.high)
 
 
-def shown(value: Value, kind: ColumnKind) -> str:
+def cell_text(value: Value, kind: ColumnKind) -> str:
     """A value as a page shows it; a dash for none."""
     if isinstance(value, Rate):
         if value.value is None:
@@ -128,17 +128,7 @@ def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
 
 
 def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
-    digits = _DIGITS.get(kind, 0) + more
-    match kind:
-        case "rate":
-            return f"{100 * value:.{digits}f}"
-        case "points":
-            return f"{100 * value:+.{digits}f}"
-        case "difference":
-            return f"{value:+.{digits}f}"
-        case "decimal" | "cards" | "seconds" | "price":
-            return f"{value:.{digits}f}"
-        case "dollars":
-            return dollars(int(value))
-        case _:
-            return f"{value:,}"
+    if kind not in _FORMATS:
+        return dollars(int(value)) if kind == "dollars" else f"{value:,}"
+    times, sign, digits = _FORMATS[kind]
+    return f"{times * value:{sign}.{digits + more}f}"

@@ -2,51 +2,41 @@
 
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.stored import StoredRun, opened
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.registry import Registry
 from dubito.report.bots import bots
-from dubito.report.choice import chosen
+from dubito.report.choice import chosen_games
 from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
-from dubito.report.played import Games
+from dubito.report.played import ReplayedGames
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.strategy import ranked, strategy
+from dubito.report.strategy import players_ranked, strategy
 
 FOLDER: Final = "report"  # inside a run folder
 _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again
 
 
-def write_pages(folder: Path, site: Site, pages: Iterable[Page]) -> Path:
-    """Write pages that are no run's into a folder that is ours, and return the first; what stood there before goes.
+def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool = False) -> Path:
+    """Write pages that are no run's into a folder, and return the first; what stood there before goes.
 
-    Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
+    `ours` says that nobody else writes there. Raises UsageError if the folder is not ours, RunStopped if it cannot be
+    written.
     """
-    resolved = folder.resolve()
-    draft = resolved.with_name(f"{resolved.name}.part")
-    _check(resolved, folder)
-    _check(draft, draft)
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        _begin(draft)
+    with _draft_of(folder, ours) as draft:
         render = Renderer(site)
         for page in pages:
-            (draft / page.path).parent.mkdir(exist_ok=True)
             _put_page(draft, page, render)
-        shutil.rmtree(resolved, ignore_errors=True)
-        draft.replace(resolved)
-    except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise RunStopped(f"cannot write {folder}: {error.strerror}") from None
     return folder / "index.html"
 
 
@@ -65,27 +55,38 @@ def write_report(
     `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
-    said = output or run_folder / FOLDER
-    folder = said.resolve()  # a link is written through
-    draft = folder.with_name(f"{folder.name}.part")
-    _check(folder, said)
-    _check(draft, draft)
-    with opened(run_folder) as source:
+    folder = output or run_folder / FOLDER
+    with opened_run(run_folder) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
-        choice = chosen(source, games)
-        shown = ShownGames(source, choice, Games(source, registry, home), AskedQuestions(source.db, source.game))
-        try:
-            shutil.rmtree(draft, ignore_errors=True)
+        choice = chosen_games(source, games)
+        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
+            shown = ShownGames(source, choice, played, AskedQuestions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
-            shutil.rmtree(folder, ignore_errors=True)
-            draft.replace(folder)
-        except OSError as error:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise RunStopped(f"cannot write {said}: {error.strerror}") from None
-        finally:
-            shown.games.close()
-    return said / "index.html"
+    return folder / "index.html"
+
+
+@contextmanager
+def _draft_of(said: Path, ours: bool = False) -> Iterator[Path]:
+    """A new folder with what every page shares; at the end it takes the place of the one that is `said`.
+
+    A link is written through. Whatever goes wrong, the old one stands as it was.
+    """
+    folder = said.resolve()
+    draft = folder.with_name(f"{folder.name}.part")
+    if not ours:
+        _check(folder, said)
+        _check(draft, draft)
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        _begin(draft)
+        yield draft
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.replace(folder)
+    except OSError as error:
+        raise RunStopped(f"cannot write {said}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _check(folder: Path, said: Path) -> None:
@@ -100,14 +101,12 @@ def _check(folder: Path, said: Path) -> None:
 
 
 def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
-    _begin(folder)
-    for part in ("games", "bots"):
-        (folder / part).mkdir()
-    order = ranked(source)
+    order = players_ranked(source)
     pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
     site = Site(source.folder.resolve().name, pages_of_bots)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     viewer = Viewer(render, "games")
+    (folder / "games").mkdir()
     for game in shown.pages():
         text = viewer(game)
         shown.written += len(text)
@@ -132,6 +131,7 @@ def _begin(folder: Path) -> None:
 
 def _put_page(folder: Path, page: Page, render: Renderer) -> None:
     """A page, and the files of its tables."""
+    (folder / page.path).parent.mkdir(exist_ok=True)
     _put(folder / page.path, render(page))
     for table in _tables(page):
         _put(folder / "data" / f"{table.key}.csv", table.to_csv())

@@ -11,7 +11,7 @@ from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
 from dubito.report.parts import Paragraph
-from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, shown
+from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text
 
 
 def rates_of(results: Results) -> list[Column]:
@@ -108,7 +108,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
             ResultTable("contenders-bounds", f"Fallbacks of contenders: {_otherwise(results)}", columns, cells)
         )
     if two := as_systems(contenders):
-        most, least = ((shown(one.fallback_share, "rate"), one_line(one.name)) for one in two)
+        most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
             f"Fallbacks took {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}: this "
             "compares systems (model, prompt and fallback), not models."

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Results, Spec
 from dubito.human import GUEST
-from dubito.record import Forfeit, play, records_of
+from dubito.record import Forfeit, play, records_of, whole_game
 from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 
 
-def told(
+def story_of_game(
     spec: Spec, game: Any, moves: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
@@ -58,7 +57,7 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
 
 
-def of_record(spec: Spec, record: Any) -> dict[str, Any]:
+def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
     """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
 
     Raises UsageError if the record breaks the rules, or ends before its game does.
@@ -66,13 +65,9 @@ def of_record(spec: Spec, record: Any) -> dict[str, Any]:
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
     names, words = names_to(record.players, me), told_of(spec)
     game, outputs = records_of(spec).opened(record)
-    try:
+    with whole_game(game):
         moves = ((output, play(game, output)) for output in outputs)
-        whole = told(spec, game, moves, names, labels(record.players, me), words.to_me)
-    except IllegalOutput as error:
-        raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
-    if not game.over:
-        raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
+        whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
     return whole | {"me": me, "winners": won_by(spec, game)}
 
 

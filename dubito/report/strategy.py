@@ -23,7 +23,7 @@ def habits_of(results: Results) -> list[Column]:
 
 def strategy(source: StoredRun, scanned: Scan) -> Page:
     """The page on how the bots play."""
-    order = ranked(source)
+    order = players_ranked(source)
     sections = [
         Section("How games end", _outcomes(source, order)),
         Section("Counts", [_counts(source, order)]),
@@ -35,7 +35,7 @@ def strategy(source: StoredRun, scanned: Scan) -> Page:
     return Page("strategy.html", "Strategy", sections)
 
 
-def ranked(source: StoredRun) -> list[int]:
+def players_ranked(source: StoredRun) -> list[int]:
     """The players in the order of the ranking."""
     return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
 
@@ -63,13 +63,15 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
     rows = ranking(source.tally, source.names, results)
     names, endings = [row.name for row in rows], [*zip(map(str, results.buckets), results.endings, strict=True)]
     rates = [column for column in rates_of(results) if column.key in results.buckets]
-    shares = {bucket: _shares(source, bucket, order) for bucket, _ in endings}
     chart = Chart(
         "stacked",
         "How the games of each bot end",
         "share of its games, %",
         names,
-        [points(title, shares[bucket]) for bucket, title in endings],
+        [
+            points(title, [row.buckets[bucket] / row.games if row.games else None for row in rows])
+            for bucket, title in endings
+        ],
     )
     columns = [_BOT, Column("games", "games"), *(Column(bucket, title) for bucket, title in endings)]
     columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
@@ -77,20 +79,10 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
         columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
     cells: list[list[Value]] = []
     for player, row in zip(order, rows, strict=True):
-        counts = [seat_sums(source.tally, results, player, bucket=bucket)["games"] for bucket in results.buckets]
         position = [relative_position(source.tally, results, player)] if results.standing else []
-        cells.append([row.name, row.games, *counts, *(row.rates[column.key] for column in rates), *position])
+        measured = (row.rates[column.key] for column in rates)
+        cells.append([row.name, row.games, *row.buckets.values(), *measured, *position])
     return [chart, ResultTable("outcomes", "How games end, with 95 % intervals", columns, cells)]
-
-
-def _shares(source: StoredRun, bucket: str, order: Sequence[int]) -> list[float | None]:
-    """The share of each player's games that fell into a bucket."""
-    results, shares = source.game.results, list[float | None]()
-    for player in order:
-        games = seat_sums(source.tally, results, player)["games"]
-        own = seat_sums(source.tally, results, player, bucket=bucket)["games"]
-        shares.append(own / games if games else None)
-    return shares
 
 
 def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:

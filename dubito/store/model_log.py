@@ -14,12 +14,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import RunStopped
-from dubito.store.records import TOKENS, Body, DealTotals, Decision, PlayerLog, Spend, StoredRequest, TapedAttempt
+from dubito.store.records import (
+    TOKENS,
+    Body,
+    DealTotals,
+    Decision,
+    PlayerLog,
+    Spend,
+    StoredAttempt,
+    StoredRequest,
+    TapedAttempt,
+)
 from dubito.store.run_db import RunDb
 
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
+OF_PLAYER: Final = (  # the decisions of a player
+    "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) "
+    "USING (game, seat, decision)"
+)
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
 
 
@@ -111,10 +125,28 @@ class ModelLog:
 
     def taken(self, game: int, seat: int, number: int) -> Decision | None:
         """What was decided there; None if nothing was."""
-        query = "SELECT turn, node, answer, outcome, p_bluff FROM decisions WHERE (game, seat, decision) = (?, ?, ?)"
-        for turn, node, answer, outcome, p_bluff in self._db.read(query, (game, seat, number)):
-            return Decision(game, seat, number, turn, node, answer_from(answer), outcome, p_bluff)
-        return None
+        return next(iter(self._decisions("(game, seat, decision) = (?, ?, ?)", (game, seat, number))), None)
+
+    def decisions(self, game: int) -> list[Decision]:
+        """What was decided in a game, seat by seat."""
+        return self._decisions("game = ? ORDER BY seat, decision", (game,))
+
+    def _decisions(self, where: str, values: tuple[int, ...]) -> list[Decision]:
+        query = f"SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE {where}"  # noqa: S608, a text of ours
+        rows = self._db.read(query, values)
+        found = [Decision(*row) for row in rows]
+        return [replace(decision, answer=_answer(decision.answer)) for decision in found]
+
+    def attempts(self, game: int) -> list[StoredAttempt]:
+        """The attempts of a game, seat by seat, in their order."""
+        rows = self._db.read(
+            "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
+            "count(t.try), sum(t.seconds), coalesce(sum(t.picodollars), 0), count(t.picodollars) = count(t.try) "
+            "FROM attempts a LEFT JOIN tries t USING (game, seat, decision, attempt) WHERE a.game = ? "
+            "GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt",
+            (game,),
+        )
+        return [StoredAttempt(*row) for row in rows]
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""
@@ -274,11 +306,7 @@ class ModelLog:
     def player(self, name: str) -> PlayerLog:
         """What a player's decisions, attempts and tries add up to."""
         read = self._db.read
-        joined = (
-            "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) a "
-            "USING (game, seat, decision)"
-        )
-        outcomes = dict(read(f"SELECT d.outcome, count(*) {joined} GROUP BY d.outcome", (name,)))
+        outcomes = dict(read(f"SELECT d.outcome, count(*) {OF_PLAYER} GROUP BY d.outcome", (name,)))
         ((attempts, reasks, cached, games),) = read(
             "SELECT count(*), coalesce(sum(attempt > 0), 0), coalesce(sum(origin = 'cache'), 0), count(DISTINCT game) "
             "FROM attempts WHERE player = ? AND game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)",
@@ -318,7 +346,7 @@ def _stored(answer: Any) -> int | bytes:
     return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
 
 
-def answer_from(stored: int | bytes) -> Any:
+def _answer(stored: int | bytes) -> Any:
     """The answer that a row has."""
     return bool(stored) if isinstance(stored, int) else json.loads(stored)
 

@@ -22,7 +22,7 @@ class Decision:
     p_bluff: float | None = None  # the probability of a bluff that was stated with it, if any
 
 
-def said(answer: Any) -> str:
+def answer_in_words(answer: Any) -> str:
     """An answer in words: yes, no or a name; else as JSON has it."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
@@ -39,11 +39,6 @@ class Spend:
 
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
-
-    @property
-    def amounts(self) -> tuple[int, ...]:
-        """All three."""
-        return self.calls, self.tokens, self.usd
 
     def __sub__(self, other: "Spend") -> "Spend":
         return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
@@ -88,6 +83,26 @@ class TapedAttempt:
     reply: str | None  # digest
     raw: str | None  # digest of the body it was read from
     cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttempt:
+    """An attempt of a game, and what its tries took; the first fields are the table's columns."""
+
+    seat: int
+    decision: int
+    player: str
+    request: str  # digest
+    raw: str | None  # digest of the body that its reply was read from
+    cause: str | None
+    origin: str
+    input: int | None  # tokens
+    cached: int | None
+    output: int | None
+    tries: int
+    seconds: float | None
+    picodollars: int
+    priced: bool  # whether the price of every try is known
 
 
 @dataclass(frozen=True, slots=True)

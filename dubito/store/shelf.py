@@ -13,10 +13,10 @@ _NAMED: Final = 3  # of many that could have been meant
 def run_folders(root: Path) -> list[Path]:
     """The folders with a run's manifest in it, or one folder further down, the last written first."""
     found = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
-    return sorted(found, key=lambda folder: (-written(folder), folder))
+    return sorted(found, key=lambda folder: (-last_written(folder), folder))
 
 
-def written(folder: Path) -> float:
+def last_written(folder: Path) -> float:
     """When anything was last written of it, in seconds since the epoch."""
     files = [file for name in (DATABASE, f"{DATABASE}-wal", MANIFEST) if (file := folder / name).exists()]
     return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)  # reading makes empty ones

@@ -12,11 +12,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponent
@@ -26,7 +24,7 @@ from dubito.person import Option, bots_of, lead_of, options_of, person_of
 from dubito.record import first_fault
 from dubito.telling import told_of
 from dubito.web import saved
-from dubito.web.guard import Guard, body_of
+from dubito.web.guard import VIEWER, body_of, site_at
 from dubito.web.kept import BROKEN
 from dubito.web.tables import LIFE, Move, NewTable, Tables
 
@@ -42,8 +40,9 @@ def make_app(tables: Tables, host: str) -> Starlette:
     # A browser sends a host's cookies to all its ports: those of two servers with two folders are two.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
-    app = Starlette(
-        routes=[
+    return site_at(
+        host,
+        [
             Route("/", pages.lobby),
             Route("/table", pages.table),
             Route("/rules", pages.rules),
@@ -54,19 +53,14 @@ def make_app(tables: Tables, host: str) -> Starlette:
             Route("/api/moves", pages.move, methods=["POST"]),
             Route("/api/again", pages.again, methods=["POST"]),
             Route("/api/rematch", pages.rematch, methods=["POST"]),
-            Mount("/static", StaticFiles(directory=_HERE / "static")),
-            Mount(saved.VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
         ],
-        middleware=[Middleware(Guard, host=host)],
-        exception_handlers={
+        {
             HTTPException: pages.refused,
             DubitoError: pages.refused,
             ClientDisconnect: pages.left,
             Exception: pages.broken,
         },
     )
-    app.router.redirect_slashes = False  # an address has one form
-    return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,7 @@ class _Pages:
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
-        return _page("games", games=saved.listed(self.tables.summaries), zone=saved.zone())
+        return _page("games", games=saved.saved_games(self.tables.summaries), zone=saved.zone())
 
     def game(self, request: Request) -> Response:
         return HTMLResponse(saved.page(self.tables.folder, request.path_params["name"]))
@@ -178,7 +172,7 @@ class _Pages:
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_HERE / "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-_ENVIRONMENT.globals |= {"pages": saved.PAGES, "look": saved.VIEWER}
+_ENVIRONMENT.globals |= {"pages": saved.PAGES, "look": VIEWER}
 
 
 def _page(template: str, status: int = 200, **values: Any) -> Response:

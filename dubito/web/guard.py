@@ -1,15 +1,22 @@
 """What every request has to be, whatever it asks for: from this site's own pages, or from no page at all."""
 
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
+VIEWER: Final = "/viewer"  # where the report's static files are served
 _MOST_BYTES: Final = 4096  # of a body
 _DRAINED: Final = 1 << 20  # bytes read and thrown away, so that whoever sends them reads the refusal
 _SAFE: Final = {
@@ -22,6 +29,18 @@ _SAFE: Final = {
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
 }
+
+
+def site_at(host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler]) -> Starlette:
+    """A site as it is served at that host: its routes, and the files that all pages load."""
+    files = [
+        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+        Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
+    ]
+    guard = Middleware(Guard, host=host)
+    app = Starlette(routes=[*routes, *files], middleware=[guard], exception_handlers=handlers)
+    app.router.redirect_slashes = False  # an address has one form
+    return app
 
 
 class Guard:

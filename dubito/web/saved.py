@@ -16,14 +16,14 @@ from dubito.record import records_of
 from dubito.report.parts import GamePage
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import of_record, title_of
+from dubito.report.story import story_of_record, title_of
 from dubito.report.texts import Texts
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
+from dubito.web.guard import VIEWER
 from dubito.web.summaries import Summaries, Summary, dealt_at, files, record_in
 
-VIEWER: Final = "/viewer"  # where the report's static files are served
 _CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
 PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
 _SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
@@ -38,7 +38,7 @@ class SavedLine:
     summary: Summary
 
 
-def listed(summaries: Summaries) -> list[SavedLine]:
+def saved_games(summaries: Summaries) -> list[SavedLine]:
     """The games of a folder, the latest first."""
     dealt = sorted(((dealt_at(name, one), name, one) for name, one in summaries().items()), reverse=True)
     return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
@@ -55,7 +55,7 @@ def page(folder: Path, name: str) -> str:
     if path is None:
         raise HTTPException(404, "There is no such game.")
     spec, record = record_in(path)
-    told = of_record(spec, record)
+    told = story_of_record(spec, record)
     warnings = [] if list(records_of(spec).replay(record)) == record.story else [_CHANGED]
     asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
@@ -85,11 +85,9 @@ def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> 
     """What models were asked; raises DubitoError if it cannot be read, or belongs to another game."""
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
-    texts = Texts()
     with RunDb.open(database) as db:
-        asked = AskedQuestions(db, spec)
-        decisions = asked.decisions(number, told, texts)
+        asked = AskedQuestions(db, spec).of_game(number, told, Texts())
     fits = getattr(told_of(spec), "fits", None)
-    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in decisions):
+    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")
-    return {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
+    return asked

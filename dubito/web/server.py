@@ -1,6 +1,5 @@
 """The web table on its socket."""
 
-import os
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -8,32 +7,9 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from dubito.errors import UsageError, one_line
+from dubito.http_server import plain_http
 
-_BACKLOG: Final = 128
 _GRACE: Final = 2  # seconds that a request half sent may hold up the end
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, its port known; raises UsageError, one sentence, where there can be none."""
-    if not 0 <= port <= 65535:
-        raise UsageError(f"port is a number from 0 to 65535, not {port}")
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is named because asyncio turns Nagle's algorithm off only where it is.
-        listener = socket.socket(family, kind, socket.IPPROTO_TCP)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {one_line(host)}: {_reason(error)}") from None
-    try:
-        if os.name == "posix":  # elsewhere it would let two programs have one port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        where = f"{one_line(host)} port {port} ({_reason(error)})"
-        raise UsageError(f"cannot listen on {where}: choose another port, or 0 for a free one") from None
-    return listener
 
 
 def address(host: str, listener: socket.socket) -> str:
@@ -41,29 +17,12 @@ def address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
 
 
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
-
-
 def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
-    """A server for `run([listener])`: plain HTTP, no access log; a bug's traceback reaches standard error.
+    """A server for `run([listener])`.
 
     `serves` is called once it serves; from then on it can be ended cleanly.
     """
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=_GRACE,
-    )
-    return _Server(config, serves)
+    return _Server(plain_http(app, http="h11", timeout_graceful_shutdown=_GRACE), serves)
 
 
 class _Server(uvicorn.Server):

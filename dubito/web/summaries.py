@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
+from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import GUEST, as_sentence
-from dubito.record import game_named, play, records_of
+from dubito.record import game_named, play, records_of, whole_game
 from dubito.report.story import winners
 from dubito.store.folder import write_whole
 from dubito.telling import names_to
@@ -146,13 +146,9 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
 def _played(spec: Spec, record: Any) -> Any:
     """The game of a record, played to its end; raises UsageError if it has none."""
     game, outputs = records_of(spec).opened(record)
-    try:
+    with whole_game(game):
         for output in outputs:
             play(game, output)
-    except IllegalOutput as error:
-        raise UsageError(f"turn {game.turns_played + 1} of the record breaks the rules: {error}") from None
-    if not game.over:
-        raise UsageError(f"the record breaks off after {game.turns_played} turns, before the game is over")
     return game
 
 
@@ -173,20 +169,14 @@ def _in_words(results: Results, ending: Ending, came: list[bool | None], names: 
     if me is None:
         first = winners(results, buckets, [(*counts, 0) for counts in ending.counts])
         if not first:
-            return f"nobody won: {_listed(names)}"
+            return f"nobody won: {listed(names)}"
         others = [name for seat, name in enumerate(names) if seat not in first]
-        return f"{_listed([names[seat] for seat in first])} won against {_listed(others)}"
+        return f"{listed([names[seat] for seat in first])} won against {listed(others)}"
     others = [name for seat, name in enumerate(names) if seat != me]
     how = results.endings[buckets[me]]
     if came[me]:
         by = "" if how in _JUST_WON else f" ({how})"
-        return f"you won{by} against {_listed(others)}"
+        return f"you won{by} against {listed(others)}"
     if came[me] is None:
-        return f"{how}, with {_listed(others)}"
-    return f"you lost to {_listed([name for seat, name in enumerate(names) if came[seat]])}"
-
-
-def _listed(names: list[str]) -> str:
-    """A, B and C."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+        return f"{how}, with {listed(others)}"
+    return f"you lost to {listed([name for seat, name in enumerate(names) if came[seat]])}"

@@ -7,16 +7,13 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
@@ -26,20 +23,18 @@ from dubito.report.following import FollowedRun
 from dubito.report.parts import GamePage
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import title_of, told, won_by
+from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
 from dubito.store.run_db import RunDb
 from dubito.telling import labels
-from dubito.web.guard import Guard
-from dubito.web.saved import VIEWER
+from dubito.web.guard import VIEWER, site_at
 
 NEWS: Final = "/api/news"  # what a page asks
-_HERE: Final = Path(__file__).parent
 _GROWS: Final = ("turns", "story", "decisions", "pieces", "shared")  # lists of which a page has the beginning
 _SITE: Final = Site("", (), (("/", "Now"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
-class Shown(Protocol):
+class GameSource(Protocol):
     """Games for pages, by number; whoever asks does so from any thread."""
 
     @property
@@ -99,7 +94,7 @@ class LiveGame:
         names = [label(seat) for seat in range(len(self.players))]
         moves = ((output, play(state, output)) for output in [output_of(spec, kept) for kept in self.outputs])
         with self._lock:
-            whole = told(spec, state, moves, names, label)
+            whole = story_of_game(spec, state, moves, names, label)
             decisions = self._decisions(whole)
         final = title_of("The game", names, won_by(spec, state)) if state.over else None
         over = state.over or trouble is not None
@@ -110,8 +105,7 @@ class LiveGame:
     def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         if self._asked is None:
             return {"decisions": [], "pieces": [], "shared": []}
-        decisions = self._asked.decisions(self.number, whole, self._texts, len(whole["turns"]) + 1)
-        return {"decisions": decisions, "pieces": self._texts.pieces, "shared": self._asked.shared.pieces}
+        return self._asked.of_game(self.number, whole, self._texts, len(whole["turns"]) + 1)
 
 
 class RunGames:
@@ -140,14 +134,11 @@ class RunGames:
             self._followed.read_again()
             if game not in self._followed.finished():
                 raise UsageError(f"the run has no finished game {game}")
-            source, texts = self._followed.source, Texts()
             whole = self._followed.games.play(game)
-            asked = AskedQuestions(source.db, source.game)
-            decisions = asked.decisions(game, whole, texts)
+            asked = self._followed.questions(game, whole)
         final = title_of(f"Game {game}", whole["names"], whole["winners"])
-        about = f"Game {game} of the run {source.folder.name}."
-        asked_of = {"decisions": decisions, "pieces": texts.pieces, "shared": asked.shared.pieces}
-        return whole | asked_of | _framed(whole["names"], final, about, True, [])
+        about = f"Game {game} of the run {self._followed.source.folder.name}."
+        return whole | asked | _framed(whole["names"], final, about, True, [])
 
 
 def _framed(names: Sequence[str], final: str | None, about: str, over: bool, warnings: Sequence[str]) -> dict[str, Any]:
@@ -155,28 +146,17 @@ def _framed(names: Sequence[str], final: str | None, about: str, over: bool, war
     return {"title": " · ".join(names), "final": final, "about": about, "over": over, "warnings": warnings}
 
 
-def make_app(shown: Shown, host: str) -> Starlette:
+def make_app(shown: GameSource, host: str) -> Starlette:
     """The pages of these games, as they are served at that host."""
     pages = _Pages(shown)
-    app = Starlette(
-        routes=[
-            Route("/", pages.first),
-            Route("/games/{game:int}", pages.game),
-            Route(NEWS, pages.news),
-            Mount("/static", StaticFiles(directory=_HERE / "static")),
-            Mount(VIEWER, StaticFiles(packages=[("dubito.report", "static")])),
-        ],
-        middleware=[Middleware(Guard, host=host)],
-        exception_handlers={DubitoError: _refused},
-    )
-    app.router.redirect_slashes = False  # an address has one form
-    return app
+    routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
+    return site_at(host, routes, {DubitoError: _refused})
 
 
 class _Pages:
     """One method a route, each in a thread."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: GameSource) -> None:
         self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
         self._mark = secrets.token_hex(8)  # of our pages: that of another game may still be open
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from dubito.errors import DubitoError
 from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
+from dubito.text_file import read_text
 from dubito.workshop.differ import unified
 from dubito.workshop.golden import golden_files
 from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
-from dubito.workshop.recorded import read_folder, read_text, shipped
+from dubito.workshop.recorded import read_folder, shipped
 from dubito.workshop.sample import sample_games
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call

@@ -10,23 +10,21 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.models import Models, decider_of, rules_of
+from dubito.experiment.model_checks import model_specs
+from dubito.experiment.models import Models, rules_of
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
-from dubito.experiment.schedule import Lineup, lineups
+from dubito.experiment.schedule import Lineup
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.prompts import Prompt
 from dubito.llm.replayed import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
-from dubito.streams import DealStreams
-from dubito.workshop.recorded import Recorded
-from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recorder import Origin, recorded_positions
 
 
-def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Recorded]:
+def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
@@ -38,16 +36,18 @@ def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[Reco
     return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
 
 
-def watched_games(kept: RunToReplay) -> Callable[[int], list[Recorded]]:
+def watched_games(kept: RunToReplay) -> Callable[[int], list[RecordedPosition]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    experiment = kept.experiment
-    return _Games(experiment, kept.registry, experiment.digest(), _models(kept), partial(_check, kept)).play
+    models = kept.models(Tape(ModelLog(kept.db)), as_kept=True)
+    return _Games(kept.experiment, kept.registry, kept.experiment.digest(), models, partial(_check, kept)).play
 
 
-def from_config(experiment: Experiment, registry: Registry, nodes: Collection[str], count: int) -> list[Recorded]:
+def from_config(
+    experiment: Experiment, registry: Registry, nodes: Collection[str], count: int
+) -> list[RecordedPosition]:
     """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
     if model_specs(experiment, registry):
         raise UsageError(
@@ -66,32 +66,13 @@ class _Games:
     models: Models | None = None
     ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None
 
-    def play(self, game: int) -> list[Recorded]:
+    def play(self, game: int) -> list[RecordedPosition]:
         """All positions of a game."""
-        deal, place = divmod(game, self.experiment.games_per_deal)
-        streams = DealStreams(self.experiment.seed, deal)
-        lineup = lineups(self.experiment, deal, streams)[place]
-        table = ChunkPlayer(self.experiment, self.registry).table(deal, lineup, streams, self.models, Journal())
-        found = watched(
-            table,
-            Origin(self.run, self.experiment.seed, deal, game),
-            self.registry.game,
-            rules_of(self.experiment, self.registry),
-        )
+        table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
+        origin = Origin(self.run, self.experiment.seed, table.deal, game)
+        found = recorded_positions(table, origin, self.registry.game, rules_of(self.experiment, self.registry))
         self.ended(game, lineup, table)
         return found
-
-
-def _models(kept: RunToReplay) -> Models | None:
-    """A run's model players, who ask its tape, with the prompts that it kept: those on disk may be newer."""
-    log = ModelLog(kept.db)
-    tape, players = Tape(log), {}
-    for spec in model_specs(kept.experiment, kept.registry):
-        prompt = Prompt(Path(settings_of(spec, kept.registry).prompt), log.prompt(spec.prompt), kept.registry.game)
-        players[spec.name] = decider_of(
-            spec, kept.experiment, kept.registry, prompt, tape.ask, tape, lambda outcome: None
-        )
-    return Models(players) if players else None
 
 
 def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
@@ -104,25 +85,25 @@ def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
 
 
 def _collected(
-    games: range, play: Callable[[int], list[Recorded]], nodes: Collection[str], count: int
-) -> list[Recorded]:
+    games: range, play: Callable[[int], list[RecordedPosition]], nodes: Collection[str], count: int
+) -> list[RecordedPosition]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
-    chosen = [games[place] for place in spaced(len(games), min(len(games), count))]
+    chosen = [games[place] for place in evenly_spaced(len(games), min(len(games), count))]
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
-    found: list[Recorded] = []
+    found: list[RecordedPosition] = []
     for game in chosen:
         piles = _piles(one for one in play(game) if one.position.node in nodes)
         found += [one for pile in piles.values() for one in pile[:most]]
     return spread(found, count)
 
 
-def spaced(games: int, n: int) -> list[int]:
+def evenly_spaced(games: int, n: int) -> list[int]:
     """n of the games, evenly over all of them; the step varies, so that it is not one contender's games."""
     width = games // n
     return [place * games // n + place % width for place in range(n)]
 
 
-def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
+def spread(found: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
     """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
 
     Each node begins with another game, so that few positions too come from many games.
@@ -132,7 +113,7 @@ def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
     nodes = (
         [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
     )
-    turns: dict[str, list[Recorded]] = {}
+    turns: dict[str, list[RecordedPosition]] = {}
     for number, node in enumerate(nodes):
         first = number * len(games) // len(nodes)
         own = [piles.get((node, game), []) for game in games[first:] + games[:first]]
@@ -143,7 +124,7 @@ def spread(found: Sequence[Recorded], count: int) -> list[Recorded]:
     return order[:count]
 
 
-def _piles(found: Iterable[Recorded]) -> dict[tuple[str, int], list[Recorded]]:
+def _piles(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
     """By node and game, each pile in an order that follows neither seats nor turns."""
     piles = defaultdict(list)
     for one in found:
@@ -154,12 +135,12 @@ def _piles(found: Iterable[Recorded]) -> dict[tuple[str, int], list[Recorded]]:
     return piles
 
 
-def _lot(one: Recorded) -> bytes:
+def _lot(one: RecordedPosition) -> bytes:
     source = one.source
     assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
 
 
-def files(found: Iterable[Recorded], folder: Path) -> dict[Path, str]:
+def files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
     """The file of each position."""
     return {folder / one.file_name: one.text for one in found}

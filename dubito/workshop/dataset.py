@@ -15,12 +15,12 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Received
-from dubito.store.model_log import ModelLog, answer_from
+from dubito.llm.replayed import kept_reply
+from dubito.llm.wire import sendable
+from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
-from dubito.workshop.dataset_card import card
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.dataset_card import DECISIONS, GAMES, card
+from dubito.workshop.recorded import RecordedPosition
 
 _AT_ONCE: Final = 500  # games in a group of rows
 _Row = dict[str, Any]
@@ -53,45 +53,27 @@ def write_dataset(kept: RunToReplay, folder: Path, progress: Callable[[int], Non
 def _write(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
-    for name, schema, rows in (
-        ("games", _games_schema(), _game_rows(kept)),
-        ("decisions", _decisions_schema(), _decision_rows(kept, progress)),
+    for name, columns, rows in (
+        ("games", GAMES, _game_rows(kept)),
+        ("decisions", DECISIONS, _decision_rows(kept, progress)),
     ):
+        schema = _schema(columns)
         with parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for group in rows:
                 writer.write_table(Table.from_pylist(group, schema=schema))
 
 
-def _games_schema() -> Any:
+def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
     import pyarrow as pa
 
+    kinds = {"strings": pa.list_(pa.string())}
     return pa.schema(
         [
-            ("game", pa.int64()),
-            ("deal", pa.int64()),
-            ("players", pa.list_(pa.string())),
-            ("contender_seat", pa.int64()),
-            ("buckets", pa.list_(pa.string())),
-            ("measures", pa.string()),
-            ("counts", pa.string()),
-            ("capped", pa.bool_()),
+            (name, kinds.get(kind) or pa.type_for_alias(kind))
+            for names, (kind, _) in columns.items()
+            for name in names.split(", ")
         ]
     )
-
-
-def _decisions_schema() -> Any:
-    import pyarrow as pa
-
-    words, whole, real = pa.string(), pa.int64(), pa.float64()
-    return pa.schema(
-        [
-            ("game", whole), ("deal", whole), ("seat", whole), ("decision", whole), ("turn", whole),
-            ("player", words), ("model", words), ("node", words), ("question", words), ("facts", words),
-            ("prompt", words), ("request", words), ("reply", words), ("answer", words), ("outcome", words),
-            ("p_bluff", real), ("truth", words), ("attempts", whole), ("tokens_input", whole),
-            ("tokens_cached", whole), ("tokens_output", whole), ("usd", real),
-        ]
-    )  # fmt: skip
 
 
 def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
@@ -133,7 +115,7 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
     rows: list[_Row] = []
     for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
         found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
-        rows += [_decision_row(kept, row, found, models) for row in _decisions(kept, log, game)]
+        rows += [_decision_row(kept, row, found, models) for row in _decisions(log, game)]
         progress(played)
         if played % _AT_ONCE == 0:
             yield rows
@@ -142,7 +124,10 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
 
 
 def _decision_row(
-    kept: RunToReplay, row: _Row, found: Mapping[tuple[int, int], Recorded], models: Mapping[str, tuple[str, str]]
+    kept: RunToReplay,
+    row: _Row,
+    found: Mapping[tuple[int, int], RecordedPosition],
+    models: Mapping[str, tuple[str, str]],
 ) -> _Row:
     """A decision with the position that it was taken in."""
     spec, one = kept.registry.game, found[row["seat"], row["decision"]]
@@ -158,41 +143,31 @@ def _decision_row(
     }
 
 
-def _decisions(kept: RunToReplay, log: ModelLog, game: int) -> Iterator[_Row]:
+def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     """What models decided in a game, and what it took; of several attempts the last one's request and reply."""
     asked = defaultdict(list)
-    query = (
-        "SELECT seat, decision, player, request, raw, input, cached, output FROM attempts WHERE game = ? "
-        "ORDER BY seat, decision, attempt"
-    )
-    for seat, decision, *rest in kept.db.read(query, (game,)):
-        asked[seat, decision].append(rest)
-    query = (
-        "SELECT seat, decision, sum(picodollars), count(picodollars) = count(*) FROM tries WHERE game = ? GROUP BY 1, 2"
-    )
-    costs = {
-        (seat, decision): cost if priced else None for seat, decision, cost, priced in kept.db.read(query, (game,))
-    }
-    query = "SELECT seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? ORDER BY 1, 2"
-    for seat, decision, turn, node, answer, outcome, p_bluff in kept.db.read(query, (game,)):
-        attempts, cost = asked[seat, decision], costs.get((seat, decision), 0)
-        player, request, raw, *_ = attempts[-1]
-        tokens = [sum(attempt[place] or 0 for attempt in attempts) for place in (3, 4, 5)]
+    for attempt in log.attempts(game):
+        asked[attempt.seat, attempt.decision].append(attempt)
+    for one in log.decisions(game):
+        attempts = asked[one.seat, one.number]
+        last, priced = attempts[-1], all(attempt.priced for attempt in attempts)
         yield {
             "game": game,
-            "seat": seat,
-            "decision": decision,
-            "turn": turn,
-            "player": player,
-            "node": node,
-            "request": request,
-            "reply": _reply(log, request, raw),
-            "answer": json.dumps(answer_from(answer)),
-            "outcome": outcome,
-            "p_bluff": p_bluff,
+            "seat": one.seat,
+            "decision": one.number,
+            "turn": one.turn,
+            "player": last.player,
+            "node": one.node,
+            "request": last.request,
+            "reply": _reply(log, last.request, last.raw),
+            "answer": json.dumps(one.answer),
+            "outcome": one.outcome,
+            "p_bluff": one.p_bluff,
             "attempts": len(attempts),
-            **dict(zip(("tokens_input", "tokens_cached", "tokens_output"), tokens, strict=True)),
-            "usd": None if cost is None else cost / PICO,
+            "tokens_input": sum(attempt.input or 0 for attempt in attempts),
+            "tokens_cached": sum(attempt.cached or 0 for attempt in attempts),
+            "tokens_output": sum(attempt.output or 0 for attempt in attempts),
+            "usd": sum(attempt.picodollars for attempt in attempts) / PICO if priced else None,
         }
 
 
@@ -200,5 +175,5 @@ def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
     """The text of a reply; None where none came."""
     if not raw:
         return None
-    text = read_reply(json.loads(log.text(request))["protocol"], Received(200, log.text(raw))).text
-    return None if text is None else text.encode("utf-8", "replace").decode()
+    text = kept_reply(log, json.loads(log.text(request))["protocol"], raw).text
+    return None if text is None else sendable(text)

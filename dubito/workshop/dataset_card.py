@@ -7,32 +7,33 @@ import dubito
 from dubito.errors import one_line
 from dubito.experiment.replay import RunToReplay
 
-_GAMES: Final = {
-    "game": "number of the game in the run",
-    "deal": "number of the deal; games of one deal have the same cards",
-    "players": "names by seat",
-    "contender_seat": "the seat of the contender, null without one",
-    "buckets": "what the game was for each seat",
-    "measures": "JSON, by seat: the game's measures",
-    "counts": "JSON, by seat: what the game counts",
-    "capped": "whether it was stopped at the most turns",
+# Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
+GAMES: Final = {
+    "game": ("int64", "number of the game in the run"),
+    "deal": ("int64", "number of the deal; games of one deal have the same cards"),
+    "players": ("strings", "names by seat"),
+    "contender_seat": ("int64", "the seat of the contender, null without one"),
+    "buckets": ("strings", "what the game was for each seat"),
+    "measures": ("string", "JSON, by seat: the game's measures"),
+    "counts": ("string", "JSON, by seat: what the game counts"),
+    "capped": ("bool", "whether it was stopped at the most turns"),
 }
-_DECISIONS: Final = {
-    "game, deal, seat": "where it was taken",
-    "decision": "number of the seat's decision in its game, from 0",
-    "turn": "the seat's own turn, from 1",
-    "player, model": "who took it",
-    "node, question": "what was asked",
-    "facts": "JSON: all that the prompt could tell of the position; nothing that the seat cannot know",
-    "prompt, request": "digests of the prompt's files and of what was sent",
-    "reply": "text of the last reply, null if none came",
-    "answer": "JSON: the answer that was played",
-    "outcome": "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered",
-    "p_bluff": "the probability of a bluff that the model stated, if it did",
-    "truth": "JSON: what the engine knew, hidden from the seat",
-    "attempts": "how often it was asked",
-    "tokens_input, tokens_cached, tokens_output": "over its attempts",
-    "usd": "what they cost in dollars; 0 from the cache, null where no price is known",
+DECISIONS: Final = {
+    "game, deal, seat": ("int64", "where it was taken"),
+    "decision": ("int64", "number of the seat's decision in its game, from 0"),
+    "turn": ("int64", "the seat's own turn, from 1"),
+    "player, model": ("string", "who took it"),
+    "node, question": ("string", "what was asked"),
+    "facts": ("string", "JSON: all that the prompt could tell of the position; nothing that the seat cannot know"),
+    "prompt, request": ("string", "digests of the prompt's files and of what was sent"),
+    "reply": ("string", "text of the last reply, null if none came"),
+    "answer": ("string", "JSON: the answer that was played"),
+    "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
+    "p_bluff": ("float64", "the probability of a bluff that the model stated, if it did"),
+    "truth": ("string", "JSON: what the engine knew, hidden from the seat"),
+    "attempts": ("int64", "how often it was asked"),
+    "tokens_input, tokens_cached, tokens_output": ("int64", "over its attempts"),
+    "usd": ("float64", "what they cost in dollars; 0 from the cache, null where no price is known"),
 }
 
 
@@ -58,10 +59,10 @@ Decisions are those of players that ask a model. Seats are told as numbers: no n
 
 ## decisions.parquet
 
-{_table(_DECISIONS)}
+{_table(DECISIONS)}
 ## games.parquet
 
-{_table(_GAMES)}
+{_table(GAMES)}
 ## Reading it
 
 ```python
@@ -76,6 +77,6 @@ decisions = load_dataset(".", "decisions", split="train")
 """
 
 
-def _table(columns: dict[str, str]) -> str:
-    rows = [f"| {name} | {meaning} |" for name, meaning in columns.items()]
+def _table(columns: dict[str, tuple[str, str]]) -> str:
+    rows = [f"| {name} | {meaning} |" for name, (_, meaning) in columns.items()]
     return "\n".join(["| column | |", "| --- | --- |", *rows, ""])

@@ -11,7 +11,7 @@ from typing import Final
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorded import RecordedPosition
 
 _BYTES_A_TOKEN: Final = 4
 _TRIED: Final = 3  # positions of a node that show what it tells
@@ -40,7 +40,7 @@ class Advice:
     findings: list[str]
 
 
-def lint(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> Advice:
+def lint(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> Advice:
     """What there is to say of a prompt; raises UsageError where a template fails on one of the games' positions."""
     made = requests(prompt, games)
     faults = filter(None, [system_fault(made), beginning_fault(made)])
@@ -59,7 +59,7 @@ def _unused(prompt: Prompt) -> list[str]:
     return [f"facts that no template uses: {', '.join(names)}"] if names else []
 
 
-def _missing(prompt: Prompt, games: Sequence[Sequence[Recorded]]) -> list[str]:
+def _missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
     nodes: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
         asked = [[one.position for one in game if one.position.node == node][-1:] for game in games]

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.explain import common
-from dubito.llm.prompts import Prompt, Rendered
+from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorded import RecordedPosition
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
 _LEAST: Final = 0.85
@@ -27,8 +27,8 @@ class RenderedRequest:
     position: Any  # the game's own kind of `Position`
     game: str  # which it is of, in words, if the game has any
     decision: int  # of this player in this game, from 1
-    rendered: Rendered
-    before: Rendered | None  # None: it is the player's first
+    rendered: RenderedPrompt
+    before: RenderedPrompt | None  # None: it is the player's first
 
     @property
     def bytes(self) -> int:
@@ -74,11 +74,11 @@ class RenderedRequest:
         return f"from line {number + 1} of the {name} text on: {one_line(line) or '(an empty line)'}"
 
 
-def requests(prompt: Prompt, games: Iterable[Iterable[Recorded]]) -> list[RenderedRequest]:
+def requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
     made, where = [], part(prompt.game, "where", lambda position: "")
     for game in games:
-        last: dict[int, Rendered] = {}
+        last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
         for one in game:
             seat = one.position.seat
@@ -114,9 +114,9 @@ def beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
     )
 
 
-def _user(rendered: Rendered) -> str:
+def _user(rendered: RenderedPrompt) -> str:
     return "".join(rendered.history) + rendered.user
 
 
-def _bytes(rendered: Rendered) -> bytes:
+def _bytes(rendered: RenderedPrompt) -> bytes:
     return (rendered.system + _user(rendered)).encode()

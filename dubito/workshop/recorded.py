@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.text_file import read_text
 from dubito.workshop.parts import part
 
 _STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -37,7 +38,7 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedPosition:
     """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
 
     game: Spec
@@ -72,12 +73,12 @@ class Recorded:
         return (self.source.run, self.source.seed, self.source.deal)
 
 
-def read_recorded(text: str, game: Spec) -> Recorded:
+def read_recorded(text: str, game: Spec) -> RecordedPosition:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
     position = game.facts.from_json(text)
     told = json.loads(text).get("hidden")
     if told is None:
-        return Recorded(game, position)
+        return RecordedPosition(game, position)
     if not isinstance(told, dict):
         raise UsageError("this is no position: hidden: it is no JSON object")
     source = _read_as(Provenance, told.pop("source", None), "hidden.source")
@@ -87,7 +88,7 @@ def read_recorded(text: str, game: Spec) -> Recorded:
         fault = f"source: the position is of seat {position.seat}"
     if fault is not None:
         raise UsageError(f"this is no position: hidden.{fault}")
-    return Recorded(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
+    return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def shipped(game: Spec) -> Path:
     return prompt_root(OWN_PROMPTS, game) / "positions"
 
 
-def read_folder(folder: Path, game: Spec) -> dict[str, Recorded]:
+def read_folder(folder: Path, game: Spec) -> dict[str, RecordedPosition]:
     """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
@@ -123,21 +124,12 @@ def read_folder(folder: Path, game: Spec) -> dict[str, Recorded]:
     return {file.name: _read(file, game) for file in files}
 
 
-def _read(file: Path, game: Spec) -> Recorded:
+def _read(file: Path, game: Spec) -> RecordedPosition:
     text = read_text(file)
     try:
         return read_recorded(text, game)
     except UsageError as error:
         raise UsageError(f"{one_line(str(file))}: {error}") from None
-
-
-def read_text(file: Path) -> str:
-    """The text of a file; raises UsageError."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"cannot read {one_line(str(file))}: {reason}") from None
 
 
 def write_files(files: Mapping[Path, str]) -> None:
@@ -150,6 +142,6 @@ def write_files(files: Mapping[Path, str]) -> None:
             raise UsageError(f"cannot write {one_line(str(file))}: {error.strerror}") from None
 
 
-def digest_of_folder(found: Mapping[str, Recorded]) -> str:
+def digest_of_folder(found: Mapping[str, RecordedPosition]) -> str:
     """One hash over all of them, in their order."""
     return sha256("".join(one.digest for one in found.values()).encode()).hexdigest()

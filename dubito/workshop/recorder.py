@@ -8,7 +8,7 @@ from typing import Any
 from dubito.game import GameEvent, Position, Spec
 from dubito.handlers import Table, step
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Provenance, Recorded
+from dubito.workshop.recorded import Provenance, RecordedPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Origin:
     game: int
 
 
-def watched(table: Table, origin: Origin, game: Spec, rules: Any) -> list[Recorded]:
+def recorded_positions(table: Table, origin: Origin, game: Spec, rules: Any) -> list[RecordedPosition]:
     """Play the game to its end and return the positions of all its questions, in their order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.game.over:
@@ -34,7 +34,7 @@ class Watcher:
 
     def __init__(self, table: Table, origin: Origin, game: Spec, rules: Any) -> None:
         """Watch a table whose game has not begun; `rules` as the game's notebooks take them."""
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._asked = Counter[int]()
         self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
@@ -50,7 +50,7 @@ class Watcher:
         origin, number = self._origin, self._asked[seat]
         self._asked[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
-        self.recorded.append(Recorded(self._game, position, source, self._hidden(self._table.game)))
+        self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.game)))
 
 
 class _Moves:

@@ -12,19 +12,20 @@ from dubito.handlers import Entrant, Table
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Recorded
-from dubito.workshop.recorder import Origin, watched
+from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recorder import Origin, recorded_positions
 
 _SEED: Final = 0
 _DEALS: Final = 6
 
 
 @cache
-def sample_games(game: Spec) -> tuple[tuple[Recorded, ...], ...]:
+def sample_games(game: Spec) -> tuple[tuple[RecordedPosition, ...], ...]:
     """The positions of each game, in the order in which they were asked."""
     tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
     return tuple(
-        tuple(watched(table, Origin(None, _SEED, table.deal, table.number), game, rules)) for table, rules in tables
+        tuple(recorded_positions(table, Origin(None, _SEED, table.deal, table.number), game, rules))
+        for table, rules in tables
     )
 
 

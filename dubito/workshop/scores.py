@@ -13,7 +13,7 @@ from dubito.game import Bool
 from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
 from dubito.workshop.parts import part
-from dubito.workshop.trial import Taken
+from dubito.workshop.trial import TrialAnswer
 
 ALL: Final = "all"  # nodes together
 
@@ -43,12 +43,12 @@ class Agreement:
     to_no: int
 
 
-def rows(taken: Sequence[Taken], price: Price | None) -> list[ScoreRow]:
+def rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
     """Node by node, then all."""
     return [_row(node, those, price) for node in _nodes(taken) if (those := _of(node, taken))]
 
 
-def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement]:
+def agreements(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
     for node in _nodes(taken):
@@ -60,7 +60,7 @@ def agreements(taken: Sequence[Taken], other: Sequence[Taken]) -> list[Agreement
     return found
 
 
-def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
+def stated(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
     """What the prompts' models stated, beside the truth where it is known; prompts by their number."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(taken):
@@ -76,25 +76,25 @@ def stated(taken: Sequence[Sequence[Taken]]) -> Tally:
     return tally
 
 
-def _nodes(taken: Sequence[Taken]) -> list[str]:
+def _nodes(taken: Sequence[TrialAnswer]) -> list[str]:
     """The nodes of the game, then all together."""
     return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
 
 
-def _is_bool(one: Taken) -> bool:
+def _is_bool(one: TrialAnswer) -> bool:
     """Whether it was a question of yes or no."""
     return one.recorded.game.node(one.recorded.position.node).answer == Bool()
 
 
-def _of(node: str, taken: Sequence[Taken]) -> list[Taken]:
+def _of(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
 
-def _answers(pair: tuple[Taken, Taken]) -> tuple[Any, Any]:
+def _answers(pair: tuple[TrialAnswer, TrialAnswer]) -> tuple[Any, Any]:
     return pair[0].answer, pair[1].answer
 
 
-def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
+def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
     answered = [one for one in taken if one.answer is not None]
     causes = Counter(one.cause for one in taken)
     judged = [(one, truth) for one in answered if (truth := _truth(one)) is not None]
@@ -117,7 +117,7 @@ def _row(node: str, taken: Sequence[Taken], price: Price | None) -> ScoreRow:
     )
 
 
-def _truth(one: Taken) -> Any:
+def _truth(one: TrialAnswer) -> Any:
     """The right answer; None where the truth does not decide it, or the file does not have the truth."""
     right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)

@@ -17,8 +17,8 @@ from dubito.policy.table import Row
 from dubito.policy.tree import InfoState
 from dubito.store.records import Spend
 from dubito.streams import DealStreams
-from dubito.workshop.recorded import Recorded
-from dubito.workshop.trial import Taken, TrialEntry, TrialMeans, ask, default_folder
+from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 
 _OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
 
@@ -122,7 +122,9 @@ def of_model(
     """
     spec, node = prompt.game, prompt.game.nodes[0].name
     workshop = spec.module("workshop")
-    found = {f"{n:04}": Recorded(spec, workshop.position_at(state.history, node)) for n, state in enumerate(states)}
+    found = {
+        f"{n:04}": RecordedPosition(spec, workshop.position_at(state.history, node)) for n, state in enumerate(states)
+    }
     several = range(draws or 1)
     entries = [TrialEntry(f"{name} {n}" if n else name, prompt, _sample(settings, n)) for n in several]
     folder = folder or default_folder(entries, found)
@@ -142,7 +144,7 @@ def _sample(settings: ModelSettings, number: int) -> ModelSettings:
     return settings.model_copy(update={"sample": settings.sample + number})
 
 
-def _row(ids: Mapping[str, int], answers: Sequence[Taken]) -> Row:
+def _row(ids: Mapping[str, int], answers: Sequence[TrialAnswer]) -> Row:
     """What was stated, or how often each action was taken; an answer that never came counts as all equally probable."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:

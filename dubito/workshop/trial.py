@@ -21,10 +21,10 @@ from dubito.experiment.models import asking
 from dubito.experiment.watch import Watch
 from dubito.game import Player
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, Journal, Stated
+from dubito.llm.decider import Decider, Journal, StatedProbability
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.preflight import preflight
-from dubito.llm.prompts import Prompt, Rendered
+from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
@@ -33,7 +33,7 @@ from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Provenance, Recorded, digest_of_folder
+from dubito.workshop.recorded import Provenance, RecordedPosition, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class TrialMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TrialAnswer:
     """What came of one question."""
 
-    recorded: Recorded
+    recorded: RecordedPosition
     answer: Any  # None: none ever came
     cause: str | None  # then why
-    stated: Stated | None  # where the node has something to state, and the prompt asks for it
+    stated: StatedProbability | None  # where the node has something to state, and the prompt asks for it
     usages: tuple[Usage | None, ...]  # of the replies, as billed when they were first received
 
 
@@ -70,7 +70,7 @@ class Trial:
     """A trial that is done."""
 
     folder: Path
-    taken: list[list[Taken]]  # by entry, then in the order of the positions
+    taken: list[list[TrialAnswer]]  # by entry, then in the order of the positions
     spent: Spend  # by this trial now; what is answered from the cache costs nothing
 
 
@@ -79,14 +79,14 @@ class _Question:
     """One entry at one position: asks as a game does, and is the log that its decision is told to."""
 
     entry: TrialEntry
-    recorded: Recorded
-    rendered: Rendered
+    recorded: RecordedPosition
+    rendered: RenderedPrompt
     number: int  # its own; stands for the game on the tape
     way: MakeAttempt
     log: ModelLog
     outcome: str = ""
 
-    def ask(self) -> Taken:
+    def ask(self) -> TrialAnswer:
         """Ask until there is an answer, as often as a game does."""
         entry, position, source = self.entry, self.recorded.position, _source(self.recorded)
         usages: list[Usage | None] = []
@@ -114,7 +114,7 @@ class _Question:
         answer = player.decide(self.rendered, place, own_turn(position), journal, lambda: False, check)
         _, _, cause = self.outcome.partition(":")
         stated = next(iter(journal.stated), None)
-        return Taken(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
+        return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages))
 
     def decision(self, decision: Decision) -> None:
         """Keep an answer of the model's; one that never came is none."""
@@ -123,14 +123,14 @@ class _Question:
             self.log.decision(decision)
 
 
-def _source(one: Recorded) -> Provenance:
+def _source(one: RecordedPosition) -> Provenance:
     """Where it was taken from; a position that does not say counts as a deal of its own."""
     if one.source is not None:
         return one.source
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
-def identity(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> dict[str, Any]:
+def identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> dict[str, Any]:
     """All that can change an answer."""
     asked = [
         {
@@ -143,13 +143,13 @@ def identity(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> di
     return {"prompts": asked, "positions": digest_of_folder(found)}
 
 
-def default_folder(entries: Sequence[TrialEntry], found: Mapping[str, Recorded]) -> Path:
+def default_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
     """The folder of a trial, named after its first prompt and a short digest of its identity."""
     digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
 
-def ask(entries: Sequence[TrialEntry], found: Mapping[str, Recorded], folder: Path, means: TrialMeans) -> Trial:
+def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], folder: Path, means: TrialMeans) -> Trial:
     """Put every entry's prompt to its model at every position, keeping all in the folder's `run.db`.
 
     Goes on where the same trial was stopped. Raises UsageError before anything is asked, RunStopped after it.
@@ -178,9 +178,9 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, Recorded], folder: Pa
         return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
 
 
-def _all(questions: Sequence[_Question], means: TrialMeans, stop: Event) -> list[Taken]:
+def _all(questions: Sequence[_Question], means: TrialMeans, stop: Event) -> list[TrialAnswer]:
     """Ask them all, many at once; the first fault stops the rest."""
-    taken: dict[int, Taken] = {}
+    taken: dict[int, TrialAnswer] = {}
     with ThreadPoolExecutor(means.calls.in_flight, thread_name_prefix="trial") as pool:
         numbers = {pool.submit(question.ask): number for number, question in enumerate(questions)}
         try:

@@ -59,7 +59,7 @@ def test_one_game_has_a_deadline_too(shell: Shell) -> None:
     [
         (("--bot-deadline", "0"), "dubito: --bot-deadline: must be greater than 0, not 0\n"),
         (("--bot-deadline", "1e9"), "dubito: --bot-deadline: must be at most 86400, not 1000000000.0\n"),
-        (("--bot-deadline", "soon"), "dubito: --bot-deadline: must be a valid number, not 'soon'\n"),
+        (("--bot-deadline", "soon"), "dubito: --bot-deadline: must be a number, not 'soon'\n"),
     ],
 )
 def test_no_time_at_all_is_refused(shell: Shell, words: tuple[str, ...], sentence: str) -> None:

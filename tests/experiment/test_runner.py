@@ -6,7 +6,7 @@ import yaml
 
 from dubito.experiment import chunk
 from dubito.experiment.outcome import unpack
-from dubito.experiment.runner import finished, play
+from dubito.experiment.runner import finished_run, play
 from dubito.experiment.tally import tally_of
 from dubito.games.dubito.results import RESULTS
 from dubito.store.run_db import RunDb
@@ -41,7 +41,7 @@ def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path)
     run = played(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
     (tmp_path / "run" / "all_games.yaml").unlink()
-    again = finished(of, registry(), tmp_path / "run")
+    again = finished_run(of, registry(), tmp_path / "run")
     assert again is not None
     assert (again.results_digest, again.tally.to_json()) == (run.results_digest, run.tally.to_json())
     assert (tmp_path / "run" / "all_games.yaml").read_bytes() == written

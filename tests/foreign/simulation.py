@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from dubito.llm.pace import Pace, Sent
+from dubito.llm.pace import OpenCall, Pace
 from dubito.llm.rate_headers import Limit
 from tests.foreign.limits import Limiter
 
@@ -69,7 +69,7 @@ def simulated(  # noqa: C901, a few events that share a world
         whole = math.ceil(limiter.whole() / resolution) * resolution
         return [Limit(kind, limiter.limit, math.floor(limiter.left), whole)]
 
-    def arrives(sent: Sent) -> None:
+    def arrives(sent: OpenCall) -> None:
         lucky = chance.random() >= at_random
         if limiter is not None:
             limiter.refresh(now)
@@ -83,13 +83,13 @@ def simulated(  # noqa: C901, a few events that share a world
         limits = told()
         later(_TRIP, lambda: limited(sent, limits, seconds))
 
-    def answered(sent: Sent, limits: list[Limit]) -> None:
+    def answered(sent: OpenCall, limits: list[Limit]) -> None:
         nonlocal ready
         pace.took(sent, limits)
         ready += 1 if taken else in_flight
         taken.append(now)
 
-    def limited(sent: Sent, limits: list[Limit], seconds: float) -> None:
+    def limited(sent: OpenCall, limits: list[Limit], seconds: float) -> None:
         nonlocal ready, refused
         ready, refused = ready + 1, refused + 1
         grows = min(_PROBES, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals)

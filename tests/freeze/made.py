@@ -17,7 +17,7 @@ import click
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import load_prompt, prompt_names
@@ -67,7 +67,7 @@ def request_digest(name: str, protocol: Protocol, node: str) -> str:
 
 def results_digest(folder: Path) -> str:
     """The results digest of a run folder."""
-    with opened(folder) as run:
+    with opened_run(folder) as run:
         return run.results_digest
 
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.game_registry import find_game
 from dubito.registry import find_bots
 from tests.cli.kit import Shell
@@ -74,7 +74,7 @@ def test_its_words_are_spoken_where_it_has_them(shell: Shell) -> None:
 
 def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
     assert shell("run", "--game", "kuhn", "--games", "400", "--output", "r").code == 0
-    with opened(Path("r")) as run:
+    with opened_run(Path("r")) as run:
         assert run.game.name == "kuhn"
         seats = {tuple(row[5:7]) for (row,) in rows(Path("r"), "SELECT outcome FROM games")}
         assert len(run.names) == 2

@@ -15,7 +15,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import Form, form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, Received
+from dubito.llm.wire import Protocol, RawReply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
@@ -53,7 +53,7 @@ def oracle(text: str | None, form: Form) -> bool | None:
 
 def read(protocol: Protocol, raw: str, form: Form) -> bool | str:
     """The answer in a body, or the cause why there is none; anything else that is raised is a crash."""
-    reply = read_reply(protocol, Received(200, raw))
+    reply = read_reply(protocol, RawReply(200, raw))
     assert reply.usage is None or min(reply.usage.input, reply.usage.output) >= 0
     try:
         answered = read_answer(reply, form)

@@ -8,7 +8,7 @@ import pytest
 
 from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.core import Policy
-from dubito.house.dialect import Written
+from dubito.house.dialect import ModelOutput
 from dubito.house.faults import Faults
 from dubito.house.opinion import Opinion
 from dubito.house.server import House
@@ -213,15 +213,15 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
 @cases(
     ("written", "limit", "cut"),
     [
-        (Written("12345678"), 2, Written("12345678")),
-        (Written("12345678"), 1, Written("1234", "length")),
-        (Written("12345678", "refused"), 1, Written("1234", "refused")),
-        (Written("5678", "stop", "1234"), 2, Written("5678", "stop", "1234")),
-        (Written("5678", "stop", "1234"), 1, Written(None, "length", "1234")),
-        (Written(None, "stop", "12345678"), 1, Written(None, "length", "1234")),
-        (Written("123\ud83d5678"), 1, Written("123", "length")),
-        (Written("12345678"), None, Written("12345678")),
+        (ModelOutput("12345678"), 2, ModelOutput("12345678")),
+        (ModelOutput("12345678"), 1, ModelOutput("1234", "length")),
+        (ModelOutput("12345678", "refused"), 1, ModelOutput("1234", "refused")),
+        (ModelOutput("5678", "stop", "1234"), 2, ModelOutput("5678", "stop", "1234")),
+        (ModelOutput("5678", "stop", "1234"), 1, ModelOutput(None, "length", "1234")),
+        (ModelOutput(None, "stop", "12345678"), 1, ModelOutput(None, "length", "1234")),
+        (ModelOutput("123\ud83d5678"), 1, ModelOutput("123", "length")),
+        (ModelOutput("12345678"), None, ModelOutput("12345678")),
     ],
 )
-def test_cutting(written: Written, limit: int | None, cut: Written) -> None:
+def test_cutting(written: ModelOutput, limit: int | None, cut: ModelOutput) -> None:
     assert written.within(limit) == cut

@@ -121,8 +121,8 @@ def test_a_port_in_use_is_the_users_mistake(house: House) -> None:
     ],
 )
 def test_impossible_numbers_are_refused(numbers: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        House(policy=POLICY, **numbers)
+    with pytest.raises(UsageError) as caught, House(policy=POLICY, **numbers):
+        pass
     assert str(caught.value) == message
 
 

@@ -21,7 +21,7 @@ from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.wire import Ask, Place, Protocol, Received, Reply, Request, Usage
+from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply, Request, Usage
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry
@@ -192,7 +192,7 @@ def ask(number: int = 0, protocol: Protocol = "responses", draw: str = "d", game
 
 def reply(text: str = YES, protocol: Protocol = "responses", usage: Usage | None = None) -> Reply:
     """A good reply."""
-    return Reply(text, "stop", usage, Received(200, json.dumps(reply_body(protocol, text))))
+    return Reply(text, "stop", usage, RawReply(200, json.dumps(reply_body(protocol, text))))
 
 
 class Unhurried(Watch):
@@ -282,7 +282,7 @@ class Line:
             provider.close()
         self.server.__exit__()
 
-    def __call__(self, said: Said, ask: Ask) -> Received:
+    def __call__(self, said: Said, ask: Ask) -> RawReply:
         """One try that is answered so."""
         self.next = said
         return self._providers[ask.request.protocol](ask, 1, 20.0)

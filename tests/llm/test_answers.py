@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.spec import SPEC
-from dubito.llm.answers import REASKS, Answered, form_of, re_ask, read_answer
+from dubito.llm.answers import REASKS, ModelAnswer, form_of, re_ask, read_answer
 from dubito.llm.failures import CAUSES, AttemptFailed, Cause
-from dubito.llm.wire import Finish, Received, Reply
+from dubito.llm.wire import Finish, RawReply, Reply
 from tests.conftest import cases
 
 PLAIN = form_of(("answer",), SPEC.node("C"))
 
 
 def said(text: str | None, finish: Finish = "stop") -> Reply:
-    return Reply(text, finish, None, Received(200, ""))
+    return Reply(text, finish, None, RawReply(200, ""))
 
 
 @cases(
@@ -31,7 +31,7 @@ def said(text: str | None, finish: Finish = "stop") -> Reply:
 )
 def test_json_true_and_false_are_the_answer(text: str, answer: bool) -> None:
     read = read_answer(said(text), PLAIN)
-    assert read == Answered(answer, None, impossible=False)
+    assert read == ModelAnswer(answer, None, impossible=False)
     assert type(read.answer) is bool
 
 

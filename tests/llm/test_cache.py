@@ -17,15 +17,15 @@ import pytest
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.cache import ReplyCache, key_of_reply
 from dubito.llm.failures import AccountFault, AttemptFailed
-from dubito.llm.wire import Received, Request, digest_of
+from dubito.llm.wire import RawReply, Request, digest_of
 from tests.llm.kit import ask
 
 ASKED = ask(1).request
 OTHER = ask(2).request
 PARTS = ("http://127.0.0.1:1/v1", ASKED, "draw")
 KEY = key_of_reply(PARTS[0], ASKED.digest, PARTS[2])
-OTHER_REPLY = Received(200, "another")
-GOOD = Received(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
+OTHER_REPLY = RawReply(200, "another")
+GOOD = RawReply(200, '{"text": "\ufffd é\\ud800"}', {"request-id": "1"})
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def cache(folder: Path) -> Iterator[ReplyCache]:
         yield cache
 
 
-def says(received: Received) -> Callable[[], Received]:
+def says(received: RawReply) -> Callable[[], RawReply]:
     return lambda: received
 
 
-def never() -> Received:
+def never() -> RawReply:
     raise AssertionError("it was asked, though the reply was there")
 
 
@@ -61,7 +61,7 @@ def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> N
 @pytest.mark.parametrize("other", [("house", *PARTS[1:]), (PARTS[0], OTHER, PARTS[2]), (*PARTS[:2], "other")])
 def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str, Request, str]) -> None:
     cache.once(*PARTS, says(GOOD))
-    different = Received(200, "different")
+    different = RawReply(200, "different")
     assert cache.once(*other, says(different)) == (different, False)
     assert cache.once(*PARTS, never) == (GOOD, True)
 
@@ -101,12 +101,12 @@ def test_all_keys_and_nothing_else_are_listed_and_counted(cache: ReplyCache) -> 
 def test_one_flight_per_key(cache: ReplyCache) -> None:
     all_want_it, calls, wanting = threading.Event(), list[int](), list[int]()
 
-    def ask() -> Received:
+    def ask() -> RawReply:
         calls.append(1)
         assert all_want_it.wait(20)
-        return Received(200, f"the {len(calls)}. answer")
+        return RawReply(200, f"the {len(calls)}. answer")
 
-    def one(number: int) -> tuple[Received, bool]:
+    def one(number: int) -> tuple[RawReply, bool]:
         wanting.append(number)
         if len(wanting) == 64:
             all_want_it.set()
@@ -122,7 +122,7 @@ def test_one_flight_per_key(cache: ReplyCache) -> None:
 def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
     both = threading.Barrier(2)
 
-    def ask() -> Received:
+    def ask() -> RawReply:
         both.wait(20)
         return GOOD
 
@@ -133,7 +133,7 @@ def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
 
 @pytest.mark.parametrize("error", [AttemptFailed("unreachable", "x"), AccountFault("x"), RunStopped("x")])
 def test_an_error_is_not_stored_and_the_next_asks(cache: ReplyCache, error: Exception) -> None:
-    def fails() -> Received:
+    def fails() -> RawReply:
         raise error
 
     for _ in range(2):
@@ -324,7 +324,7 @@ def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -
 
 def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
     """Beyond 32 KiB diskcache keeps a file of its own."""
-    long = Received(200, json.dumps({"text": "é" * 200_000}), {})
+    long = RawReply(200, json.dumps({"text": "é" * 200_000}), {})
     cache.once(*PARTS, says(long))
     assert cache.once(*PARTS, never) == (long, True)
     with closing(ReplyCache(folder)) as again:
@@ -355,7 +355,7 @@ def test_an_entry_that_cannot_be_read_can_be_dropped(cache: ReplyCache, folder: 
 
 
 def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
-    cache.once(*PARTS, says(Received(200, "x" * 200_000)))
+    cache.once(*PARTS, says(RawReply(200, "x" * 200_000)))
     (file,) = folder.glob("*/*/*.val")
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is no text"):

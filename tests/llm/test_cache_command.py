@@ -16,15 +16,15 @@ from dubito.errors import DubitoError
 from dubito.llm.cache import ReplyCache
 from dubito.llm.explain import nearest
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.llm.wire import Received, canonical, digest_of
+from dubito.llm.wire import RawReply, canonical, digest_of
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import ask, contender, played, reply_body, rows
 
-GOOD = Received(200, json.dumps(reply_body("responses")), {"request-id": "req_1"})
+GOOD = RawReply(200, json.dumps(reply_body("responses")), {"request-id": "req_1"})
 
 
-def fill(*entries: tuple[str, int, str], received: Received = GOOD) -> list[str]:
+def fill(*entries: tuple[str, int, str], received: RawReply = GOOD) -> list[str]:
     """Entries of (server, request, draw) in the folder `cache`; their keys."""
     with closing(ReplyCache(Path("cache"))) as cache:
         for server, number, draw in entries:
@@ -102,7 +102,7 @@ def test_show_refuses_what_is_no_key_or_several(shell: Shell) -> None:
 
 @pytest.mark.parametrize("escape", ["\x1b[2J\x1b]0;mine\x07", "\r", "\x00", "\x9b31m", "\u202e"])
 def test_a_reply_cannot_steer_the_terminal(shell: Shell, escape: str) -> None:
-    (key,) = fill(("house", 1, "a"), received=Received(200, f"{escape}\nsecond line", {"request-id": escape}))
+    (key,) = fill(("house", 1, "a"), received=RawReply(200, f"{escape}\nsecond line", {"request-id": escape}))
     ended = shell("cache", "show", key)
     assert escape not in ended.out
     assert "\nsecond line\n" in ended.out

@@ -9,7 +9,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Finish, Received, Reply
+from dubito.llm.wire import Finish, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import YES, reply_body
 
@@ -19,7 +19,7 @@ AROUND = "something stands before or behind the JSON object, where no word and n
 def read(message: Any, finish: Any = "stop") -> Reply:
     """The reply of one choice with this message."""
     body = reply_body("chat", choices=[{"index": 0, "message": message, "finish_reason": finish}])
-    return read_reply("chat", Received(200, json.dumps(body)))
+    return read_reply("chat", RawReply(200, json.dumps(body)))
 
 
 @cases(
@@ -74,13 +74,13 @@ def test_of_several_choices_none_is_read() -> None:
     no = {"index": 1, "message": {"content": '{"answer": false}'}, "finish_reason": "length"}
     first = reply_body("chat")["choices"][0]
     body = reply_body("chat", choices=[first, no])
-    reply = read_reply("chat", Received(200, json.dumps(body)))
+    reply = read_reply("chat", RawReply(200, json.dumps(body)))
     assert (reply.text, reply.finish) == (None, "other")
 
 
 @cases("choices", [[], None, {}, "stop", [None], [7], [[]]])
 def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
-    reply = read_reply("chat", Received(200, json.dumps(reply_body("chat", choices=choices))))
+    reply = read_reply("chat", RawReply(200, json.dumps(reply_body("chat", choices=choices))))
     assert (reply.text, reply.finish) == (None, "other")
 
 
@@ -107,5 +107,5 @@ def test_an_answer_with_something_around_it_is_malformed(text: str) -> None:
 def test_an_error_with_status_200_is_no_reply() -> None:
     """OpenRouter says so of a provider that failed behind it."""
     body = {"error": {"message": "Provider returned error", "code": 502}}
-    reply = read_reply("chat", Received(200, json.dumps(body)))
+    reply = read_reply("chat", RawReply(200, json.dumps(body)))
     assert (reply.text, reply.finish, reply.usage) == (None, "other", None)

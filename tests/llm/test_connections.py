@@ -19,7 +19,7 @@ from dubito.llm.failures import TryFailed
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
-from dubito.llm.wire import Received
+from dubito.llm.wire import RawReply
 from tests.conftest import cases
 from tests.llm.kit import ask, reply_body
 
@@ -45,7 +45,7 @@ class Requests(list[int]):
 
 
 @contextmanager
-def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], Received], Requests]]:
+def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], RawReply], Requests]]:
     """A way to ask a server that keeps its connections open, while they do not idle for longer than its patience."""
     listener, requests, threads = socket.create_server(("127.0.0.1", 0)), Requests(), list[threading.Thread]()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"

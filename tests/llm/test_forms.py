@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.games.dubito.spec import SPEC
-from dubito.llm.answers import Answered, Field, Form, answer_format, form_of, re_ask, read_answer
+from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, re_ask, read_answer
 from dubito.llm.failures import AttemptFailed
-from dubito.llm.wire import Received, Reply
+from dubito.llm.wire import RawReply, Reply
 from tests.conftest import cases
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
@@ -18,8 +18,8 @@ AT_C = form_of(ALL, SPEC.node("C"))
 AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
 
 
-def read(text: str, form: Form = AT_C) -> Answered:
-    return read_answer(Reply(text, "stop", None, Received(200, "")), form)
+def read(text: str, form: Form = AT_C) -> ModelAnswer:
+    return read_answer(Reply(text, "stop", None, RawReply(200, "")), form)
 
 
 def malformed(text: str, form: Form = AT_C) -> str:
@@ -74,7 +74,7 @@ def test_what_a_prompt_says_of_the_reply() -> None:
 def test_a_probability_is_kept_and_decides_nothing(
     stated: str, kept: float | None, answer: str, expected: bool
 ) -> None:
-    assert read(stating(stated, answer)) == Answered(expected, kept, impossible=False)
+    assert read(stating(stated, answer)) == ModelAnswer(expected, kept, impossible=False)
 
 
 IMPOSSIBLE = {
@@ -99,7 +99,7 @@ IMPOSSIBLE = {
 @cases("answer", ["true", "false"])
 @cases("stated", IMPOSSIBLE.values())
 def test_an_impossible_probability_is_dropped_and_the_answer_kept(stated: str, answer: str) -> None:
-    assert read(stating(stated, answer)) == Answered(answer == "true", None, impossible=True)
+    assert read(stating(stated, answer)) == ModelAnswer(answer == "true", None, impossible=True)
 
 
 @given(st.floats(allow_nan=False) | st.integers())
@@ -146,20 +146,20 @@ def test_reasoning_is_a_text(reasoning: str) -> None:
 
 @cases("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
 def test_reasoning_may_say_anything(reasoning: str) -> None:
-    assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == Answered(False)
+    assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == ModelAnswer(False)
 
 
 @given(st.permutations([("reasoning", '"So."'), ("p_bluff", "0.5"), ("answer", "true")]))
 def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
     text = ", ".join(f'"{name}": {value}' for name, value in fields)
-    assert read(f"{{{text}}}") == Answered(True, 0.5)
+    assert read(f"{{{text}}}") == ModelAnswer(True, 0.5)
 
 
 @cases("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     form = form_of(ALL, SPEC.node(node))
     assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
-    assert read('{"reasoning": "So.", "answer": false}', form) == Answered(False)
+    assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
 
 
 @cases(

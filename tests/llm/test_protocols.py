@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, Received, Reply
+from dubito.llm.wire import Protocol, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
 
 def read(protocol: Protocol, body: Any) -> Reply:
-    return read_reply(protocol, Received(200, json.dumps(body)))
+    return read_reply(protocol, RawReply(200, json.dumps(body)))
 
 
 @cases("protocol", PROTOCOLS)
@@ -84,7 +84,7 @@ def test_an_incomplete_response_for_another_reason_is_no_end() -> None:
 @cases("protocol", PROTOCOLS)
 @cases("raw", ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000])
 def test_what_is_no_object_has_no_text(protocol: Protocol, raw: str) -> None:
-    received = Received(200, raw)
+    received = RawReply(200, raw)
     assert read_reply(protocol, received) == Reply(None, "other", None, received)
 
 

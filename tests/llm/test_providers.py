@@ -15,7 +15,7 @@ from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
-from dubito.llm.wire import Ask, Protocol, Received, canonical
+from dubito.llm.wire import Ask, Protocol, RawReply, canonical
 from tests.conftest import cases
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
@@ -45,7 +45,7 @@ def asked(protocol: Protocol, **changes: Any) -> Ask:
 
 
 @contextmanager
-def sent(protocol: Protocol, answer: Said | None = None) -> Iterator[tuple[Server, Received]]:
+def sent(protocol: Protocol, answer: Said | None = None) -> Iterator[tuple[Server, RawReply]]:
     """A server that heard one try, and what the provider made of its answer."""
     with Server(lambda _: says(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:

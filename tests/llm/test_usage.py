@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Charges, Protocol, Received, Usage
+from dubito.llm.wire import Charges, Protocol, RawReply, Usage
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, reply_body
 
@@ -17,7 +17,7 @@ NAMES = {  # of the input, the output, the details of either
 
 def usage(protocol: Protocol, said: Any) -> Usage | None:
     """What is read of a usage."""
-    return read_reply(protocol, Received(200, json.dumps(reply_body(protocol, usage=said)))).usage
+    return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=said)))).usage
 
 
 def counts(protocol: Protocol, into: Any, out: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_what_anthropic_keeps_is_the_larger_of_its_two_accounts() -> None:
 
 def charges(protocol: Protocol, **changes: Any) -> Charges:
     """What a reply says of its price besides the tokens."""
-    return read_reply(protocol, Received(200, json.dumps(reply_body(protocol, **changes)))).charges
+    return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).charges
 
 
 @cases("protocol", ["responses", "chat"])

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.policy.table import PolicyTable
+from dubito.policy.table import PolicyTable, seated
 from dubito.policy.tree import Tree
+from dubito.policy.values import expected_values
 
 pyspiel = pytest.importorskip("pyspiel", reason="measures games of OpenSpiel: pip install 'dubito[openspiel]'")
 
@@ -37,6 +38,11 @@ def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
         weights[chance.randrange(len(weights))] += 0.1
         table[state.string] = {a: w / sum(weights) for a, w in zip(state.actions, weights, strict=True)}
     return table
+
+
+def versus(tree: Tree, table: PolicyTable, others: PolicyTable) -> list[float]:
+    """By seat: the mean return of a table that sits there, with another one in all other seats."""
+    return [expected_values(tree, seated(tree, seat, table, others))[seat] for seat in range(tree.players)]
 
 
 def engines(table: PolicyTable) -> Any:

@@ -4,9 +4,9 @@ import pytest
 
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.table import uniform
-from dubito.policy.values import best_response, expected_values, nash_conv, versus
+from dubito.policy.values import best_response, expected_values, nash_conv
 from tests.conftest import cases
-from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of
+from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of, versus
 
 
 @pytest.mark.parametrize("name", SMALL)

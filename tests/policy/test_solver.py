@@ -10,8 +10,7 @@ import pytest
 from dubito.errors import RunStopped, UsageError
 from dubito.policy.solver import solution_in, solve
 from dubito.policy.table import uniform
-from dubito.policy.values import versus
-from tests.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of
+from tests.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of, versus
 
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
 LCFRSolver = pytest.importorskip("open_spiel.python.algorithms.discounted_cfr").LCFRSolver

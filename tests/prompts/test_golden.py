@@ -12,7 +12,7 @@ from dubito.games.dubito.facts import facts
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.llm.explain import common
-from dubito.llm.prompts import Rendered, load_prompt
+from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Protocol
 from tests.conftest import cases, few
@@ -95,14 +95,14 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
 
 
 @cache
-def rendered(name: str) -> list[list[tuple[int, Rendered]]]:
+def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     """Whole games of three to eight: who was asked, and what a prompt made of it."""
     prompt = load_prompt(name, REPO)
     games = [turns(rules, size, deal) for size in SIZES for rules in RULES[:2] for deal in range(2)]
     return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked] for game in games]
 
 
-def shares_of(protocol: Protocol, game: Iterable[tuple[int, Rendered]]) -> Iterator[tuple[float, float]]:
+def shares_of(protocol: Protocol, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
     """Of each late request of a game: the share ahead of all that changes, and that which was sent before."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()

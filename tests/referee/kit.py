@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dubito.referee.config import Tournament, bots_of, checked
+from dubito.referee.config import Tournament, bots_of, checked_config
 from dubito.referee.confine import Confinement
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing
@@ -41,7 +41,7 @@ def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tourn
     """A tournament of scripts, with short deadlines."""
     commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
     content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
-    said = checked(content, "the test", {})
+    said = checked_config(content, "the test", {})
     return Tournament(said, bots_of(said, folder, "the test"), said.secret or "")
 
 

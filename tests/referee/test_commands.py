@@ -13,7 +13,7 @@ import pytest
 from dubito.referee import warden
 from dubito.referee.play import Pair
 from dubito.referee.schedule import Pairing
-from dubito.referee.trial import findings, partner, tried
+from dubito.referee.trial import findings, partner, trial_results
 from tests.cli.kit import REPO, Shell, started
 from tests.referee import kit
 from tests.referee.kit import GOOD, acting
@@ -219,7 +219,7 @@ def test_a_partner_of_every_kind_is_what_it_says(tmp_path: Path) -> None:
     content = {"games": ["kuhn_poker"], "matches": 1, "move_seconds": 0.8, "chance_seconds": 0.0}
     found = {}
     for kind in ("chatty", "gone"):
-        log = tried(partner(kind), ["slow"], tmp_path / kind, content, print)
+        log = trial_results(partner(kind), ["slow"], tmp_path / kind, content, print)
         found[kind] = [finding.what.split()[1] for finding in findings(log, 0.8) if finding.wrong]
     assert found["gone"] == ["starts,"]
     assert "says" in found["chatty"]

@@ -51,14 +51,14 @@ def test_each_sits_in_seat_0_in_every_other_match() -> None:
 def test_seeds_of_a_match_are_its_own_and_always_the_same() -> None:
     source = Source(0, "secret")
     first = source.seeds("kuhn_poker", ("a", "b"), 0)
-    assert first.chance == 5987910173880698725
+    assert first.chance == (5987910173880698725,)
     others = [
         Source(1, "secret").seeds("kuhn_poker", ("a", "b"), 0),
         source.seeds("leduc_poker", ("a", "b"), 0),
         source.seeds("kuhn_poker", ("a", "c"), 0),
         source.seeds("kuhn_poker", ("a", "b"), 1),
     ]
-    assert len({first.chance, *first.replacements, *first.bots}) == 5
+    assert len({*first.chance, *first.replacements, *first.bots}) == 5
     assert len({one.chance for one in [first, *others]}) == 5
 
 

@@ -19,7 +19,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.referee import warden
 from dubito.referee.games import folder_name, load, short_names
-from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened, read_manifest, read_secret
+from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
 from dubito.referee.schedule import Pairing, Source
@@ -63,7 +63,7 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
         assert [len(lines) for _, lines in log.all_lines()] == [6] * 6
         logs.append(texts(folder))
     assert logs[0] == logs[1]
-    found = standings(opened(tmp_path / "1"), 3, resamples=50)
+    found = standings(opened_log(tmp_path / "1"), 3, resamples=50)
     assert found.missing == 0
     assert found.damaged == []
     rude = found.games[0].conduct[3]
@@ -108,7 +108,7 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read()  # which its own processes hold too: they have ended
         assert seen[0] == kept or kept == 0
-        log = opened(tmp_path / "run")
+        log = opened_log(tmp_path / "run")
         kept = sum(len(lines) for _, lines in log.all_lines())
         assert seen[-1] <= kept < 96
         assert rest.count("\n") < 40
@@ -156,13 +156,13 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     lines[1] = lines[1][: len(lines[1]) // 2]
     path.write_text("\n".join(lines) + "\n" + '{"half')
-    again = opened(tmp_path / "run")
+    again = opened_log(tmp_path / "run")
     assert [line.match for line in again.lines(Pairing(0, (0, 1)))] == [0, 2, 3]
     (sentence,) = again.damaged
     assert sentence.startswith("matches/0-kuhn_poker/first--last.jsonl, line 2 is damaged and was left out (")
     assert standings(again, 2).missing == 1
     play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
-    final = opened(tmp_path / "run")
+    final = opened_log(tmp_path / "run")
     assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
     assert '{"half' not in path.read_text()
 
@@ -188,7 +188,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("key", BROKEN)
 def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: str) -> None:
     run = shutil.copytree(finished, tmp_path / "run")
-    log = opened(run)
+    log = opened_log(run)
     path = log.path(Pairing(0, (0, 1)))
     first, *rest = path.read_text().splitlines()
     value, said = BROKEN[key]
@@ -201,14 +201,14 @@ def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: 
 
 @pytest.mark.parametrize("entry", [[0, 1], 7])
 def test_actions_that_no_seat_could_play_are_a_difference(finished: Path, entry: int | list[int]) -> None:
-    line = opened(finished).lines(Pairing(0, (0, 1)))[0]
+    line = opened_log(finished).lines(Pairing(0, (0, 1)))[0]
     wrong = line.model_copy(update={"history": [*line.history[:2], entry]})
     assert str(difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
 
 
 def test_replay_knows_seeds_that_are_not_the_tournaments(finished: Path) -> None:
     for secret, said in (("of the tests alone", None), ("another", "its seeds are not those of the tournament")):
-        assert {wrong for _, wrong in differences(opened(finished), Source(0, secret))} == {said}
+        assert {wrong for _, wrong in differences(opened_log(finished), Source(0, secret))} == {said}
 
 
 @pytest.mark.parametrize("key", ["identity", "matches", "notes", "versions"])
@@ -217,7 +217,7 @@ def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, 
     del manifest[key]
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(UsageError, match=r"tournament.json is damaged: it does not say what is played"):
-        opened(tmp_path)
+        opened_log(tmp_path)
 
 
 def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path) -> None:
@@ -258,26 +258,26 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     damaged.write_text("damaged\n" + damaged.read_text().splitlines()[1] + "\n")
     (run / "matches/0-kuhn_poker/last--gone.jsonl").unlink()
     shutil.rmtree(run / "matches/1-leduc_poker")
-    found = standings(opened(run), 1, resamples=5)
+    found = standings(opened_log(run), 1, resamples=5)
     assert sorted(found.places) == [0, 1]
     assert [game.ranking is None for game in found.games] == [False, True]
     assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_manifest(run))
     assert len(found.damaged) == 1
-    assert write_pages(run, opened(run), found, read_manifest(run)).exists()
+    assert write_pages(run, opened_log(run), found, read_manifest(run)).exists()
     honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
     honest.write_text(re.sub(r'"strikes":\[\{[^]]*', '"strikes":[', honest.read_text()))
-    partial = standings(opened(run), 1, resamples=5)
+    partial = standings(opened_log(run), 1, resamples=5)
     assert sorted(partial.places) == [0, 1, 2]
     ballots = ballot_table(partial, 0)
     assert [row[2] is None for row in ballots.rows] == [False, True, True]
     assert len(list(ballots.shown())) == 3
     shutil.rmtree(run / "matches/0-kuhn_poker")
     with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` plays them"):
-        standings(opened(run), 1)
+        standings(opened_log(run), 1)
 
 
 def test_who_overruns_too_often_is_out_of_every_game(three: Path) -> None:
-    found = standings(opened(three), 1)
+    found = standings(opened_log(three), 1)
     assert found.disqualified == {
         2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it wrote: oh"
     }
@@ -291,7 +291,7 @@ def test_a_bot_has_a_data_folder_for_each_game(tmp_path: Path) -> None:
     keeps = acting(FIRST, last='printf x >> "$DUBITO_DATA/kept"; exit 0')
     play(tournament(tmp_path, {"keeps": keeps, "first": GOOD}, matches=2), tmp_path / "run", silent)
     assert (tmp_path / "run" / "data" / "keeps" / "kuhn_poker" / "kept").read_text() == "xxxx"
-    lines: list[MatchLine] = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))
+    lines: list[MatchLine] = opened_log(tmp_path / "run").lines(Pairing(0, (0, 1)))
     assert [line.data[line.seats.index("keeps")] for line in lines] == [1, 2, 3, 4]
 
 
@@ -322,7 +322,7 @@ def test_what_is_enforced_stands_in_the_log(tmp_path: Path) -> None:
     events = [json.loads(text) for text in (tmp_path / "run" / "run.log").read_text().splitlines()]
     (facts,) = [event for event in events if event["event"] == "enforced"]
     assert read_manifest(tmp_path / "run")["enforced"].items() <= facts.items()
-    text = opened(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
+    text = opened_log(tmp_path / "run").lines(Pairing(0, (0, 1)))[0].stderr[0]
     if facts["memory"]:
         assert "17179869184" in text
     if facts["no network"]:
@@ -340,7 +340,7 @@ def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
     secret = read_secret(tmp_path / "one")
     assert len(secret) == 32
     assert secret != read_secret(tmp_path / "other")
-    (one, _), (other, _) = (opened(tmp_path / name).lines(Pairing(0, (0, 1))) for name in ("one", "other"))
+    (one, _), (other, _) = (opened_log(tmp_path / name).lines(Pairing(0, (0, 1))) for name in ("one", "other"))
     assert one.seeds.bots == other.seeds.bots
     assert one.seeds.chance != other.seeds.chance
     assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dubito.experiment.ranking import ranking
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.game import Measure
-from dubito.report.headline import Order, compared, headline
+from dubito.report.headline import Order, comparison_in_words, headline
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import cases
@@ -20,7 +20,7 @@ SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
 
 def said(run: Path) -> list[str]:
-    with opened(run) as source:
+    with opened_run(run) as source:
         return headline(source, ranking(source.tally, source.names, source.game.results))
 
 
@@ -75,7 +75,7 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
     ],
 )
 def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
-    assert compared(order(*rates), deals=10) == sentence
+    assert comparison_in_words(order(*rates), deals=10) == sentence
 
 
 def test_everybody_else_is_all_others() -> None:
@@ -83,24 +83,25 @@ def test_everybody_else_is_all_others() -> None:
     apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
     pairs = dict.fromkeys(combinations(range(4), 2), apart)
     some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE)
-    assert compared(some, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
+    assert comparison_in_words(some, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
 
 
 def test_how_many_games_would_tell_two_apart_is_said() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
-        compared(tied, deals=10) == "A and B are not told apart. About 1,200 more games would tell the first two apart."
+        comparison_in_words(tied, deals=10)
+        == "A and B are not told apart. About 1,200 more games would tell the first two apart."
     )
 
 
 def test_returns_are_said_on_their_own_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert compared(returns, deals=10) == "A beats B by 6.000 Return [4.000, 1.000]."
+    assert comparison_in_words(returns, deals=10) == "A beats B by 6.000 Return [4.000, 1.000]."
 
 
 def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=400, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
-    with opened(tmp_path / "run") as source:
+    with opened_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
         (words,) = said(tmp_path / "run")
     assert first.value is not None

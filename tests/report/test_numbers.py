@@ -12,12 +12,12 @@ from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import opened
+from dubito.experiment.stored import opened_run
 from dubito.experiment.variation import variation
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.results import RESULTS
 from dubito.llm.prices import PICO
-from dubito.report.result_table import Column, ColumnKind, ResultTable, shown
+from dubito.report.result_table import Column, ColumnKind, ResultTable, cell_text
 from dubito.report.scan import Scan, scan
 from tests.conftest import cases
 from tests.llm.kit import rows
@@ -73,17 +73,17 @@ def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
 
 
 def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
-    with opened(bots_run) as source:
+    with opened_run(bots_run) as source:
         rows = ranking(source.tally, source.names, RESULTS)
     seen = Seen(bots_run / "report" / "index.html").tables["ranking"][1:]
     assert [cells[0] for cells in seen] == [row.name for row in rows]
     for cells, row in zip(seen, rows, strict=True):
-        assert cells[3] == shown(row.rates["score"], "rate")
+        assert cells[3] == cell_text(row.rates["score"], "rate")
         assert cells[-2] == f"{100 * row.equal_share['score']:.1f}"
 
 
 def test_pairs_are_those_of_the_summary(models_run: Path) -> None:
-    with opened(models_run) as source:
+    with opened_run(models_run) as source:
         (pair,) = contender_pairs(source.tally, source.compared(), RESULTS)
     (row,) = data(models_run / "report", "pairs")
     assert (row["score"], row["score_low"], row["score_high"]) == (
@@ -100,7 +100,7 @@ def test_each_table_size_has_its_own_equal_share(bots_run: Path) -> None:
 
 def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", table_sizes=[4])
-    with opened(tmp_path / "run") as source:
+    with opened_run(tmp_path / "run") as source:
         scanned = scan(source)
         for row in ranking(source.tally, source.names, RESULTS):
             for measure, rate in row.rates.items():
@@ -129,7 +129,7 @@ def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
 
 def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) -> None:
     """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
-    with opened(long_run) as source:
+    with opened_run(long_run) as source:
         exact, known = rates_of(scan(source)), rates_of(scan(source, 300))
     ratios = []
     for key, rate in exact.items():
@@ -144,7 +144,7 @@ def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) ->
 
 def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, tmp_path: Path) -> None:
     report = reported(long_run, output=tmp_path / "report", scanned=300)
-    with opened(long_run) as source:
+    with opened_run(long_run) as source:
         whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names, RESULTS)}
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
@@ -164,7 +164,7 @@ def test_a_run_that_was_added_up_has_no_more_to_say(bots_run: Path) -> None:
 
 
 def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
-    with opened(models_run) as source:
+    with opened_run(models_run) as source:
         assert (scan(source, 7).games, scan(source).games) == (6, 12)
 
 
@@ -188,7 +188,7 @@ def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path)
     """With three contenders who hardly differ, who sits beside whom in the field is seen three times, and once."""
     contenders = [{"bot": "RandomBoi", "name": f"contender {place}"} for place in range(3)]
     hand_written(tmp_path / "run", games=900, table_sizes=[6], contenders=contenders, bots=["StefaBot", "UsualBot"])
-    with opened(tmp_path / "run") as source:
+    with opened_run(tmp_path / "run") as source:
         found = scan(source).variation(0, 1, 5)
         sat = beside(source.tally, RESULTS, 0, 1, 5)
         won = beside(source.tally, RESULTS, 0, 1, 5, Result.HARD_WIN)
@@ -197,7 +197,7 @@ def test_seats_of_a_deal_that_is_played_again_do_not_hide_chance(tmp_path: Path)
 
 
 def test_deviations_as_they_are_are_those_of_the_summary(bots_run: Path) -> None:
-    with opened(bots_run) as source:
+    with opened_run(bots_run) as source:
         rows = {row.name: row for row in ranking(source.tally, source.names, RESULTS)}
     for row in data(bots_run / "report", "deviations"):
         own = rows[row["bot"]]
@@ -251,7 +251,7 @@ def test_an_interval_has_its_ends_in_columns_of_their_own() -> None:
 
 
 def place(run: Path, name: str) -> int:
-    with opened(run) as source:
+    with opened_run(run) as source:
         return source.names.index(name)
 
 
@@ -266,4 +266,4 @@ def place(run: Path, name: str) -> int:
     ],
 )
 def test_no_interval_is_shown_as_a_point(rate: Rate, kind: ColumnKind, expected: str) -> None:
-    assert shown(rate, kind) == expected
+    assert cell_text(rate, kind) == expected

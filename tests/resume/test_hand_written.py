@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment import chunk
-from dubito.experiment.runner import finished, play
+from dubito.experiment.runner import finished_run, play
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, played, registry
 from tests.resume.kit import published
@@ -29,12 +29,12 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
     cut = play(of, folder, how)
     assert cut.interrupted
     assert 0 < cut.tally.games < GAMES
-    assert finished(of, registry(), folder) is None
+    assert finished_run(of, registry(), folder) is None
     told: list[int] = []
     run = play(of, folder, means(folder, workers=2, progress=told.append))
     assert told[0] == cut.tally.games
     assert (run.results_digest, published(folder)) == whole
-    again = finished(of, registry(), folder)
+    again = finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole[0]
 
@@ -43,7 +43,7 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
     folder = tmp_path / "run"
     for games in (10, 700, chunk.DEALS, chunk.DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
-        assert finished(of, registry(), folder) is None
+        assert finished_run(of, registry(), folder) is None
         run = played(of, folder, workers=2)
         assert run.tally.games == games
         with RunDb.open(folder / "run.db") as db:

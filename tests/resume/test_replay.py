@@ -17,7 +17,7 @@ from shutil import copytree
 import pytest
 
 from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.replay import opened
+from dubito.experiment.replay import run_to_replay
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
@@ -78,7 +78,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
-    kept = opened(Path("r"), find_bots(run.folder), run.folder)
+    kept = run_to_replay(Path("r"), find_bots(run.folder), run.folder)
     alone, shared, told = Tape(ModelLog(kept.db)), Tape(ModelLog(kept.db)), list[int]()
     models = kept.models(alone)
     assert models is not None

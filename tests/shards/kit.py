@@ -8,7 +8,7 @@ from typing import Any
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.merge import merge, shards_in
-from dubito.experiment.shards import cut
+from dubito.experiment.shards import cut_shard
 from tests.experiment.kit import registry
 from tests.llm.kit import ran
 
@@ -18,7 +18,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
     folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
     for number, one in zip(range(count, 0, -1), folders, strict=True):
         calls["cache"] = folder / f"cache-{number}"  # as on machines of their own
-        assert ran(cut(of, number, count, registry()), one, **calls).failure is None
+        assert ran(cut_shard(of, number, count, registry()), one, **calls).failure is None
     return folders
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
-from dubito.experiment.runner import finished, play
-from dubito.experiment.shards import cut
-from dubito.experiment.stored import opened
+from dubito.experiment.runner import finished_run, play
+from dubito.experiment.shards import cut_shard
+from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
 from dubito.workshop.collect import from_run
 from tests.cli.kit import REPO
@@ -28,14 +28,14 @@ def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_c
     folder = merged(play_shards(of, tmp_path, 3), tmp_path / "merged")
     assert everything_in(folder) == everything_in(tmp_path / "whole")
     assert published(folder) == published(tmp_path / "whole")
-    again = finished(of, registry(), folder)
+    again = finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole.results_digest
 
 
 def test_shards_are_whole_chunks_as_even_as_can_be(short_chunks: int) -> None:
     of = experiment(bots=BOTS, contenders=["AdaptyBoi", "ClaudeBot"], games=42)  # 21 deals in 11 chunks
-    shards = [cut(of, number, 4, registry()) for number in range(1, 5)]
+    shards = [cut_shard(of, number, 4, registry()) for number in range(1, 5)]
     assert [[*shard.deal_numbers] for shard in shards] == [
         [*range(4)],
         [*range(4, 10)],
@@ -49,23 +49,23 @@ def test_shards_are_whole_chunks_as_even_as_can_be(short_chunks: int) -> None:
 
 
 def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_path: Path) -> None:
-    of = cut(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2, registry())
+    of = cut_shard(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2, registry())
     how = means(tmp_path / "cut", progress=lambda games: how.stop.set() if games == short_chunks else None)
     assert play(of, tmp_path / "cut", how).interrupted
     assert ran(of, tmp_path / "cut").tally.games == ran(of, tmp_path / "whole").tally.games == 6
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
-    kept = replay.opened(tmp_path / "cut", registry(), REPO)
+    kept = replay.run_to_replay(tmp_path / "cut", registry(), REPO)
     with kept.db:
         assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
     pages = write_report(tmp_path / "cut", registry(), REPO).parent
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 
 
-def replay_of(folder: Path) -> replay.Replayed:
+def replay_of(folder: Path) -> replay.ReplayResult:
     """What a replay of the run in this folder finds."""
-    kept = replay.opened(folder, registry(), REPO)
+    kept = replay.run_to_replay(folder, registry(), REPO)
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)
 
@@ -92,7 +92,7 @@ def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: in
 
 
 def test_a_stopped_shard_of_models_counts_its_own_games(short_chunks: int, tmp_path: Path) -> None:
-    of = cut(small(contender("one"), games=6, turns=5), 3, 3, registry())
+    of = cut_shard(small(contender("one"), games=6, turns=5), 3, 3, registry())
     run = ran(of, tmp_path / "run")
     assert run.standing is not None
     assert (run.standing.finished, run.standing.kept) == (2, 2)
@@ -102,8 +102,8 @@ def test_shards_of_other_deals_are_not_compared(short_chunks: int, tmp_path: Pat
     of = experiment(bots=BOTS, contenders=["AdaptyBoi"], games=4, table_sizes=[3])
     two, one = play_shards(of, tmp_path, 2)
     with (
-        opened(one) as first,
-        opened(two) as second,
+        opened_run(one) as first,
+        opened_run(two) as second,
         pytest.raises(Exception, match=r"the first game is 0 in .* and 2"),
     ):
         check_comparable([first, second])

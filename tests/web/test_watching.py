@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.bots_table import Wanted, seated
+from dubito.cli.bots_table import TableOrder, seated
 from dubito.cli.watch_web import playing
+from dubito.http_server import listen
 from dubito.llm.overheard import Thought
 from dubito.report.following import FollowedRun
-from dubito.web.server import listen, make_server
-from dubito.web.watching import RunGames, Shown, make_app
+from dubito.web.server import make_server
+from dubito.web.watching import GameSource, RunGames, make_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started
 from tests.llm.kit import Heard, Said, Server, says
@@ -27,12 +28,12 @@ RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--
 SHOWS = "document.querySelector('#turn')?.textContent === {!r}"
 
 
-def wanted(*names: str, **changes: Any) -> Wanted:
+def wanted(*names: str, **changes: Any) -> TableOrder:
     """A short game among these."""
     usual: dict[str, Any] = {"game": "dubito", "seed": 0, "deal": 0, "on_bot_error": "stop", "bot_deadline": None}
     rules: Mapping[str, Any] = {"max_turns": 4}
     more: dict[str, Any] = {"save": None, "config": None, "games": Path("games"), "server": {}, "rules": rules}
-    return Wanted(names=names, **usual | more | changes)
+    return TableOrder(names=names, **usual | more | changes)
 
 
 class Turns:
@@ -50,7 +51,7 @@ class Turns:
 
 
 @contextmanager
-def served(shown: Shown) -> Iterator[int]:
+def served(shown: GameSource) -> Iterator[int]:
     """The pages of these games, at a port."""
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(shown, "127.0.0.1"))

@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.workshop.collect import from_config
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorded import RecordedPosition
 from tests.experiment.kit import REPO, experiment, registry
 
 PLAIN: Final = load_prompt("plain", REPO)
@@ -28,7 +28,7 @@ def prompt(
 
 
 @cache
-def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[Recorded, ...]:
+def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[RecordedPosition, ...]:
     """Positions of a few games of hand-written bots."""
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     return tuple(from_config(games, registry(), nodes, count))

@@ -10,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game_registry import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
-from dubito.workshop.recorded import Recorded, read_folder, read_recorded, write_files
+from dubito.workshop.recorded import RecordedPosition, read_folder, read_recorded, write_files
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases
@@ -28,7 +28,7 @@ def home(shell: Shell) -> Shell:
     return shell
 
 
-def questions() -> list[Recorded]:
+def questions() -> list[RecordedPosition]:
     """Those of the sample games."""
     return [one for game in sample_games(GAME) for one in game]
 
@@ -57,7 +57,9 @@ def test_a_position_comes_back_with_where_it_was_taken() -> None:
     for one in questions():
         assert read_recorded(one.text, GAME) == one
         assert json.loads(one.text)["hidden"].keys() == {"source"}
-    assert read_recorded(GAME.facts.to_json(questions()[3].position), GAME) == Recorded(GAME, questions()[3].position)
+    assert read_recorded(GAME.facts.to_json(questions()[3].position), GAME) == RecordedPosition(
+        GAME, questions()[3].position
+    )
 
 
 @cases(

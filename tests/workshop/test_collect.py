@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import RunToReplay, opened
+from dubito.experiment.replay import RunToReplay, run_to_replay
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData, TurnOutput
@@ -25,9 +25,9 @@ from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
 from dubito.streams import DealStreams
-from dubito.workshop.collect import from_config, from_run, spaced, spread
-from dubito.workshop.recorded import Provenance, Recorded, read_recorded
-from dubito.workshop.recorder import Origin, Watcher, watched
+from dubito.workshop.collect import evenly_spaced, from_config, from_run, spread
+from dubito.workshop.recorded import Provenance, RecordedPosition, read_recorded
+from dubito.workshop.recorder import Origin, Watcher, recorded_positions
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.experiment.kit import REPO, experiment, played, registry
@@ -38,10 +38,10 @@ from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 def kept(folder: Path) -> RunToReplay:
     """The run in this folder."""
-    return opened(folder, registry(), REPO)
+    return run_to_replay(folder, registry(), REPO)
 
 
-def sources(found: list[Recorded]) -> list[tuple[int, int, int]]:
+def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:
     """Game, seat and decision of each."""
     told = [one.source for one in found if one.source]
     return [(source.game, source.seat, source.decision) for source in told]
@@ -61,7 +61,7 @@ class _Deaf:
         """Forget it."""
 
 
-def request_of(prompt: Prompt, settings: ModelSettings, one: Recorded) -> str:
+def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -> str:
     """The digest of what a model player with this prompt would send at this position."""
     deaf, node = _Deaf(), one.position.node
     player = Decider("x", settings, prompt, PlayerAI, deaf.ask, deaf, 0, Rules(), lambda outcome: None)
@@ -158,7 +158,7 @@ def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
-    found = watched(table, Origin(None, 1, 1, 1), SPEC, rules)
+    found = recorded_positions(table, Origin(None, 1, 1, 1), SPEC, rules)
     assert {one.position.seat for one in found} == {0, 2}
     assert all(read_recorded(one.text, SPEC) == one for one in found), (
         "what is no question of the walk would be refused"
@@ -186,10 +186,10 @@ def test_where_a_node_has_too_few_the_others_have_more() -> None:
 
 
 def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
-    assert spaced(7, 7) == list(range(7))
-    assert spaced(100, 5) == [0, 21, 42, 63, 84]
+    assert evenly_spaced(7, 7) == list(range(7))
+    assert evenly_spaced(100, 5) == [0, 21, 42, 63, 84]
     for games, contenders in ((400, 2), (300, 3), (1000, 5)):
-        chosen = spaced(games, 100)
+        chosen = evenly_spaced(games, 100)
         assert sorted(set(chosen)) == chosen
         assert chosen[-1] < games
         assert {game % contenders for game in chosen} == set(range(contenders))

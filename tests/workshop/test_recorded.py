@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.games.dubito.positions import example_position, from_json, to_json
 from dubito.games.dubito.spec import SPEC
-from dubito.workshop.recorded import Recorded, digest_of_folder, read_folder, read_recorded, write_files
+from dubito.workshop.recorded import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
 from tests.conftest import cases
 from tests.workshop.kit import positions
 
@@ -25,7 +25,7 @@ def test_a_recorded_position_comes_back() -> None:
 
 def test_a_position_without_hidden_truth_is_read_too() -> None:
     position = example_position("C")
-    assert read_recorded(to_json(position), SPEC) == Recorded(SPEC, position)
+    assert read_recorded(to_json(position), SPEC) == RecordedPosition(SPEC, position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [

@@ -5,24 +5,26 @@ import pytest
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.statistics import clustered_rate
 from dubito.games.dubito.spec import SPEC
-from dubito.llm.decider import Stated
+from dubito.llm.decider import StatedProbability
 from dubito.llm.prices import Price
 from dubito.llm.wire import Usage
-from dubito.workshop.recorded import Recorded
+from dubito.workshop.recorded import RecordedPosition
 from dubito.workshop.scores import ALL, agreements, rows, stated
-from dubito.workshop.trial import Taken
+from dubito.workshop.trial import TrialAnswer
 from tests.workshop.kit import positions
 
 OF_C = positions(40, "C")  # four of each of ten deals
 
 
-def taken(one: Recorded, answer: bool | None = True, cause: str | None = None, p: float | None = None) -> Taken:
+def taken(
+    one: RecordedPosition, answer: bool | None = True, cause: str | None = None, p: float | None = None
+) -> TrialAnswer:
     """An answer at a position, by one reply of a hundred tokens."""
-    said = Stated(one.position.seat, 0, p, False) if p is not None else None
-    return Taken(one, answer, cause, said, (Usage(100, 60, 0, 7, 0),))
+    said = StatedProbability(one.position.seat, 0, p, False) if p is not None else None
+    return TrialAnswer(one, answer, cause, said, (Usage(100, 60, 0, 7, 0),))
 
 
-def truth(one: Recorded) -> bool:
+def truth(one: RecordedPosition) -> bool:
     """Whether the last play was dishonest."""
     assert one.hidden is not None
     return bool(one.hidden.dishonest)
@@ -55,16 +57,16 @@ def test_what_never_came_is_in_no_rate_of_answers() -> None:
 
 def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
     others = [taken(one) for one in positions() if one.position.node != "C"]
-    bare = [taken(Recorded(SPEC, one.position)) for one in OF_C]
+    bare = [taken(RecordedPosition(SPEC, one.position)) for one in OF_C]
     assert [row.right.value for row in rows(others, None)] == [None] * 5
     assert [row.right.value for row in rows(bare, None)] == [None] * 2
 
 
 def test_tokens_and_cost_of_a_decision_include_its_re_asks() -> None:
     one, two, three = OF_C[:3]
-    twice = Taken(one, True, None, None, (Usage(100, 60, 0, 7, 0), Usage(130, 100, 0, 3, 0)))
-    unsaid = Taken(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))
-    never = Taken(three, None, "unreachable", None, ())
+    twice = TrialAnswer(one, True, None, None, (Usage(100, 60, 0, 7, 0), Usage(130, 100, 0, 3, 0)))
+    unsaid = TrialAnswer(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))
+    never = TrialAnswer(three, None, "unreachable", None, ())
     price = Price(10, 1, 12, 50)
     (row, _) = rows([twice, unsaid, never, taken(OF_C[3])], price)
     assert row.tokens == ((230 + 100) / 2, (160 + 60) / 2, (10 + 7) / 2)
@@ -94,7 +96,7 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
 def test_stated_probabilities_are_held_against_the_truth() -> None:
     said = [taken(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
     silent = [taken(one) for one in OF_C]
-    bare = [taken(Recorded(SPEC, one.position), p=0.5) for one in OF_C]
+    bare = [taken(RecordedPosition(SPEC, one.position), p=0.5) for one in OF_C]
     (own,) = calibrations(stated([silent, said, bare]), ["silent", "own", "bare"])
     honest = sum(not truth(one) for one in OF_C)
     assert (own.name, own.statements) == ("own", 40)

@@ -12,7 +12,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.replay import opened
+from dubito.experiment.replay import run_to_replay
 from dubito.experiment.watch import Watch
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
@@ -21,8 +21,8 @@ from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
-from dubito.workshop.recorded import Recorded, read_folder, shipped
-from dubito.workshop.trial import Taken, Trial, TrialEntry, TrialMeans, ask, default_folder
+from dubito.workshop.recorded import RecordedPosition, read_folder, shipped
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 from tests.conftest import few
 from tests.experiment.kit import REPO, registry
 from tests.house.kit import opinion
@@ -41,7 +41,7 @@ def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
 def tried(
     root: Path,
     *entries: TrialEntry,
-    found: dict[str, Recorded] = FOUND,
+    found: dict[str, RecordedPosition] = FOUND,
     name: str = "trial",
     watch: Watch | None = None,
     **calls: Any,
@@ -52,7 +52,7 @@ def tried(
     return ask(entries, found, root / name, means)
 
 
-def answers(taken: list[Taken]) -> list[bool | None]:
+def answers(taken: list[TrialAnswer]) -> list[bool | None]:
     """What was answered, position by position."""
     return [one.answer for one in taken]
 
@@ -90,7 +90,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     """With its cache and its prompt; the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     ran(small(player, games=2, turns=20), tmp_path / "run")
-    found = from_run(opened(tmp_path / "run", registry(), REPO), NODES, 10_000)
+    found = from_run(run_to_replay(tmp_path / "run", registry(), REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]

@@ -117,7 +117,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
-            "--budget usd needs a price of 'm', and there is none: see --prices",
+            "openai:m: budget.usd needs a price of 'm' at http://127.0.0.1:1/v1, and there is none: say it in `prices`",
         ),
         (
             (

@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from dubito.cli.options import game_option
-from dubito.cli.output import note, percent, say, table
+from dubito.cli.output import note, say, table
 from dubito.cli.prompts.options import game_of
 from dubito.errors import one_line
 from dubito.llm.prompts import load_prompt
+from dubito.report.result_table import cell_text
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.parts import part
 from dubito.workshop.prefix import FIRST
@@ -24,7 +25,7 @@ def lint(name: str, game: str) -> None:
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
-        [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", percent(size.shared)]
+        [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", cell_text(size.shared, "rate")]
         for size in advice.sizes
     ]
     headers = ["node", "requests", "bytes", "tokens, about", "as the request before %"]

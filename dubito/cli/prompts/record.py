@@ -10,14 +10,13 @@ from dubito.cli.output import note, say
 from dubito.cli.prompts.options import check_node, nodes_of
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.replay import opened
+from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import resolve
-from dubito.experiment.stored import Identity
-from dubito.experiment.stored import opened as opened_run
+from dubito.experiment.stored import Identity, opened_run
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
-from dubito.workshop.recorded import Recorded, write_files
+from dubito.workshop.recorded import RecordedPosition, write_files
 
 
 @click.command()
@@ -42,7 +41,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
     say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
 
 
-def _found(what: Path, node: str | None, count: int) -> list[Recorded]:
+def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
     if what.is_dir():
         return _of_run(what, node, count)
     if what.is_file() and is_export(what):
@@ -64,11 +63,11 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
     return nodes_of(registry.game) if node is None else [node]
 
 
-def _of_run(folder: Path, node: str | None, count: int) -> list[Recorded]:
+def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
     with opened_run(folder) as run:
         registry = _bots(run.identity)
     nodes = _nodes(registry, node)
-    kept = opened(folder, registry, registry.working_directory)
+    kept = run_to_replay(folder, registry, registry.working_directory)
     with kept.db:
         found = from_run(kept, nodes, count)
     for mismatch in dict.fromkeys(kept.mismatches):

@@ -12,7 +12,7 @@ from dubito.cli.prompts.options import check_node, game_of, main_node
 from dubito.errors import UsageError
 from dubito.game import Position, Spec
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.workshop.recorded import read_text
+from dubito.text_file import read_text
 
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from dubito.cli.asking import asking_options, calls_of, check_model, progress_of, settings_of_model, watch_of
+from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.options import game_option
-from dubito.cli.output import note
 from dubito.cli.prompts.options import game_of
 from dubito.cli.prompts.trial_report import print_trial
-from dubito.errors import RunStopped, UsageError
-from dubito.experiment.model_checks import price_of_model
+from dubito.errors import UsageError
+from dubito.experiment.model_checks import check_asking, price_of_model
 from dubito.game import Spec
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings
@@ -37,7 +36,7 @@ def test(
     quiet: bool,
     game: str,
     **flags: Any,
-) -> int:
+) -> None:
     """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
 
     No game is played and no fallback answers. The same command again costs nothing.
@@ -48,19 +47,12 @@ def test(
     settings = settings_of_model(model, given, spec)
     entries = _entries([name] if against is None else [name, against], settings, spec)
     found = read_folder(_folder(spec) if positions is None else positions, spec)
-    check_model(model, settings, calls, spec)
+    check_asking(model, settings, spec, calls)
     folder = output or default_folder(entries, found)
     means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
-    kept = f"what was answered is kept in {folder}, and the same command resumes"
-    try:
+    with resumable(folder):
         done = ask(entries, found, folder, means)
-    except RunStopped as error:
-        raise RunStopped(f"{error}; {kept}") from None
-    except KeyboardInterrupt:
-        note(f"dubito: stopped by Ctrl-C; {kept}")
-        return 130
     print_trial(entries, list(found), done, price_of_model(settings, calls))
-    return 0
 
 
 def _folder(game: Spec) -> Path:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from dubito.cli.output import percent, percent_with_interval, say, show, table
+from dubito.cli.output import say, show, table
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
+from dubito.report.result_table import cell_text
 from dubito.report.standings import calibration_bins, calibration_table
-from dubito.store.records import said
+from dubito.store.records import answer_in_words
 from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
-from dubito.workshop.trial import Taken, Trial, TrialEntry
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
@@ -40,10 +41,10 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             name,
             row.node,
             f"{row.positions}",
-            percent_with_interval(row.yes),
-            *([percent_with_interval(row.right)] if right else []),
-            percent_with_interval(row.invalid),
-            *(percent(row.causes.get(cause, 0) / row.positions) for cause in causes),
+            cell_text(row.yes, "rate"),
+            *([cell_text(row.right, "rate")] if right else []),
+            cell_text(row.invalid, "rate"),
+            *(cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
             *_takes(row),
         ]
         for name, row in found
@@ -62,15 +63,16 @@ def _takes(row: ScoreRow) -> list[str]:
 
 
 def _print_agreement(
-    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[Taken], other: Sequence[Taken]
+    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 ) -> None:
     one, two = (entry.name for entry in entries)
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
     cells = [
-        [row.node, f"{row.positions}", percent_with_interval(row.same), f"{row.to_yes}", f"{row.to_no}"]
+        [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
         for row in agreements(taken, other)
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
         if None not in (first.answer, second.answer) and first.answer != second.answer:
-            say(f"flipped: {name}: {said(first.answer)} by {one_line(one)}, {said(second.answer)} by {one_line(two)}")
+            answers = (answer_in_words(first.answer), answer_in_words(second.answer))
+            say(f"flipped: {name}: {answers[0]} by {one_line(one)}, {answers[1]} by {one_line(two)}")

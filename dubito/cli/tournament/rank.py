@@ -22,7 +22,7 @@ def print_result(folder: Path, report: bool = True) -> int:
     from dubito.referee import log, tables
     from dubito.referee.standings import standings
 
-    kept = log.opened(folder)
+    kept = log.opened_log(folder)
     manifest = log.read_manifest(folder)
     result = standings(kept, manifest["matches"])
     for sentence in (*result.damaged, *result.warnings(manifest)):

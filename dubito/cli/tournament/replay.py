@@ -16,16 +16,16 @@ def replay(run: Path, match: int | None) -> int:
     from dubito.referee import log
     from dubito.referee.config import source
     from dubito.referee.games import load
-    from dubito.referee.replay import difference, differences, numbered, told
+    from dubito.referee.replay import difference, differences, match_in_words, match_numbered
 
-    kept, manifest = log.opened(run), log.read_manifest(run)
+    kept, manifest = log.opened_log(run), log.read_manifest(run)
     if match is not None:
-        line = numbered(kept, match, manifest["matches"])
+        line = match_numbered(kept, match, manifest["matches"])
         root = load(line.game).new_initial_state()
         if different := difference(root, line):
             say(f"differs: {different}")
             return 1
-        for sentence in told(root, line):
+        for sentence in match_in_words(root, line):
             say(sentence)
         return 0
     matches = 0

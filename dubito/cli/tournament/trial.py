@@ -57,7 +57,7 @@ def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> 
         "prepare_seconds": prepare_seconds,
     }
     with _folder() as folder:
-        log = trial.tried(_bot(bot), list(trial.PARTNERS), folder, content, note)
+        log = trial.trial_results(_bot(bot), list(trial.PARTNERS), folder, content, note)
         found = trial.findings(log, move_seconds)
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
@@ -94,10 +94,11 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
         _folder() as folder,
         GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
     ):
-        log = trial.tried(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
+        log = trial.trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
         found = trial.qualifications(log, flags["matches"])
     rows = [
-        [one.game, f"{one.matches}", trial.said(one.mean), "yes" if one.passed(lower_bound) else "no"] for one in found
+        [one.game, f"{one.matches}", trial.score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
+        for one in found
     ]
     table("Against the random bot", ["game", "matches", "mean score [95 % interval]", "above zero"], rows)
     for sentence in (

@@ -10,7 +10,7 @@ from typing import Final
 from dubito.llm.protocols import chat, messages, responses
 from dubito.llm.protocols.bodies import Exchange, mapping, without_twins
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Protocol, Received, Reply, Request
+from dubito.llm.wire import Protocol, RawReply, Reply, Request
 
 __all__ = ["Exchange", "build_request", "read_reply"]
 
@@ -23,7 +23,7 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
     return request
 
 
-def read_reply(protocol: Protocol, received: Received) -> Reply:
+def read_reply(protocol: Protocol, received: RawReply) -> Reply:
     """What the model said in a received body, or the error that stands in its place."""
     try:
         body = json.loads(received.raw, object_pairs_hook=without_twins)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.llm.answers import Schema
 from dubito.llm.settings import MOST_TOKENS
-from dubito.llm.wire import Usage
+from dubito.llm.wire import Usage, sendable
 
 _USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
@@ -29,13 +29,8 @@ class Exchange:
         """The messages of user and assistant, in turn."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
         for said, asked in self.again:
-            messages += [{"role": "assistant", "content": _sendable(said)}, {"role": "user", "content": asked}]
+            messages += [{"role": "assistant", "content": sendable(said)}, {"role": "user", "content": asked}]
         return messages
-
-
-def _sendable(text: str) -> str:
-    """The text without half characters, which a reply may hold and no request can."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -83,6 +78,19 @@ def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def count_of(value: Any) -> int:
     """The value if it is a count of tokens or calls, else 0."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None:
+    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it."""
+    read, written = (mapping(counts.get(f"{name}_tokens_details")) for name in (into, out))
+    return usage_of(
+        counts.get(f"{into}_tokens"),
+        read.get("cached_tokens") or 0,
+        read.get("cache_write_tokens") or 0,
+        counts.get(f"{out}_tokens"),
+        written.get("reasoning_tokens") or 0,
+        counts.get("total_tokens"),
+    )
 
 
 def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:

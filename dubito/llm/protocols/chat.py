@@ -15,7 +15,7 @@ from dubito.llm.protocols.bodies import (
     mapping,
     modes_of,
     objects,
-    usage_of,
+    openai_usage,
 )
 from dubito.llm.settings import ModelSettings, asks_provider, is_house
 from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
@@ -85,13 +85,5 @@ def charges(body: Mapping[str, Any]) -> Charges:
 
 
 def usage(counts: Mapping[str, Any]) -> Usage | None:
-    """OpenAI counts cached tokens within the input; what other servers leave out or leave null is none."""
-    into, out = mapping(counts.get("prompt_tokens_details")), mapping(counts.get("completion_tokens_details"))
-    return usage_of(
-        counts.get("prompt_tokens"),
-        into.get("cached_tokens") or 0,
-        into.get("cache_write_tokens") or 0,
-        counts.get("completion_tokens"),
-        out.get("reasoning_tokens") or 0,
-        counts.get("total_tokens"),
-    )
+    """In Chat Completions' names."""
+    return openai_usage(counts, "prompt", "completion")

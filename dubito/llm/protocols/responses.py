@@ -12,7 +12,7 @@ from dubito.llm.protocols.bodies import (
     mapping,
     modes_of,
     objects,
-    usage_of,
+    openai_usage,
 )
 from dubito.llm.settings import ModelSettings, asks_provider
 from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
@@ -87,13 +87,5 @@ def charges(body: Mapping[str, Any]) -> Charges:
 
 
 def usage(counts: Mapping[str, Any]) -> Usage | None:
-    """OpenAI counts cached tokens within the input; details left out or null are none."""
-    into, out = mapping(counts.get("input_tokens_details")), mapping(counts.get("output_tokens_details"))
-    return usage_of(
-        counts.get("input_tokens"),
-        into.get("cached_tokens") or 0,
-        into.get("cache_write_tokens") or 0,
-        counts.get("output_tokens"),
-        out.get("reasoning_tokens") or 0,
-        counts.get("total_tokens"),
-    )
+    """In the Responses API's names."""
+    return openai_usage(counts, "input", "output")

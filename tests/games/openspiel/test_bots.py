@@ -18,13 +18,13 @@ from dubito.registry import find_bots
 from tests.cli.kit import REPO
 from tests.conftest import cases
 from tests.experiment.kit import means
+from tests.policy.kit import versus
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from dubito.policy.solver import solve  # noqa: E402
 from dubito.policy.table import uniform  # noqa: E402
 from dubito.policy.tree import Tree  # noqa: E402
-from dubito.policy.values import versus  # noqa: E402
 
 KUHN = "openspiel:kuhn_poker"
 
