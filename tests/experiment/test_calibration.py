@@ -34,12 +34,12 @@ Deal = list[tuple[int, Statement]]
 
 STATER = '''
 from bots.manual.random_boi import RandomBoi
-from dubito.llm.decider import Stated
+from dubito.llm.decider import StatedProbability
 class Stater(RandomBoi):
     """States a probability, null or nonsense, each time it is asked whether it doubts."""
     def should_doubt(self, p):
         said = self.rng.choice([0.0, 0.25, 1.0, None])
-        self._seating.services.stated.append(Stated(self.id, 0, said, said is None and self.rng.random() < 0.5))
+        self._seating.services.stated.append(StatedProbability(self.id, 0, said, said is None and self.rng.random() < 0.5))
         return super().should_doubt(p)
 '''
 
