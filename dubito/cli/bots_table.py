@@ -13,7 +13,7 @@ from dubito.cli.telling import check_save, faults_of
 from dubito.errors import UsageError
 from dubito.experiment.opponents import Opponents
 from dubito.handlers import Entrant, Table, step
-from dubito.llm.overheard import Thought
+from dubito.llm.thoughts import Thought
 from dubito.record import Forfeit, records_of
 from dubito.registry import Registry, find_bots
 from dubito.streams import DealStreams

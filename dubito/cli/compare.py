@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from dubito.cli import measured
+from dubito.cli import result_objects
 from dubito.cli.documents import ComparisonObject
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored_run import opened_run
 from dubito.report.standings import contender_tables
 
 
@@ -36,8 +36,8 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
             ComparisonObject(
                 runs=names,
                 notes=notes,
-                contenders=measured.contenders(*found, names),
-                pairs=measured.pairs(*found),
+                contenders=result_objects.contenders(*found, names),
+                pairs=result_objects.pairs(*found),
             )
         )
         return

@@ -9,7 +9,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.stored import game_of
+from dubito.experiment.stored_run import game_of
 from dubito.registry import find_bots
 from dubito.store import folder as run_folder
 from dubito.store.export import pack

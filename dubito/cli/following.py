@@ -11,7 +11,7 @@ from dubito.cli.telling import Narrator
 from dubito.cli.voice import voice_for
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError
-from dubito.llm.overheard import Thought
+from dubito.llm.thoughts import Thought
 from dubito.record import Forfeit
 from dubito.report.following import FollowedRun
 from dubito.telling import labels

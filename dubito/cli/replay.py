@@ -11,12 +11,12 @@ from dubito.cli.telling import Narrator, faults_of
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.stored import game_of
+from dubito.experiment.stored_run import game_of
 from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.handlers import step
 from dubito.llm.failures import AttemptFailed
-from dubito.llm.replayed import Differs
+from dubito.llm.tape import Differs
 from dubito.llm.wire import Place, Reply
 from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots

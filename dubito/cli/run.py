@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli import measured
+from dubito.cli import result_objects
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, number
 from dubito.cli.documents import RunObject
 from dubito.cli.executors import check_executor, crew_of
@@ -130,12 +130,12 @@ def _experiment(config: Config, shard: str | None, registry: Registry, calls: Ca
 
 def document_of(result: runner.Run, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
-    experiment, results, kept = result.experiment, result.game.results, result.tally.games
+    experiment, results, kept, folder = result.experiment, result.game.results, result.tally.games, str(result.folder)
     stopped = "Ctrl-C" if result.interrupted else None
     if result.failure is not None:
         stopped = one_line(str(result.failure), 600)
     return RunObject(
-        folder=str(result.folder),
+        folder=folder,
         game=result.game.name,
         seed=experiment.seed,
         games=experiment.games,
@@ -143,10 +143,10 @@ def document_of(result: runner.Run, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=result.results_digest,
-        ranking=measured.players(result.tally, result.names, results) if kept else [],
-        contenders=measured.contenders(result.tally, result.compared, results, [str(result.folder)]) if kept else [],
-        pairs=measured.pairs(result.tally, result.compared, results) if kept else [],
-        models=measured.models(result.models),
+        ranking=result_objects.players(result.tally, result.names, results) if kept else [],
+        contenders=result_objects.contenders(result.tally, result.compared, results, [folder]) if kept else [],
+        pairs=result_objects.pairs(result.tally, result.compared, results) if kept else [],
+        models=result_objects.models(result.models),
         report=None if report is None else str(report),
     )
 

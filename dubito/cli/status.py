@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dubito.cli import measured
+from dubito.cli import result_objects
 from dubito.cli.documents import StatusObject
 from dubito.cli.options import json_option
 from dubito.cli.output import print_document, say
@@ -76,7 +76,7 @@ def _document(
         state=None if trial else state_of(db.games(), games, playing),
         replies=None if so_far is None else so_far.replies,
         results_digest=None if trial else db.results_digest(),
-        models=measured.models({player: log.player(player) for player in log.players()}),
+        models=result_objects.models({player: log.player(player) for player in log.players()}),
         failed_calls=log.failures(),
     )
 

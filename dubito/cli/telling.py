@@ -11,7 +11,7 @@ from dubito.cli.voice import Voice
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
 from dubito.handlers import Table
-from dubito.llm.overheard import Thought
+from dubito.llm.thoughts import Thought
 from dubito.record import Forfeit, records_of
 from dubito.store.folder import write_whole
 from dubito.telling import Label, forfeit_in_words, question_in_words, told_of

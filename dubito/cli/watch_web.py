@@ -22,8 +22,8 @@ from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
 from dubito.web.guard import is_loopback
-from dubito.web.kept import BROKEN
 from dubito.web.server import address, make_server
+from dubito.web.table_file import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer

@@ -9,7 +9,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.outcome import unpack
-from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
+from dubito.experiment.stored_run import Identity, StoredPlayer, StoredRun
 from dubito.experiment.tally import Measured, Tally, add_contended, by_contender
 from dubito.game import Results
 from dubito.llm.failures import FALLBACK_OUTCOME

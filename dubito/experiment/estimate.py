@@ -17,7 +17,7 @@ from dubito.experiment import runner
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
-from dubito.experiment.stored import StoredRun, opened_run
+from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.results import all_games
 from dubito.experiment.shards import FOLDER
-from dubito.experiment.stored import StoredRun, StoredShard, opened_run
+from dubito.experiment.stored_run import StoredRun, StoredShard, opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK

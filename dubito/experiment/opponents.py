@@ -13,7 +13,7 @@ from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import Decider, GameServices
 from dubito.llm.failures import Quoting, Suspended
-from dubito.llm.overheard import Thought, overheard
+from dubito.llm.thoughts import Thought, overheard
 from dubito.registry import Registry
 
 if TYPE_CHECKING:  # hand-written bots need no templates, retries and clients

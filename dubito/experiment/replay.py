@@ -13,7 +13,7 @@ from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
-from dubito.experiment.stored import read_run
+from dubito.experiment.stored_run import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
@@ -21,7 +21,7 @@ from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.replayed import Differs, Heard, Tape
+from dubito.llm.tape import Differs, Heard, Tape
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog

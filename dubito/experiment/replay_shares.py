@@ -15,7 +15,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import deaf_to_ctrl_c, new_stop, processes
-from dubito.llm.replayed import Tape
+from dubito.llm.tape import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 
@@ -88,7 +88,7 @@ def _play(folder: Path, home: Path, share: _Share) -> tuple[ChunkResult, int]:
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, Tape]:
     """The run, opened once in a worker process."""
     from dubito.experiment.replay import run_to_replay  # late: it imports this
-    from dubito.experiment.stored import game_of
+    from dubito.experiment.stored_run import game_of
 
     kept = run_to_replay(folder, find_bots(home, game_of(folder)), home)
     tape = Tape(ModelLog(kept.db))

@@ -16,7 +16,7 @@ from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.results import all_games
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored_run import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch

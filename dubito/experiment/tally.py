@@ -158,18 +158,16 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
     contended: list[list[tuple[Measured, ...]]] = []
-    tally, standing = Tally(), results.standing
+    tally = Tally()
     for outcomes in deals:
         in_deal: defaultdict[int, list[Measured]] = defaultdict(list)
         whole = [outcome.measured(results) for outcome in outcomes]
         for outcome, measured in zip(outcomes, whole, strict=True):
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
+            counts = _counts(outcome, results)
             sizes[(n,)].append(outcome.game_counts)
-            for seat, player in enumerate(seats):
-                bucket, counts = buckets[seat], outcome.counts[seat]
-                if standing is not None:
-                    counts += (standing(outcome.marks[seat], n, outcome.capped),)
-                seat_rows[player, n, bucket].append(counts)
+            for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
+                seat_rows[player, n, bucket].append(counts[seat])
                 beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
                 in_deal[player].append(measured[seat])
         for player, own in in_deal.items():
@@ -189,6 +187,17 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     add_contended(tally, contended)
     _add_duels(tally, duels, results)
     return tally
+
+
+def _counts(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
+    """What is counted of each seat, and its standing where the game has one."""
+    if (standing := results.standing) is None:
+        return outcome.counts
+    rows, n = [], len(outcome.seats)
+    for own, mark in zip(outcome.counts, outcome.marks, strict=True):
+        own += (standing(mark, n, outcome.capped),)  # compiled, unpacking would cost three times as much
+        rows.append(own)
+    return rows
 
 
 def _sum(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:

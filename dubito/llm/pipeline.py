@@ -28,9 +28,9 @@ from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
 from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
-from dubito.llm.replayed import kept_reply
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
+from dubito.llm.tape import kept_reply
 from dubito.llm.wire import Ask, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt

@@ -69,7 +69,7 @@ class Provider:
                 raise self._lost(error, bound.passed, deadline) from None
             except UnicodeEncodeError:
                 raise self._fault(ask, "api_key_env", "was not asked: the key cannot be written") from None
-        from dubito.llm.packed import whole
+        from dubito.llm.compression import whole
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
@@ -126,7 +126,7 @@ class Provider:
         """The SDK's client, and the deadlines of its connections."""
         import httpx2
 
-        from dubito.llm import packed
+        from dubito.llm import compression
         from dubito.llm.deadline import Deadline
 
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
@@ -137,7 +137,7 @@ class Provider:
         else:
             default = sdk.DefaultHttpxClient if messages else sdk.DefaultHttpx2Client
             client = default(limits=limits, follow_redirects=False)
-        packed.watch(client)
+        compression.watch(client)
         client.event_hooks["response"].append(_read_within)  # before the SDK reads it, all at once
         common = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         with _without_custom_headers():

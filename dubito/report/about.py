@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dubito.experiment.stored import StoredPlayer, StoredRun
+from dubito.experiment.stored_run import StoredPlayer, StoredRun
 from dubito.report.parts import Block, NamedValues
 from dubito.report.result_table import Column, ResultTable
 from dubito.report.standings import turns_a_game

@@ -6,7 +6,7 @@ from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import RankingRow, SizeRow, by_table_size, ranking
 from dubito.experiment.results import table_sizes
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.parts import Block, Chart, Page, Section, beside_equal_share, points

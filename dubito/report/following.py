@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.stored import read_run
+from dubito.experiment.stored_run import read_run
 from dubito.registry import find_bots
-from dubito.report.played import ReplayedGames
 from dubito.report.questions import AskedQuestions
+from dubito.report.replays import ReplayedGames
 from dubito.report.texts import Texts
 from dubito.store.lock import is_claimed
 

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.experiment.outcome import Outcome, unpack
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
-from dubito.report.played import NotShown, ReplayedGames
 from dubito.report.questions import AskedQuestions
+from dubito.report.replays import NotShown, ReplayedGames
 from dubito.report.result_table import Column, ResultTable, Value
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts

@@ -18,7 +18,7 @@ from dubito.experiment.contenders import contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.ranking import RankingRow
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.game import Measure
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import cell_text

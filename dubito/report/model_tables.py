@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.errors import one_line
 from dubito.experiment.fallbacks import fallback_share
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.game import Bool
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ResultTable, Value

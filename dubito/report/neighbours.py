@@ -5,7 +5,7 @@ from typing import Final
 
 from dubito.experiment.results import measured_beside
 from dubito.experiment.statistics import Rate, deviation
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
 from dubito.report.parts import Block, Chart, HeatMap, Page, Paragraph, Section, points

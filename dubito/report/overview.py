@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.game import Results
 from dubito.report.about import about
 from dubito.report.duels import duels

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dubito.game import Spec
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
-from dubito.llm.replayed import kept_reply
+from dubito.llm.tape import kept_reply
 from dubito.llm.wire import Protocol, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog

@@ -15,7 +15,7 @@ from typing import Final
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.results import seat_sums, sum_of
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.tally import Measured, Tally
 from dubito.experiment.variation import Variation, design_effect, variation
 from dubito.game import Results

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.stored import StoredRun, opened_run
+from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.registry import Registry
 from dubito.report.bots import bots
 from dubito.report.choice import chosen_games
@@ -16,9 +16,9 @@ from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
-from dubito.report.played import ReplayedGames
 from dubito.report.questions import AskedQuestions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
+from dubito.report.replays import ReplayedGames
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import players_ranked, strategy

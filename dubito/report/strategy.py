@@ -6,7 +6,7 @@ from typing import Final
 from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.game import Results
 from dubito.report.parts import Block, Chart, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value

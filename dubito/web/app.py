@@ -23,9 +23,9 @@ from dubito.human import SEEDS, as_sentence
 from dubito.person import Option, bots_of, lead_of, options_of, person_of
 from dubito.record import first_fault
 from dubito.telling import told_of
-from dubito.web import saved
+from dubito.web import archive
 from dubito.web.guard import VIEWER, body_of, site_at
-from dubito.web.kept import BROKEN
+from dubito.web.table_file import BROKEN
 from dubito.web.tables import LIFE, Move, NewTable, Tables
 
 _HERE: Final = Path(__file__).parent
@@ -121,10 +121,10 @@ class _Pages:
         return self.tables.game(request.query_params.get("game", self.tables.games[0].name))
 
     def games(self, request: Request) -> Response:
-        return _page("games", games=saved.saved_games(self.tables.summaries), zone=saved.zone())
+        return _page("games", games=archive.saved_games(self.tables.summaries), zone=archive.zone())
 
     def game(self, request: Request) -> Response:
-        return HTMLResponse(saved.page(self.tables.folder, request.path_params["name"]))
+        return HTMLResponse(archive.page(self.tables.folder, request.path_params["name"]))
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)
@@ -172,7 +172,7 @@ class _Pages:
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_HERE / "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-_ENVIRONMENT.globals |= {"pages": saved.PAGES, "look": VIEWER}
+_ENVIRONMENT.globals |= {"pages": archive.PAGES, "look": VIEWER}
 
 
 def _page(template: str, status: int = 200, **values: Any) -> Response:

@@ -22,8 +22,8 @@ from dubito.game_registry import DUBITO
 from dubito.human import SEEDS, as_sentence, set_up
 from dubito.record import first_fault, records_of
 from dubito.store.folder import write_whole
-from dubito.web.kept import Live, TableFile, read, replayed
 from dubito.web.summaries import MADE, Summaries
+from dubito.web.table_file import Live, TableFile, read, replayed
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100

@@ -13,7 +13,7 @@ from dubito.workshop.differ import unified
 from dubito.workshop.golden import golden_files
 from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
-from dubito.workshop.recorded import read_folder, shipped
+from dubito.workshop.recordings import read_folder, shipped
 from dubito.workshop.sample import sample_games
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call

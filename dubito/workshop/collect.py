@@ -17,11 +17,11 @@ from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.replayed import Tape
+from dubito.llm.tape import Tape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
-from dubito.workshop.recorded import RecordedPosition
 from dubito.workshop.recorder import Origin, recorded_positions
+from dubito.workshop.recordings import RecordedPosition
 
 
 def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[RecordedPosition]:

@@ -15,12 +15,12 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
-from dubito.llm.replayed import kept_reply
+from dubito.llm.tape import kept_reply
 from dubito.llm.wire import sendable
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
 from dubito.workshop.dataset_card import DECISIONS, GAMES, card
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 
 _AT_ONCE: Final = 500  # games in a group of rows
 _Row = dict[str, Any]

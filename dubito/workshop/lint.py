@@ -11,7 +11,7 @@ from typing import Final
 from dubito.llm.prompts import Prompt
 from dubito.workshop.coverage import missing, unused
 from dubito.workshop.prefix import FIRST, RenderedRequest, beginning_fault, requests, system_fault
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 
 _BYTES_A_TOKEN: Final = 4
 _TRIED: Final = 3  # positions of a node that show what it tells

@@ -13,7 +13,7 @@ from dubito.errors import one_line
 from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 
 FIRST: Final = 5  # decision of a player from which on it is asked for
 _LEAST: Final = 0.85

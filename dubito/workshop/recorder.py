@@ -8,7 +8,7 @@ from typing import Any
 from dubito.game import GameEvent, Position, Spec
 from dubito.handlers import Table, step
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Provenance, RecordedPosition
+from dubito.workshop.recordings import Provenance, RecordedPosition
 
 
 @dataclass(frozen=True, slots=True)

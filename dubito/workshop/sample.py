@@ -12,8 +12,8 @@ from dubito.handlers import Entrant, Table
 from dubito.registry import find_bots
 from dubito.streams import DealStreams
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import RecordedPosition
 from dubito.workshop.recorder import Origin, recorded_positions
+from dubito.workshop.recordings import RecordedPosition
 
 _SEED: Final = 0
 _DEALS: Final = 6

@@ -17,7 +17,7 @@ from dubito.policy.table import Row
 from dubito.policy.tree import InfoState
 from dubito.store.records import Spend
 from dubito.streams import DealStreams
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 
 _OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding

@@ -33,7 +33,7 @@ from dubito.store.lock import claimed
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, Spend
 from dubito.workshop.parts import part
-from dubito.workshop.recorded import Provenance, RecordedPosition, digest_of_folder
+from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Stater(RandomBoi):
     """States a probability, null or nonsense, each time it is asked whether it doubts."""
     def should_doubt(self, p):
         said = self.rng.choice([0.0, 0.25, 1.0, None])
-        self._seating.services.stated.append(StatedProbability(self.id, 0, said, said is None and self.rng.random() < 0.5))
+        impossible = said is None and self.rng.random() < 0.5
+        self._seating.services.stated.append(StatedProbability(self.id, 0, said, impossible))
         return super().should_doubt(p)
 '''
 

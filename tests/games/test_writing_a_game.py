@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored_run import opened_run
 from dubito.game_registry import find_game
 from dubito.registry import find_bots
 from tests.cli.kit import Shell

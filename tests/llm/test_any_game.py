@@ -26,8 +26,8 @@ from dubito.llm.model_player import ModelPlayer
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
-from dubito.llm.replayed import Tape
 from dubito.llm.settings import ModelSettings, settings_for
+from dubito.llm.tape import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision

@@ -14,7 +14,7 @@ import yaml
 
 from dubito.cli.following import tell_newest
 from dubito.cli.pace import PACES, waits
-from dubito.llm.overheard import Thought
+from dubito.llm.thoughts import Thought
 from dubito.report.following import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dubito.experiment.ranking import ranking
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored_run import opened_run
 from dubito.game import Measure
 from dubito.report.headline import Order, comparison_in_words, headline
 from tests.cli.conftest import shell

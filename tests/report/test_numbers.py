@@ -12,7 +12,7 @@ from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored_run import opened_run
 from dubito.experiment.variation import variation
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.results import RESULTS

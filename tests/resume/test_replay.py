@@ -22,7 +22,7 @@ from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.games.dubito.rules import is_honest
-from dubito.llm.replayed import Tape
+from dubito.llm.tape import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made

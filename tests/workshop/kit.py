@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.workshop.collect import from_config
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 from tests.experiment.kit import REPO, experiment, registry
 
 PLAIN: Final = load_prompt("plain", REPO)

@@ -10,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game_registry import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
-from dubito.workshop.recorded import RecordedPosition, read_folder, read_recorded, write_files
+from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, write_files
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases

@@ -26,8 +26,8 @@ from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
 from dubito.streams import DealStreams
 from dubito.workshop.collect import evenly_spaced, from_config, from_run, spread
-from dubito.workshop.recorded import Provenance, RecordedPosition, read_recorded
 from dubito.workshop.recorder import Origin, Watcher, recorded_positions
+from dubito.workshop.recordings import Provenance, RecordedPosition, read_recorded
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.experiment.kit import REPO, experiment, played, registry

@@ -16,7 +16,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import checks
 from dubito.workshop.golden import golden_files
-from dubito.workshop.recorded import read_folder, shipped, write_files
+from dubito.workshop.recordings import read_folder, shipped, write_files
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.workshop.kit import PLAIN, prompt

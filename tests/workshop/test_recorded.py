@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.games.dubito.positions import example_position, from_json, to_json
 from dubito.games.dubito.spec import SPEC
-from dubito.workshop.recorded import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
+from dubito.workshop.recordings import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
 from tests.conftest import cases
 from tests.workshop.kit import positions
 

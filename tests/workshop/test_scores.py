@@ -8,7 +8,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.decider import StatedProbability
 from dubito.llm.prices import Price
 from dubito.llm.wire import Usage
-from dubito.workshop.recorded import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.scores import ALL, agreements, rows, stated
 from dubito.workshop.trial import TrialAnswer
 from tests.workshop.kit import positions

@@ -7,7 +7,7 @@ from pathlib import Path
 from dubito.games.dubito.game_data import GameStartEvent
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.spec import SPEC
-from dubito.workshop.recorded import read_folder, shipped
+from dubito.workshop.recordings import read_folder, shipped
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
 from tests.workshop.kit import PLAIN

@@ -21,7 +21,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
-from dubito.workshop.recorded import RecordedPosition, read_folder, shipped
+from dubito.workshop.recordings import RecordedPosition, read_folder, shipped
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 from tests.conftest import few
 from tests.experiment.kit import REPO, registry

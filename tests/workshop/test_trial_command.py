@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dubito.games.dubito.spec import SPEC
-from dubito.workshop.recorded import shipped
+from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
 from tests.llm.kit import Server, config_file, contender, says
 from tests.workshop.kit import prompt

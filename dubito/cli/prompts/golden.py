@@ -9,7 +9,7 @@ from dubito.cli.output import say
 from dubito.cli.prompts.options import game_of
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.golden import golden_files
-from dubito.workshop.recorded import write_files
+from dubito.workshop.recordings import write_files
 
 
 @click.command()

@@ -12,11 +12,11 @@ from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import resolve
-from dubito.experiment.stored import Identity, opened_run
+from dubito.experiment.stored_run import Identity, opened_run
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
-from dubito.workshop.recorded import RecordedPosition, write_files
+from dubito.workshop.recordings import RecordedPosition, write_files
 
 
 @click.command()

@@ -15,7 +15,7 @@ from dubito.experiment.model_checks import check_asking, price_of_model
 from dubito.game import Spec
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings
-from dubito.workshop.recorded import read_folder, shipped
+from dubito.workshop.recordings import read_folder, shipped
 from dubito.workshop.trial import TrialEntry, TrialMeans, ask, default_folder
 
 

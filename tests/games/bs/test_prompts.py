@@ -17,7 +17,7 @@ from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
 from dubito.workshop.checks import CheckFailed, checks
 from dubito.workshop.lint import lint
-from dubito.workshop.recorded import read_folder, read_recorded, shipped
+from dubito.workshop.recordings import read_folder, read_recorded, shipped
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases, few

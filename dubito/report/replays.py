@@ -8,7 +8,7 @@ from typing import Any
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
-from dubito.experiment.stored import StoredRun
+from dubito.experiment.stored_run import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
 from dubito.registry import Registry
