@@ -1,5 +1,6 @@
 """Only JSON true and false pass, alone in their object; everything else is a named failure, never a guess."""
 
+import gc
 import json
 from typing import Any
 
@@ -73,8 +74,6 @@ MALFORMED = {
     "blanks": (" \n ", EMPTY),
     "no-break spaces": ('\u00a0{"answer": true}', AROUND),
     "a surrogate": ("\ud800", NO_JSON),
-    "huge nesting": ("[" * 100_000 + "]" * 100_000, NO_JSON),
-    "huge nesting of objects": ('{"answer":' * 100_000 + "true" + "}" * 100_000, NO_JSON),
 }
 
 
@@ -83,6 +82,14 @@ def test_anything_else_is_malformed_and_says_why(text: str, detail: str) -> None
     with pytest.raises(AttemptFailed) as failed:
         read_answer(said(text), PLAIN)
     assert (failed.value.cause, failed.value.detail, failed.value.text) == ("malformed", detail, text)
+
+
+def test_huge_nesting_is_malformed() -> None:
+    gc.collect()  # what other tests left would be cleaned up at the bottom of the nesting, where nothing can be called
+    for text in ("[" * 100_000 + "]" * 100_000, '{"answer":' * 100_000 + "true" + "}" * 100_000):
+        with pytest.raises(AttemptFailed) as failed:
+            read_answer(said(text), PLAIN)
+        assert (failed.value.cause, failed.value.detail) == ("malformed", NO_JSON)
 
 
 @cases("number", ["NaN", "Infinity", "-Infinity", "9" * 5000, "1e999"])
