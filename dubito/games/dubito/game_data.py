@@ -23,7 +23,7 @@ COPIES: Final = 4  # of each number; four in one hand are a set and leave the ga
 MOST: Final = 3  # cards in one play (R3)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, serializable=True, acyclic=True)
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class PlayerData:
     """What the table knows of one player. Counters exclude the current turn (R20)."""
@@ -55,7 +55,7 @@ class PlayerData:
         self.dishonest_times = dishonest_times
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, serializable=True, acyclic=True)
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class TurnData:
     """What the seat to move sees at the start of its turn (R20-R22)."""
@@ -102,7 +102,7 @@ class TurnData:
         self.last_player_id = last_player_id
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, serializable=True, acyclic=True)
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class TurnOutput:
     """One turn's decision: a doubt, or one to three cards and, when opening, a number."""
