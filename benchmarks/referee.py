@@ -12,10 +12,11 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Final
 
+from dubito.experiment.workers import cores_here
 from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament, checked_config
-from dubito.referee.confine import Confinement, cores_here
+from dubito.referee.confine import Confinement
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits

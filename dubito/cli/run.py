@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from dubito.experiment.model_checks import (
 from dubito.experiment.resolve import resolve
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import Crew, cores, new_stop
+from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.registry import Registry, find_bots
 
 _MENDED: Final = (
@@ -232,16 +231,16 @@ def play(
     crew: Crew | None = None,
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
-    stop, watch = new_stop(), Watch()
-    asks = bool(model_specs(experiment, registry))
+    asks, workers = bool(model_specs(experiment, registry)), workers or cores()
+    stop, watch = new_stop(alone=asks or workers == 1), Watch()
     more = watch.figures if asks else tuple
     with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = runner.Means(registry, workers or cores(), calls, stop, progress, watch, crew)
+        means = runner.Means(registry, workers, calls, stop, progress, watch, crew)
         return runner.play(experiment, folder, means)
 
 
 @contextmanager
-def _ctrl_c_sets(stop: Event, models: bool) -> Iterator[None]:
+def _ctrl_c_sets(stop: Stop, models: bool) -> Iterator[None]:
     """The first Ctrl-C stops cleanly, after the games under way (with models, the calls); the second stops at once."""
     after = "calls under way; their games resume from the answers" if models else "games under way"
 

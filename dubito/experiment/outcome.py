@@ -25,9 +25,10 @@ class Outcome:
         """What the game was for each seat, as places in the game's buckets."""
         return [results.bucket(mark, self.capped) for mark in self.marks]
 
-    def measured(self, results: Results) -> list[tuple[int, ...]]:
-        """Every measure of each seat."""
-        buckets = self.buckets(results)
+    def measured(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
+        """Every measure of each seat; `buckets` are theirs, where they are known already."""
+        if buckets is None:
+            buckets = self.buckets(results)
         if (by_bucket := results.by_bucket) is not None:
             return [by_bucket[bucket] for bucket in buckets]
         return [results.measured(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]

@@ -1,20 +1,15 @@
 """A replay of model players shared out over processes: each plays some deals of a chunk again, from the same tape."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
-from itertools import groupby
+from contextlib import closing
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dubito.errors import RunStopped
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, deals_of
-from dubito.experiment.experiment import Experiment
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import deaf_to_ctrl_c, new_stop, processes
+from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
 from dubito.llm.tape import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
@@ -24,9 +19,6 @@ if TYPE_CHECKING:
 
 _WORTH: Final = 100  # games that take about as long to play again as a process takes to start
 _SHARES: Final = 8  # of a chunk for each process, so that all end at about the same time
-_AHEAD: Final = 2  # shares a process may be ahead of who compares them
-
-_Share = tuple[int, range]  # a chunk's number, and deals of it
 
 
 def worth(games: int, workers: int) -> int:
@@ -41,47 +33,35 @@ def shared_chunks(
 
     `progress` is told how many games were played, and the tape how many decisions were taken.
     """
-    games = 0
-    for number, parts in groupby(_played(kept, workers), lambda part: part[0].number):
-        chunk = ChunkResult(number)
-        for played, decisions in parts:
-            chunk = _joined(chunk, played)
+    yield from until_cut(joined(_played(kept, workers, tape, progress)))
+
+
+def _played(
+    kept: "RunToReplay", workers: int, tape: Tape, progress: Callable[[int], None]
+) -> Iterator[tuple[Task, ChunkResult]]:
+    """Each share as it was played, in order."""
+    games, stop, play = 0, new_stop(), partial(_play, kept.folder, kept.home)
+    with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
+        for share, result in back:
+            assert result is not None  # none is given up: nobody stops it
+            played, decisions = result
             tape.decisions += decisions
             games += len(played.outcomes)
             progress(games)
-        yield chunk
+            yield share, played
 
 
-def _played(kept: "RunToReplay", workers: int) -> Iterator[tuple[ChunkResult, int]]:
-    """Each share as it was played, in order, with how many decisions were taken in it."""
-    left = iter(_shares(kept.experiment, workers))
-    pending: deque[Future[tuple[ChunkResult, int]]] = deque()
-    with processes(workers, new_stop()) as crew:
-        while True:
-            while len(pending) < workers * _AHEAD and (share := next(left, None)) is not None:
-                with deaf_to_ctrl_c():
-                    pending.append(crew.executor.submit(_play, kept.folder, kept.home, share))
-            if not pending:
-                return
-            try:
-                yield pending.popleft().result()
-            except BrokenProcessPool:
-                raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
+def _shares(kept: "RunToReplay", workers: int) -> Iterator[Task]:
+    for number in chunk_numbers(kept.experiment):
+        of = min(workers * _SHARES, len(deals_of(kept.experiment, number)))
+        yield from (Task(number, part, of) for part in range(of))
 
 
-def _shares(experiment: Experiment, workers: int) -> Iterator[_Share]:
-    for number in chunk_numbers(experiment):
-        deals = deals_of(experiment, number)
-        step = -(-len(deals) // (workers * _SHARES))
-        yield from ((number, deals[first : first + step]) for first in range(0, len(deals), step))
-
-
-def _play(folder: Path, home: Path, share: _Share) -> tuple[ChunkResult, int]:
-    """Play a share, in a worker process."""
+def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[ChunkResult, int]:
+    """Play a share, in a worker process; with it, how many decisions were taken."""
     threads, tape = _player(folder, home)
     before = tape.decisions
-    number, deals = share
-    return threads.play(number, lambda: False, deals), tape.decisions - before
+    return threads.play(number, lambda: False, part, of), tape.decisions - before
 
 
 @lru_cache(maxsize=1)
@@ -95,18 +75,3 @@ def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, Tape]:
     models = kept.models(tape)
     assert models is not None
     return ThreadedChunks(ChunkPlayer(kept.experiment, kept.registry), models, 1, Watch(), lambda games: None), tape
-
-
-def _joined(one: ChunkResult, other: ChunkResult) -> ChunkResult:
-    """Two parts of a chunk, the first one's deals before the other's."""
-    return ChunkResult(
-        one.number,
-        one.deals + other.deals,
-        one.outcomes + other.outcomes,
-        one.decisions + other.decisions,
-        one.records + other.records,
-        one.tally + other.tally,
-        one.first_fallback or other.first_fallback,
-        one.error or other.error,
-        one.stopped or other.stopped,
-    )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -20,7 +19,7 @@ from dubito.experiment.stored_run import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
-from dubito.experiment.workers import Crew, play_chunks, until_cut
+from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import Spec
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
@@ -41,7 +40,7 @@ class Means:
     registry: Registry
     workers: int
     calls: CallOptions
-    stop: Event
+    stop: Stop
     progress: Progress
     watch: Watch = field(default_factory=Watch)
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours

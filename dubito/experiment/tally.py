@@ -161,10 +161,11 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     tally = Tally()
     for outcomes in deals:
         in_deal: defaultdict[int, list[Measured]] = defaultdict(list)
-        whole = [outcome.measured(results) for outcome in outcomes]
-        for outcome, measured in zip(outcomes, whole, strict=True):
+        whole: list[list[Measured]] = []
+        for outcome in outcomes:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
-            counts = _counts(outcome, results)
+            measured, counts = outcome.measured(results, buckets), _counts(outcome, results)
+            whole.append(measured)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
                 seat_rows[player, n, bucket].append(counts[seat])

@@ -33,10 +33,10 @@ class ThreadedChunks:
     watch: Watch
     progress: Callable[[int], None]  # told how many games of the run have ended
 
-    def play(self, number: int, stop: Callable[[], bool], among: range | None = None) -> ChunkResult:
-        """Play a chunk, or some deals of it; on a stop or a fault, keep the deals before the first unfinished one."""
+    def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
+        """Play a chunk, or a part of it; on a stop or a fault, keep the deals before the first unfinished one."""
         experiment = self.player.experiment
-        deals = self._deals(deals_of(experiment, number) if among is None else among)
+        deals = self._deals(deals_of(experiment, number, part, of))
         course = self.models.course
         admit = course.admit if course else lambda games: None
         queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)

@@ -10,9 +10,10 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.synchronize import Event
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from dubito.errors import RunStopped, one_line
 from dubito.experiment import job
@@ -23,6 +24,9 @@ from dubito.registry import Registry
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _PARTS: Final = 4  # of a chunk among the last ones
 _LOOK: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
+
+T = TypeVar("T")
+Stop = Event | threading.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +47,26 @@ class Task(NamedTuple):
     of: int = 1
 
 
+def cores_here() -> list[int]:
+    """The cores that this process may use, where the system tells; else all."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
+
+
 def cores() -> int:
-    """The cores this process may use, where the system tells; else all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many these are."""
+    return len(cores_here())
 
 
-def new_stop() -> Event:
-    """Set from outside to leave off after the games under way; this process and its workers see it."""
-    return multiprocessing.get_context("spawn").Event()
+def new_stop(alone: bool = False) -> Stop:
+    """Set from outside to leave off after the games under way; this process and its workers see it.
+
+    Alone, without workers, it takes no semaphore, and no process that looks after that.
+    """
+    return threading.Event() if alone else multiprocessing.get_context("spawn").Event()
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, stop: Event, numbers: range, crew: Crew | None = None
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
 ) -> Generator[ChunkResult, None, None]:
     """The chunks of these numbers, in order; the last one may be cut short by an error or a stop.
 
@@ -67,12 +79,13 @@ def play_chunks(
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
             text, results = job.job_of(experiment, registry), registry.game.results
-            with closing(_in_order(hands, text, _tasks(numbers, hands.at_once()), stop)) as packed:
+            play = partial(job.play_chunk, text)
+            with closing(in_order(hands, play, _tasks(numbers, hands.at_once()), stop)) as packed:
                 parts = (
                     (task, job.played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
                     for task, one in packed
                 )
-                yield from until_cut(_joined(parts))
+                yield from until_cut(joined(parts))
 
 
 def until_cut(chunks: Iterator[ChunkResult]) -> Iterator[ChunkResult]:
@@ -91,7 +104,7 @@ def _tasks(numbers: range, at_once: int) -> Iterator[Task]:
         yield from (Task(number, part, of) for part in range(of))
 
 
-def _joined(parts: Iterator[tuple[Task, ChunkResult]]) -> Iterator[ChunkResult]:
+def joined(parts: Iterator[tuple[Task, ChunkResult]]) -> Iterator[ChunkResult]:
     """Each chunk, as soon as its last part is there or one was cut short."""
     chunk: ChunkResult | None = None
     for task, part in parts:
@@ -101,17 +114,17 @@ def _joined(parts: Iterator[tuple[Task, ChunkResult]]) -> Iterator[ChunkResult]:
             chunk = None
 
 
-def _in_order(
-    crew: Crew, text: str, tasks: Iterator[Task], stop: Event
-) -> Generator[tuple[Task, bytes | None], None, None]:
+def in_order(
+    crew: Crew, play: Callable[[int, int, int], T], tasks: Iterator[Task], stop: Stop
+) -> Generator[tuple[Task, T | None], None, None]:
     """What comes back of each task, None if it was given up; raises RunStopped if its worker is lost."""
-    pending: deque[tuple[Task, Future[bytes]]] = deque()
+    pending: deque[tuple[Task, Future[T]]] = deque()
     try:
         while True:
             most = max(1, crew.at_once()) * _AHEAD
             while _chunks(pending) < most and not stop.is_set() and (task := next(tasks, None)) is not None:
                 with deaf_to_ctrl_c():
-                    pending.append((task, crew.executor.submit(job.play_chunk, text, *task)))
+                    pending.append((task, crew.executor.submit(play, *task)))
             if not pending:
                 yield from ((task, None) for task in tasks)
                 return
@@ -136,7 +149,7 @@ def _chunks(pending: Iterable[tuple[Task, object]]) -> float:
 
 
 @contextmanager
-def processes(workers: int, stop: Event) -> Iterator[Crew]:
+def processes(workers: int, stop: Stop) -> Iterator[Crew]:
     """Processes of our own."""
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=(stop,)
@@ -162,7 +175,7 @@ def deaf_to_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(stop: Event) -> None:
+def _start(stop: Stop) -> None:
     """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     job.leave_off = stop.is_set

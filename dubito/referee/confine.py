@@ -37,13 +37,6 @@ def cores_of(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, int] |
     return (cores[2 * number], cores[2 * number + 1]) if 2 * pairs <= len(cores) else None
 
 
-def cores_here() -> list[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 class Confinement:
     """What a process that plays matches does to keep its bots to their share."""
 
