@@ -3,7 +3,7 @@
 Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +11,12 @@ RunState = Literal["playing", "stopped", "finished"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # most commands print none of them
+    # most commands print none of them; of those that do, some have a value with the very same names
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True, defer_build=True)
+
+
+class Document(_Part):
+    """What a command prints."""
 
 
 class Interval(_Part):
@@ -74,7 +79,7 @@ class ModelUse(_Part):
     assumed: int = Field(description="calls counted at their worst case")
 
 
-class RunObject(_Part):
+class RunObject(Document):
     """Of `dubito run`."""
 
     format: Literal["dubito run 1"] = "dubito run 1"
@@ -93,7 +98,7 @@ class RunObject(_Part):
     report: str | None = Field(description="the first page of its report")
 
 
-class MergeObject(_Part):
+class MergeObject(Document):
     """Of `dubito merge`."""
 
     format: Literal["dubito merge 1"] = "dubito merge 1"
@@ -101,7 +106,7 @@ class MergeObject(_Part):
     run: RunObject = Field(description="the whole run, as `dubito run --json` has it")
 
 
-class StatusObject(_Part):
+class StatusObject(Document):
     """Of `dubito status`."""
 
     format: Literal["dubito status 1"] = "dubito status 1"
@@ -116,7 +121,7 @@ class StatusObject(_Part):
     failed_calls: dict[str, int] = Field(description="by kind")
 
 
-class ComparisonObject(_Part):
+class ComparisonObject(Document):
     """Of `dubito compare`."""
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
@@ -145,7 +150,7 @@ class BrokenFile(_Part):
     reason: str
 
 
-class BotsObject(_Part):
+class BotsObject(Document):
     """Of `dubito bots`."""
 
     format: Literal["dubito bots 1"] = "dubito bots 1"
@@ -163,7 +168,7 @@ class ListedGame(_Part):
     why_not: str | None = Field(default=None, description="why it cannot be played")
 
 
-class GamesObject(_Part):
+class GamesObject(Document):
     """Of `dubito games`."""
 
     format: Literal["dubito games 1"] = "dubito games 1"
@@ -184,7 +189,7 @@ class ListedRun(_Part):
     fault: str | None = Field(description="why it cannot be read")
 
 
-class RunsObject(_Part):
+class RunsObject(Document):
     """Of `dubito runs`."""
 
     format: Literal["dubito runs 1"] = "dubito runs 1"
@@ -202,7 +207,7 @@ class PlayerEstimate(_Part):
     learned_from: str
 
 
-class EstimateObject(_Part):
+class EstimateObject(Document):
     """Of `dubito estimate`."""
 
     format: Literal["dubito estimate 1"] = "dubito estimate 1"
@@ -220,7 +225,7 @@ class CachedModel(_Part):
     replies: int
 
 
-class CacheObject(_Part):
+class CacheObject(Document):
     """Of `dubito cache stats`."""
 
     format: Literal["dubito cache 1"] = "dubito cache 1"
@@ -229,17 +234,3 @@ class CacheObject(_Part):
     bytes: int
     older: int = Field(description="replies of older versions, which nothing asks for any more")
     models: list[CachedModel]
-
-
-Document = (
-    RunObject
-    | MergeObject
-    | StatusObject
-    | ComparisonObject
-    | BotsObject
-    | GamesObject
-    | RunsObject
-    | EstimateObject
-    | CacheObject
-)
-DOCUMENTS: tuple[type[_Part], ...] = get_args(Document)

@@ -1,38 +1,19 @@
 """Results as `--json` has them: intervals, players, contenders, what models took."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 
 from dubito.cli import documents
 from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
 from dubito.experiment.ranking import ranking
-from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.llm.prices import PICO
 from dubito.store.records import PlayerLog
 
 
-def interval(rate: Rate) -> documents.Interval:
-    """A rate; JSON has no infinities, and no rate is one."""
-    assert isfinite(rate.low)
-    assert isfinite(rate.high)
-    return documents.Interval(value=rate.value, low=rate.low, high=rate.high)
-
-
 def players(tally: Tally, names: Sequence[str], results: Results) -> list[documents.PlayerResult]:
     """All players of a run, the best first."""
-    return [
-        documents.PlayerResult(
-            name=row.name,
-            games=row.games,
-            buckets=row.buckets,
-            rates={key: interval(rate) for key, rate in row.rates.items()},
-            fallback_turns=row.fallback_turns,
-            forfeits=row.forfeits,
-        )
-        for row in ranking(tally, names, results)
-    ]
+    return [documents.PlayerResult.model_validate(row) for row in ranking(tally, names, results)]
 
 
 def contenders(
@@ -44,7 +25,7 @@ def contenders(
             name=row.contender.name,
             run=runs[row.contender.run],
             deals=row.deals,
-            rates={key: interval(rate) for key, rate in row.rates.items()},
+            rates={key: documents.Interval.model_validate(rate) for key, rate in row.rates.items()},
             fallback_share=row.contender.fallback_share,
         )
         for row in contender_ranking(tally, compared, results)
@@ -58,7 +39,7 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
             one=row.one.name,
             other=row.other.name,
             differences={
-                key: documents.Difference(difference=interval(found.rate), more_games=found.more_games)
+                key: documents.Difference.model_validate({"difference": found.rate, "more_games": found.more_games})
                 for key, found in row.differences.items()
             },
         )

@@ -13,7 +13,6 @@ import click
 from dubito.cli import result_objects
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, number
 from dubito.cli.documents import RunObject
-from dubito.cli.executors import check_executor, crew_of
 from dubito.cli.options import json_option, server_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
@@ -100,7 +99,7 @@ def run(
     if result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        with crew_of(checked) as crew:
+        with _crew_of(checked) as crew:
             result = play(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
@@ -123,8 +122,40 @@ def _experiment(config: Config, shard: str | None, registry: Registry, calls: Ca
     experiment = checked_models(resolve(config, registry), registry, calls)
     if shard is not None:
         experiment = cut_shard(experiment, *shard_named(shard), registry)
-    check_executor(config, experiment, registry)
+    _check_executor(config, experiment, registry)
     return experiment
+
+
+def _check_executor(config: Config, experiment: Experiment, registry: Registry) -> None:
+    """Refuse an executor that cannot play this experiment; raises UsageError."""
+    if config.executor == "processes":
+        if config.scheduler is not None:
+            raise UsageError(f"{config.where('scheduler')}: it is one of Dask: say `executor: dask` too")
+        return
+    where = config.where("executor")
+    if model_specs(experiment, registry):
+        raise UsageError(
+            f"{where}: model players are asked from one process, which holds budget and pace: leave it out, or cut the "
+            "run with --shard"
+        )
+    if config.bot_deadline is not None:
+        raise UsageError(
+            f"{where}: workers of Dask are threads, where no bot can be interrupted: leave bot_deadline out"
+        )
+
+
+@contextmanager
+def _crew_of(config: Config) -> Iterator[Crew | None]:
+    """Who plays, while it is needed; None for processes of our own. Raises UsageError where it cannot be had."""
+    if config.executor == "processes":
+        yield None
+        return
+    from dubito.experiment.dask_crew import dask_crew  # late: it takes a second to load
+
+    with dask_crew(config.scheduler, config.workers or cores()) as crew:
+        if not crew.at_once():
+            note("no worker has joined the scheduler yet: waiting for one")
+        yield crew
 
 
 def document_of(result: runner.Run, report: Path | None) -> RunObject:

@@ -24,6 +24,6 @@ def voice_for(names: Sequence[str]) -> Voice:
     """How a game among players that are called so is told here."""
     if not sys.stdout.isatty():
         return Voice()
-    from dubito.cli.terminal_voice import TerminalVoice  # late: what draws is loaded where there is a terminal
+    from dubito.cli.terminal import TerminalVoice  # late: what draws is loaded where there is a terminal
 
     return TerminalVoice(names)

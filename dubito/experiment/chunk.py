@@ -141,7 +141,9 @@ class ChunkPlayer:
 
     def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
-        journal = models.journal()
+        from dubito.llm.decider import Journal  # late: games without models have none
+
+        journal = Journal()
         table = self.table(deal, lineup, streams, models, journal)
         deal_as_json, outputs = self._game.deal_to_json(table.game), []
         statements: list[Statement] = []

@@ -1,6 +1,5 @@
 """The course of a run with models: which games may begin, which have ended, and how far the run is in one sentence."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -38,23 +37,15 @@ class RunCourse:
     """The course of one run while it is played, for all its threads; tells its standing without reading the disk."""
 
     def __init__(self, log: ModelLog, budget: Budget, games_per_deal: int, first_game: int = 0) -> None:
-        self._log, self._budget, self._games_per_deal = log, budget, games_per_deal
+        self._log, self.budget, self._games_per_deal = log, budget, games_per_deal
         self._ended, self._first, self._replies = set(log.ended()), first_game, log.replies()
         self._unfinished = first_game
         self._lock = Lock()
 
-    def admit(self, games: Sequence[int]) -> str | None:
-        """Let these games begin, a whole deal, if the budget pays for their end; else say why not."""
-        return self._budget.admit(games)
-
-    def begins(self, game: int) -> None:
-        """A game begins, or begins again."""
-        self._budget.begins(game)
-
     def ends(self, game: int) -> int:
         """A game has ended; how many have."""
         self._log.game_ended(game)
-        self._budget.ends(game)
+        self.budget.ends(game)
         with self._lock:
             self._ended.add(game)
             return len(self._ended)

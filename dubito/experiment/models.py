@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from pydantic import BaseModel
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from dubito.experiment.course import RunCourse
-from dubito.experiment.embedded import EmbeddedHouses
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.watch import Watch
@@ -21,9 +20,14 @@ from dubito.llm.preflight import preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.retry import MakeAttempt
+from dubito.llm.settings import faults_of
+from dubito.llm.wire import Protocol
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+
+if TYPE_CHECKING:
+    from dubito.house.server import House
 
 
 @contextmanager
@@ -45,10 +49,13 @@ def serving(
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
-        players = {
-            spec.name: _player(spec, experiment, registry, pipeline, log, options, watch.count)
-            for spec in model_specs(experiment, registry)
-        }
+        players = {}
+        for spec in model_specs(experiment, registry):
+            settings = settings_of(spec, registry)
+            prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
+            log.keep_prompt(prompt.digest, prompt.sources)
+            ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
+            players[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
         if options.preflight and not options.offline:
             for number, player in enumerate(players.values(), first):
                 preflight(player.name, number, player.settings, player.prompt.longest_form, player.ask)
@@ -66,7 +73,7 @@ def asking(
     game: Spec,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
-    houses = EmbeddedHouses(game)
+    houses = _Houses(game)
     pipeline = Pipeline(
         log,
         cache,
@@ -87,6 +94,34 @@ def asking(
         houses.close()
 
 
+class _Houses:
+    """The embedded servers, each started when first needed: one, or one for each kind of faults."""
+
+    def __init__(self, game: Spec) -> None:
+        """They have the models of this game."""
+        self._game = game
+        self._houses: dict[str, House] = {}
+        self._lock = Lock()
+
+    def address(self, api: Protocol, server: str) -> str:
+        """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
+        from dubito.house.faults import Faults  # late: most runs need no server
+        from dubito.house.policy import house_policy
+        from dubito.house.server import House
+
+        faults = faults_of(server)
+        with self._lock:
+            if server not in self._houses:
+                policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
+                self._houses[server] = House(policy=policy, faults=failing).__enter__()
+            return self._houses[server].base_url(api)
+
+    def close(self) -> None:
+        """Stop those that run."""
+        for house in self._houses.values():
+            house.__exit__(None, None, None)
+
+
 def _in_words(budget: Budget, caps: Caps) -> str:
     """The calls, and of what is capped what is spent, reserved and left."""
     spent, reserved = budget.spent, budget.reserved
@@ -97,27 +132,6 @@ def _in_words(budget: Budget, caps: Caps) -> str:
             used, held = getattr(spent, name), getattr(reserved, name)
             words.append(f"{name}: {say(used)} spent, {say(held)} reserved, {say(cap - used - held)} left")
     return ", ".join(words)
-
-
-def _player(
-    spec: PlayerSpec,
-    experiment: Experiment,
-    registry: Registry,
-    pipeline: Pipeline,
-    log: ModelLog,
-    options: CallOptions,
-    counted: Callable[[str], None],
-) -> Decider:
-    settings = settings_of(spec, registry)
-    prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
-    log.keep_prompt(prompt.digest, prompt.sources)
-    ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
-    return decider_of(spec, experiment, registry, prompt, ask, log, counted)
-
-
-def rules_of(experiment: Experiment, registry: Registry) -> BaseModel:
-    """The rules of an experiment, as the game's notebooks take them."""
-    return registry.game.rules(**experiment.rules)
 
 
 def decider_of(
@@ -139,7 +153,7 @@ def decider_of(
         ask=ask,
         log=log,
         seed=experiment.seed,
-        rules=rules_of(experiment, registry),
+        rules=registry.game.rules(**experiment.rules),
         counted=counted,
     )
 
@@ -152,10 +166,6 @@ class Models:
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
     course: RunCourse | None = None  # None: they are only played again
-
-    def journal(self) -> Journal:
-        """A new game's."""
-        return Journal()
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
         """What each seat of a game is given; None for hand-written bots."""

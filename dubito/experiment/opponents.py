@@ -11,7 +11,7 @@ from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
 from dubito.human import Setup, Sitting, as_sentence
-from dubito.llm.decider import Decider, GameServices
+from dubito.llm.decider import Decider, GameServices, Journal
 from dubito.llm.failures import Quoting, Suspended
 from dubito.llm.thoughts import Thought, overheard
 from dubito.registry import Registry
@@ -140,7 +140,7 @@ class Opponents:
         """By seat, a model player's way to ask in one game, and None for a hand-written bot; nothing without models."""
         if self._models is None:
             return []
-        journal, services = self._models.journal(), list[object]()
+        journal, services = Journal(), list[object]()
         for name in names:
             decider = self._models.players.get(name)
             own = decider and at_table(replace(decider, seed=seed, rules=rules))

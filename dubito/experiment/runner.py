@@ -94,7 +94,7 @@ def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Ru
     if run_folder.check(folder, manifest(experiment)) != experiment.games:
         return None
     with opened_run(folder) as stored:
-        logs, so_far = _model_logs(stored.db, experiment, registry), _standing(stored.db, experiment, registry)
+        logs, so_far = _of_models(stored.db, experiment, registry)
         run = Run(folder, experiment, registry.game, stored.tally, stored.results_digest, logs, standing=so_far)
     run = replace(run, said=_said(experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
@@ -149,9 +149,7 @@ def _logged(means: Means, games: int) -> Progress:
 
 def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Run:
     kept = db.deals()
-    begun = (
-        kept[-1] if kept and not is_complete(kept[-1]) else 0
-    )  # deals of a chunk that is to be played again, and further
+    begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
     done = len(kept) - bool(begun)
     results = means.registry.game.results
     tally, everything = kept_tally(db, results, "complete"), kept_tally(db, results)
@@ -173,7 +171,7 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
         interrupted = True
     except RunStopped as error:
         failure = error
-    logs, so_far = _model_logs(db, experiment, means.registry), _standing(db, experiment, means.registry)
+    logs, so_far = _of_models(db, experiment, means.registry)
     digest = db.results_digest()
     return Run(
         folder, experiment, means.registry.game, everything, digest, logs, first_fallback, interrupted, failure, so_far
@@ -201,15 +199,11 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Itera
         yield until_cut(threads.play(number, means.stop.is_set) for number in numbers)
 
 
-def _standing(db: RunDb, experiment: Experiment, registry: Registry) -> Standing | None:
-    if not model_specs(experiment, registry):
-        return None
-    return standing(ModelLog(db), experiment.games_per_deal, experiment.game_numbers.start)
-
-
-def _model_logs(db: RunDb, experiment: Experiment, registry: Registry) -> dict[str, PlayerLog]:
-    log = ModelLog(db)
-    return {player.name: log.player(player.name) for player in model_specs(experiment, registry)}
+def _of_models(db: RunDb, experiment: Experiment, registry: Registry) -> tuple[dict[str, PlayerLog], Standing | None]:
+    """What each model player took, by name, and how far the run is; nothing where none plays."""
+    log, specs = ModelLog(db), model_specs(experiment, registry)
+    logs = {player.name: log.player(player.name) for player in specs}
+    return logs, standing(log, experiment.games_per_deal, experiment.game_numbers.start) if specs else None
 
 
 def _publish(run: Run) -> None:

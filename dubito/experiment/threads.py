@@ -38,7 +38,7 @@ class ThreadedChunks:
         experiment = self.player.experiment
         deals = self._deals(deals_of(experiment, number, part, of))
         course = self.models.course
-        admit = course.admit if course else lambda games: None
+        admit = course.budget.admit if course else lambda games: None
         queue = GameQueue([[QueuedGame(game) for game in games] for games in deals], self.watch.clock, stop, admit)
         ended: dict[int, GamePlayed] = {}
         errors: dict[int, BaseException] = {}
@@ -50,7 +50,7 @@ class ThreadedChunks:
                     self.watch.waited_for(waiting.why)
                 try:
                     if course:
-                        course.begins(lineup.game)
+                        course.budget.begins(lineup.game)
                     played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
                     done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:

@@ -10,10 +10,9 @@ from dubito.house.calls import Call
 from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
 from dubito.house.dialect import ReadPrompt, Wire
 from dubito.house.faults import Faults
-from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, canonical
-from dubito.house.structured import answer_text
+from dubito.house.structured import Opinion, answer_text
 from dubito.house.transport_faults import Delivery
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.game import HousePolicy, Spec
 from dubito.game_registry import DUBITO
 from dubito.house.core import Policy
-from dubito.house.opinion import Opinion
+from dubito.house.structured import Opinion
 
 RANDOM: Final = "house-random"
 _LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`

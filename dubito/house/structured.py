@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal
 
 _SCHEMA: Final[Mapping[str, Any]] = {
@@ -13,6 +13,15 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["answer"],
 }
 _WORDS: Final = "The house has no reasons."
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """An answer, of JSON, and what else a prompt may ask for."""
+
+    answer: Any
+    understood: bool  # whether what it needs was found in the prompt
+    p_bluff: float | None = None  # the stated probability of a bluff; None: it states none
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:

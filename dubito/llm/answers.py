@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, cre
 
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
-from dubito.llm.wire import Reply, read_json
+from dubito.llm.wire import Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]
@@ -213,11 +213,11 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     if not text.strip():
         raise AttemptFailed("malformed", "it holds no text", reply.text)
     try:
-        json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        json.loads(text, object_pairs_hook=without_twins, parse_constant=_no_constant)
         said = form.model.model_validate_json(text).__dict__
         return ModelAnswer(said["answer"], *_probability(said.get("p_bluff")))
-    except _TwinError:
-        detail = "a key stands twice"
+    except TwinKey as error:
+        detail = str(error)
     except ValidationError as error:
         detail = _detail(dict(error.errors()[0]), form)
     except (ValueError, RecursionError):
@@ -239,16 +239,6 @@ def _probability(stated: object) -> tuple[float | None, bool]:
     if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 <= stated <= 1:
         return None, True
     return float(stated), False
-
-
-class _TwinError(Exception):
-    """A key stands twice in one object; JSON readers would take the last in silence."""
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise _TwinError
-    return dict(pairs)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -193,8 +193,7 @@ class Pipeline:
 
     def _paid(self, account: Account, ask: Ask) -> RawReply | None:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
-        body = self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
-        return None if body is None else RawReply(body.status, body.raw, body.headers)
+        return self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
 
     def _wait(self, free: Callable[[], bool]) -> None:
         """Wait for another process that asks the same; raises Interrupted on a stop."""

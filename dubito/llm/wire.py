@@ -6,10 +6,12 @@ time, the key, the process, nor which of several samples of it this is (that is 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, Literal
+
+from dubito.store.records import RawReply as RawReply
 
 Protocol = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
@@ -36,6 +38,18 @@ def read_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+class TwinKey(ValueError):
+    """A key stands twice in one object; JSON readers would take the last in silence."""
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no key stands twice; raises TwinKey: nobody knows which of two is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise TwinKey("a key stands twice")
+    return found
 
 
 def entries(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -74,15 +88,6 @@ class Usage:
     cache_write: int
     output: int
     reasoning: int
-
-
-@dataclass(frozen=True, slots=True)
-class RawReply:
-    """A complete 2xx answer as it came in: what was paid for."""
-
-    status: int
-    raw: str  # the body, undecodable bytes replaced
-    headers: Mapping[str, str] = field(default_factory=dict)  # allow-listed ones only
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
 from dubito.report.render import Site
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.site import FOLDER
 from dubito.report.site import write_pages as site_pages
 
@@ -95,12 +95,8 @@ def _drawn(result: Standings, game: GameResult) -> Chart:
 
 
 def _pairs(log: Log, result: Standings) -> ResultTable:
-    columns = [
-        Column("pair", "pair", "text"),
-        Column("game", "game", "text"),
-        Column("matches", "matches"),
-        Column("mean", "mean score of the first", "difference"),
-    ]
+    mean_of_first = Column("mean", "mean score of the first", "difference")
+    columns = [*texts("pair", "game"), *counts("matches"), mean_of_first]
     rows: list[list[Value]] = []
     links = []
     for place, pairing in enumerate(log.pairings()):

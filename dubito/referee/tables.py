@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dubito.referee.games import short_names
 from dubito.referee.ranking import FoundPlace
 from dubito.referee.standings import GameResult, Standings
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 
 _MEGA = 1e6
 _STRIKES = ("illegal", "ponder", "overrun", "crash")
@@ -15,8 +15,7 @@ def result_table(result: Standings) -> ResultTable:
     """The final order: the worst place over all games counts first."""
     names = short_names([game.name for game in result.games])
     columns = [
-        Column("place", "place", "text"),
-        Column("bot", "bot", "text"),
+        *texts("place", "bot"),
         Column("ranks", "places, worst first", "text"),
         *(Column(f"game_{number}", name) for number, name in enumerate(names)),
         Column("same", "same place in resamples %", "rate"),
@@ -42,10 +41,9 @@ def cross_table(result: Standings, number: int) -> ResultTable:
     places = {} if game.ranking is None else game.ranking.of
     order = sorted(bots, key=lambda bot: (places.get(bot, len(result.bots) + 1), bot))
     columns = [
-        Column("place", "place", "text"),
-        Column("bot", "bot", "text"),
+        *texts("place", "bot"),
         *(Column(f"against_{bot}", f"against {result.bots[bot]}", "difference") for bot in order),
-        Column("matches", "matches"),
+        *counts("matches"),
         Column("same", "same place in resamples %", "rate"),
     ]
     rows: list[list[Value]] = []
@@ -91,9 +89,9 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
     assert game.ranking is not None
     columns = [
         Column("place", "for place", "text"),
-        Column("round", "round", "text"),
+        *texts("round"),
         Column("votes", "first choices among those still in", "text"),
-        Column("outcome", "outcome", "text"),
+        *texts("outcome"),
     ]
     rows: list[list[Value]] = []
     for place in game.ranking.places:
@@ -132,10 +130,8 @@ def _said(names: Sequence[str], bots: Sequence[int]) -> str:
 def conduct_table(result: Standings) -> ResultTable:
     """Strikes, times and ends of every bot in every game."""
     columns = [
-        Column("bot", "bot", "text"),
-        Column("game", "game", "text"),
-        Column("matches", "matches"),
-        *(Column(kind, kind) for kind in _STRIKES),
+        *texts("bot", "game"),
+        *counts("matches", *_STRIKES),
         Column("failed", "overrun or crashed, % of matches", "rate"),
         Column("replaced", "actions drawn for it"),
         Column("think", "mean answer s", "price"),

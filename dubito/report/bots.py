@@ -10,7 +10,7 @@ from dubito.experiment.stored_run import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.parts import Block, Chart, Page, Section, beside_equal_share, points
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.scan import Scan
 from dubito.report.standings import kind_of, rates_of, shares_of
 from dubito.report.strategy import calibration_blocks, habits_of
@@ -52,7 +52,7 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
         lines.append([column.title, row.rates[column.key], share if row.games else None])
     kind, unit = kind_of(results_of_game.measures[0]), "" if results_of_game.measures[0].span else ", %"
     columns = [
-        Column("what", "what", "text"),
+        *texts("what"),
         Column("value", f"value{unit}", kind),
         Column("equal_share", f"equal share{unit}", kind),
     ]
@@ -68,7 +68,7 @@ def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> li
 def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: int, key: str) -> list[Block]:
     results = source.game.results
     first, rates = results.measures[0], rates_of(results)
-    columns = [Column("size", "size"), Column("games", "games"), *rates, *shares_of(results)]
+    columns = [*counts("size", "games"), *rates, *shares_of(results)]
     rows = [row for row in sizes if row.games]
     cells: list[list[Value]] = [
         [
@@ -92,13 +92,8 @@ def _sizes(source: StoredRun, scanned: Scan, sizes: Sequence[SizeRow], player: i
 def _seats(source: StoredRun, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
     rates = [column for column in rates_of(results) if column.key in results.headline]
-    columns = [
-        Column("size", "table size"),
-        Column("seat", "seat (0 opens)"),
-        Column("games", "games"),
-        *rates,
-        shares_of(results)[0],
-    ]
+    columns = [Column("size", "table size"), Column("seat", "seat (0 opens)"), *counts("games")]
+    columns += [*rates, shares_of(results)[0]]
     cells: list[list[Value]] = []
     for size in table_sizes(source.tally):
         for seat in range(size):

@@ -1,14 +1,48 @@
 """Games of two as tables and a map: first against second, every pair, and who profits from going first."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
-from dubito.experiment.duels import Duels
+from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
 from dubito.report.parts import Block, HeatMap, Paragraph
-from dubito.report.result_table import Column, ResultTable, Value, cell_text
+from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, texts
 from dubito.report.standings import difference_of, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Duels:
+    """One measure of a run's games of two."""
+
+    tally: Tally
+    results: Results
+    measure: Measure
+
+    def games(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> int:
+        """How many games a player has had so seated."""
+        row = self.tally.tables.get("seated", {}).get((player, other, seat))
+        return row[1] if row else 0
+
+    def rate(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> Rate:
+        """The measure of a player against another one, as first (seat 0) or second."""
+        row = self.tally.tables.get("seated", {}).get((player, other, seat))
+        return self._rate(row, self.measure.scale).on(self.measure.span)
+
+    def advantage(self) -> Rate:
+        """How much more of the measure, a game, the first seat gets than the second."""
+        least, most = self.measure.span or (0, 1)
+        rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
+        return rate.on((least - most, most - least))
+
+    def _rate(self, row: list[int] | None, scale: int) -> Rate:
+        if row is None:
+            return Rate(None)
+        place = 3 + 3 * self.results.place(self.measure.key)
+        deals, m, m2 = row[:3]
+        y, y2, ym = row[place : place + 3]
+        return clustered_rate(deals, m, m2, y, y2, ym, scale)
 
 
 def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Paragraph]:
@@ -36,7 +70,7 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultT
     columns, kind = [Column("first", "first ↓ second →", "text")], kind_of(whole.measure)
     columns += [Column(f"against_{names[other]}", names[other], kind) for other in order]
     columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
-    columns += [Column("total", "total", kind), Column("games", "games")]
+    columns += [Column("total", "total", kind), *counts("games")]
     rows: list[list[Value]] = []
     for player in order:
         against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
@@ -48,9 +82,8 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultT
 
 def _pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
     title, kind = whole.measure.titled, kind_of(whole.measure)
-    columns = [Column("bot", "bot", "text"), Column("rate", title, kind)]
-    columns += [Column("other", "against", "text"), Column("other_rate", f"the other: {title}", kind)]
-    columns += [Column("games", "games")]
+    columns = [*texts("bot"), Column("rate", title, kind), Column("other", "against", "text")]
+    columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
         [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
         for one, two in combinations(order, 2)
@@ -80,8 +113,8 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         for other in order
         if whole.games(player, other, 0)
     ]
-    columns = [Column("first", "first", "text"), Column("second", "second", "text"), Column("games", "games")]
-    columns.append(Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure)))
+    rate = Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure))
+    columns = [*texts("first", "second"), *counts("games"), rate]
     title = _of_first(whole.measure)
     return HeatMap(
         title,

@@ -13,7 +13,7 @@ from dubito.report.choice import GameChoice
 from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
 from dubito.report.questions import AskedQuestions
 from dubito.report.replays import NotShown, ReplayedGames
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
 from dubito.store.records import answer_in_words
@@ -21,9 +21,8 @@ from dubito.store.records import answer_in_words
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
 
 _COLUMNS: Final = [
-    Column("game", "game", "text"),
-    Column("deal", "deal"),
-    Column("size", "size"),
+    *texts("game"),
+    *counts("deal", "size"),
     Column("seats", "players by seat, and how each ended", "text"),
 ]
 
@@ -91,13 +90,9 @@ class ShownGames:
     def example_tables(self) -> dict[str, ResultTable]:
         """The example decisions of each model player."""
         columns = [
-            Column("where", "where", "text"),
-            Column("question", "question", "text"),
-            Column("node", "node", "text"),
-            Column("outcome", "outcome", "text"),
-            Column("answer", "answer", "text"),
+            *texts("where", "question", "node", "outcome", "answer"),
             Column("p_bluff", "stated probability", "decimal"),
-            Column("attempts", "attempts"),
+            *counts("attempts"),
             Column("reply", "last reply", "text"),
         ]
         return {
@@ -115,18 +110,18 @@ class ShownGames:
         """The searchable list of the games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
-        columns.insert(1, Column("winner", "winner", "text"))
+        columns[1:1] = texts("winner")
         if self.source.contenders:
-            columns.append(Column("contender", "contender", "text"))
+            columns += texts("contender")
         if self.source.models:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
             if self._caught is not None:
                 columns.append(Column("caught", "bluffs of models that were caught"))
-        counts, there = self._counts(), set(self.opened)
+        asked, there = self._counts(), set(self.opened)
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._line(game, unpack(row, results), counts))
+            rows.append(self._line(game, unpack(row, results), asked))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
         words = Paragraph(
@@ -157,8 +152,8 @@ class ShownGames:
     def _caught(self) -> int | None:
         """Where among a seat's counts its bluffs that were caught stand, in games that have such."""
         results = self.source.game.results
-        counts = [habit.count for habit in results.habits if habit.key == "caught"]
-        return results.counts.index(counts[0]) if counts else None
+        caught = [habit.count for habit in results.habits if habit.key == "caught"]
+        return results.counts.index(caught[0]) if caught else None
 
     def _counts(self) -> dict[int, tuple[int, int]]:
         if not self.source.models:
@@ -168,7 +163,7 @@ class ShownGames:
         )
         return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
 
-    def _line(self, game: int, outcome: Outcome, counts: dict[int, tuple[int, int]]) -> list[Value]:
+    def _line(self, game: int, outcome: Outcome, asked: dict[int, tuple[int, int]]) -> list[Value]:
         results = self.source.game.results
         ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]
@@ -179,10 +174,10 @@ class ShownGames:
         if self.source.contenders:
             line.append(self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats])
         if self.source.models:
-            line += counts.get(game, (0, 0))
+            line += asked.get(game, (0, 0))
             if self._caught is not None:
-                own = zip(names, outcome.counts, strict=True)
-                line.append(sum(counts[self._caught] for name, counts in own if name in self.source.models))
+                seated = zip(names, outcome.counts, strict=True)
+                line.append(sum(own[self._caught] for name, own in seated if name in self.source.models))
         return line
 
 

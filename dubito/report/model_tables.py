@@ -9,7 +9,7 @@ from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Bool
 from dubito.llm.prices import PICO
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.store.model_log import OF_PLAYER
 from dubito.store.records import TOKENS, PlayerLog
 from dubito.telling import question_in_words
@@ -26,7 +26,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
         Column("player", "model player", "text"),
-        Column("decisions", "decisions"),
+        *counts("decisions"),
         Column("fallback", "fallback %", "rate"),
         *(Column(cause, f"{cause} %", "rate") for cause in causes),
         Column("reasks", "re-asks"),
@@ -86,16 +86,14 @@ def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """How a player's decisions ended, node by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
-    columns = [Column("question", "question", "text"), Column("node", "node", "text")]
-    columns += [Column("decisions", "decisions"), Column("yes", "yes %", "rate")]
-    columns += [Column(outcome, outcome) for outcome in outcomes]
+    columns = [*texts("question", "node"), *counts("decisions"), Column("yes", "yes %", "rate"), *counts(*outcomes)]
     cells: list[list[Value]] = []
     for node in sorted({row[0] for row in rows}):
-        counts = {outcome: count for at, outcome, _, count in rows if at == node}
-        total, yes = sum(counts.values()), sum(row[2] for row in rows if row[0] == node)
+        ended = {outcome: count for at, outcome, _, count in rows if at == node}
+        total, yes = sum(ended.values()), sum(row[2] for row in rows if row[0] == node)
         share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
         asked = question_in_words(source.game, node)
-        cells.append([asked, node, total, share, *(counts.get(outcome, 0) for outcome in outcomes)])
+        cells.append([asked, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 
@@ -105,12 +103,8 @@ def attempts_table(source: StoredRun, name: str, key: str) -> ResultTable:
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
         (name,),
     )
-    columns = [
-        Column("origin", "origin", "text"),
-        Column("ended", "ended with", "text"),
-        Column("reasks", "of them re-asks"),
-        Column("attempts", "attempts"),
-    ]
+    columns = [*texts("origin"), Column("ended", "ended with", "text")]
+    columns += [Column("reasks", "of them re-asks"), *counts("attempts")]
     return ResultTable(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
 
 

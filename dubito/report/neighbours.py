@@ -9,12 +9,11 @@ from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
 from dubito.report.parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, players_ranked
 
 SIDES: Final = ((1, "next"), (0, "previous"))
-_BOT: Final = Column("bot", "bot", "text")
 _DEVIATION: Final = {
     key: [("", f"{name}: as it is"), ("_chance", f"{name}: by chance alone"), ("_beyond", f"{name}: without chance")]
     for key, name in (("next", "next"), ("prev", "previous"))
@@ -52,7 +51,7 @@ def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
         names,
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
-    columns = [_BOT, Column("more", "varies more with", "text")]
+    columns = [*texts("bot"), Column("more", "varies more with", "text")]
     columns += [column for column in habits_of(results) if column.key in results.charted]
     columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
     columns += [Column("difference", "next - previous", "points")]
@@ -111,7 +110,7 @@ def neighbour_table(
     """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
     name = dict(SIDES)[side]
     rate = Column(measure.key, f"{measure.title} %", "rate")
-    columns = [Column("bot", "bot", "text"), Column(name, f"{name} player", "text"), Column("games", "games"), rate]
+    columns = [*texts("bot"), Column(name, f"{name} player", "text"), *counts("games"), rate]
     lines: list[list[Value]] = []
     for player in players:
         with_whom = [

@@ -2,19 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.ranking import RankingRow, by_table_size, ranking
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored_run import StoredPlayer, StoredRun
 from dubito.game import Results
-from dubito.report.about import about
 from dubito.report.duels import duels
 from dubito.report.headline import headline, of_contenders, of_field
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, Page, Paragraph, Section, beside_equal_share, points, unit_of
-from dubito.report.result_table import Column, ResultTable
+from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, beside_equal_share, points, unit_of
+from dubito.report.result_table import Column, ResultTable, texts
 from dubito.report.scan import Scan
-from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table
+from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table, turns_a_game
+from dubito.store.folder import to_yaml
+
+_PLAYER: Final = [
+    *texts("player", "role", "bot", "settings"),
+    Column("source", "sha256 of its file", "text"),
+    Column("prompt", "digest of its prompt", "text"),
+    Column("fallback", "sha256 of its fallback's file", "text"),
+]
 
 
 def overview(source: StoredRun, scanned: Scan) -> Page:
@@ -35,7 +43,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
         )
     if len(source.identity.table_sizes) > 1:
         sections.append(Section("By table size", _sizes(source, scanned)))
-    sections.append(Section("What this run was", about(source)))
+    sections.append(Section("What this run was", _about(source)))
     return Page("index.html", "Overview", sections)
 
 
@@ -103,3 +111,40 @@ def _sizes(source: StoredRun, scanned: Scan) -> list[Block]:
     rows = by_table_size(source.tally, source.names, results)
     sized = sizes_table(rows, lambda row, key: scanned.sized(places[row.name], row.size, key), results, scanned.widths)
     return [sized]
+
+
+def _about(source: StoredRun) -> list[Block]:
+    """Facts of the run, and its players."""
+    identity = source.identity
+    facts = [
+        ("results digest", source.results_digest),
+        ("games", f"{source.tally.games:,} of {source.games:,}"),
+        *((("shard", f"{identity.shard.number} of {identity.shard.of}"),) if identity.shard else ()),
+        ("game", identity.game),
+        ("seed", f"{source.seed}"),
+        ("table sizes", ", ".join(map(str, identity.table_sizes))),
+        ("turns a game", turns_a_game(source.tally, source.game.results)),
+        *((f"rules: {key}", f"{value}") for key, value in identity.rules.items()),
+        ("on_bot_error", identity.on_bot_error),
+        *((key, f"{value}") for key, value in (identity.model_extra or {}).items()),
+        *((f"version of {key}", f"{value}") for key, value in source.manifest.versions.items()),
+    ]
+    cells = [
+        [
+            player.name,
+            _role(source, player),
+            player.bot,
+            to_yaml(player.settings).strip().removeprefix("{}") or None,
+            *(digest or None for digest in (player.source, player.prompt, player.fallback)),
+        ]
+        for player in source.players
+    ]
+    return [
+        NamedValues(facts),
+        ResultTable("players", "The players, and digests of what they were made of", _PLAYER, cells),
+    ]
+
+
+def _role(source: StoredRun, player: StoredPlayer) -> str:
+    roles = {"field": source.identity.bots, "contender": source.identity.contenders}
+    return " and ".join(role for role, players in roles.items() if player in players)

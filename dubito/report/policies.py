@@ -11,7 +11,7 @@ from dubito.policy.table import PolicyTable, Row, uniform
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
 from dubito.report.parts import Paragraph
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.workshop.statements import StatedPolicy, names_of
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
@@ -54,7 +54,7 @@ class Findings:
 
 def worth(found: Findings) -> ResultTable:
     """How much can be won of each way to play, and what each is worth against the solved and the uniform one."""
-    columns = [Column("player", "player", "text"), Column("states", "states"), Column("asked", "asked", "text")]
+    columns = [*texts("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
         Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
@@ -89,7 +89,7 @@ def _asked(statement: StatedPolicy | None) -> str:
 
 def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     """What the fallback's rows could have changed; nothing where there are none."""
-    columns = [Column("player", "player", "text"), Column("states", "states by the fallback"), *_causes(found)]
+    columns = [*texts("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     for seat in range(found.tree.players):
         ends = ("worst", "best")
@@ -105,9 +105,9 @@ def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
         values = [
             value_bounds(found.tree, seat, one.rows, found.solution.table, free) for seat in range(found.tree.players)
         ]
-        counts = [sum(cause == column.key for cause in one.failures.values()) for column in _causes(found)]
+        failed = [sum(cause == other for other in one.failures.values()) for cause in _causes(found)]
         cells.append(
-            [one.name, len(free), *counts, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
+            [one.name, len(free), *failed, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
         )
     if not cells:
         return []
@@ -116,9 +116,8 @@ def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     return [ResultTable("fallbacks", title, columns, cells, notes)]
 
 
-def _causes(found: Findings) -> list[Column]:
-    causes = sorted({cause for one in found.statements for cause in one.failures.values()})
-    return [Column(cause, cause) for cause in causes]
+def _causes(found: Findings) -> list[str]:
+    return sorted({cause for one in found.statements for cause in one.failures.values()})
 
 
 def against(found: Findings) -> ResultTable | None:
@@ -136,11 +135,10 @@ def against(found: Findings) -> ResultTable | None:
 
 def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Where a player loses the most: its states, with what it plays there and what is played in the solved table."""
-    columns = [Column("state", "state", "text"), Column("seen", "what the seat sees", "text", detail=True)]
-    columns += [Column("seat", "seat"), Column("loss", "loss a game", "decimal")]
-    columns += [Column("met", "met in % of games", "rate"), Column("said", "its way", "text")]
-    columns += [Column("solved", "solved", "text"), Column("best", "best against it", "text")]
-    columns += [Column("fallback", "fallback", "text")] if statement.failures else []
+    columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
+    columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
+    columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
+    columns += texts("fallback") if statement.failures else []
     cells: list[list[Value]] = []
     for loss in found.losses(statement)[:most]:
         state = loss.state

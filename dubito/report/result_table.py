@@ -45,6 +45,16 @@ class Column:
         return self.kind != "text"
 
 
+def texts(*keys: str) -> list[Column]:
+    """Columns of texts that are called as in CSV and JSON."""
+    return [Column(key, key, "text") for key in keys]
+
+
+def counts(*keys: str) -> list[Column]:
+    """The same of counts."""
+    return [Column(key, key) for key in keys]
+
+
 @dataclass(frozen=True, slots=True)
 class ResultTable:
     """Some rows with a key, which is the name of its files, and a title that says what they are."""

@@ -11,7 +11,7 @@ from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
 from dubito.report.parts import Paragraph
-from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text
+from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, texts
 
 
 def rates_of(results: Results) -> list[Column]:
@@ -59,11 +59,11 @@ def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) 
     """
     rates = rates_of(results)
     board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
-    columns = [Column("bot", "bot", "text"), *board, Column("games", "games"), *rates, *shares_of(results)]
+    columns = [*texts("bot"), *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
-        counts = [row.buckets[column.key] for column in board]
-        cells.append([row.name, *counts, row.games, *(row.rates[rate.key] for rate in rates), *_share(row, results)])
+        ended = [row.buckets[column.key] for column in board]
+        cells.append([row.name, *ended, row.games, *(row.rates[rate.key] for rate in rates), *_share(row, results)])
     notes = [
         "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
         *(["A bot that sits twice at a table counts the game twice."] if twice else []),
@@ -91,7 +91,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
-    columns = [Column("contender", "contender", "text"), Column("deals", "deals")]
+    columns = [*texts("contender"), *counts("deals")]
     cells: list[list[Value]] = [
         [row.contender.name, row.deals, *(row.rates[column.key] for column in rates)] for row in rows
     ]
@@ -121,7 +121,7 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: R
     pairs = contender_pairs(tally, contenders, results)
     if not pairs:
         return None
-    columns = [Column("contender", "contender", "text"), Column("against", "against", "text")]
+    columns = texts("contender", "against")
     for key in results.headline:
         measure = results.measure(key)
         columns += [Column(key, measure.title, difference_of(measure))]
@@ -157,7 +157,7 @@ def bounds_table(
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
-    columns = [Column("bot", "model player", "text"), Column("games", "games"), *_bounds_of(results)]
+    columns = [Column("bot", "model player", "text"), *counts("games"), *_bounds_of(results)]
     return ResultTable("bounds", f"Fallbacks in all seats: {_otherwise(results)}", columns, cells) if cells else None
 
 
@@ -166,7 +166,7 @@ def sizes_table(
 ) -> ResultTable:
     """Every player at every table size; `rate` knows the values of the measures."""
     rates, shares = rates_of(results), shares_of(results)
-    columns = [Column("bot", "bot", "text"), Column("size", "size"), Column("games", "games"), *rates, *shares]
+    columns = [*texts("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
         [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_share(row, results)]
         for row in rows
@@ -184,7 +184,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
         Column("base_brier", "of the base rate", "decimal"),
         Column("base_rate", "dishonest %", "rate"),
         Column("nulls", "null"),
-        Column("impossible", "impossible"),
+        *counts("impossible"),
     ]
     cells: list[list[Value]] = [
         [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]

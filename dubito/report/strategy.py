@@ -1,7 +1,6 @@
 """How the bots play: how often they bluff, are caught, doubt, and how their games end."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.ranking import ranking
@@ -9,11 +8,9 @@ from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Results
 from dubito.report.parts import Block, Chart, Page, Paragraph, Section, points
-from dubito.report.result_table import Column, ResultTable, Value
+from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.scan import Scan
 from dubito.report.standings import calibration_bins, calibration_table, rates_of
-
-_BOT: Final = Column("bot", "bot", "text")
 
 
 def habits_of(results: Results) -> list[Column]:
@@ -54,7 +51,9 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
     links = [f"bots/{player}.html" for player in order]
     return [
         *([chart] if drawn else []),
-        ResultTable("habits", "Habits of each bot, in the order of the ranking", [_BOT, *habits], cells, notes, links),
+        ResultTable(
+            "habits", "Habits of each bot, in the order of the ranking", [*texts("bot"), *habits], cells, notes, links
+        ),
     ]
 
 
@@ -73,7 +72,7 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
             for bucket, title in endings
         ],
     )
-    columns = [_BOT, Column("games", "games"), *(Column(bucket, title) for bucket, title in endings)]
+    columns = [*texts("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
     columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
     if results.standing:
         columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
@@ -87,12 +86,11 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
 
 def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    counts = results.counted
-    columns = [_BOT, *(Column(count, count.replace("_", " ")) for count in counts)]
+    columns = [*texts("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
     cells: list[list[Value]] = []
     for player in order:
         sums = seat_sums(source.tally, results, player)
-        cells.append([source.names[player], *(sums[count] for count in counts)])
+        cells.append([source.names[player], *(sums[count] for count in results.counted)])
     return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
 
 

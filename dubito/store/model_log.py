@@ -16,10 +16,10 @@ from typing import Any, Final
 from dubito.errors import RunStopped
 from dubito.store.records import (
     TOKENS,
-    Body,
     DealTotals,
     Decision,
     PlayerLog,
+    RawReply,
     Spend,
     StoredAttempt,
     StoredRequest,
@@ -114,14 +114,14 @@ class ModelLog:
         request, draw, reply, raw, cause = rows[0]
         return TapedAttempt(request, draw, reply, raw, cause)
 
-    def paid(self, account: str, request: str, draw: str) -> Body | None:
+    def paid(self, account: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""
         rows = self._db.read(
             "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
             "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
             (request, draw, account, _BEYOND),
         )
-        return next((Body(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
+        return next((RawReply(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
 
     def taken(self, game: int, seat: int, number: int) -> Decision | None:
         """What was decided there; None if nothing was."""

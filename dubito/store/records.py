@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
@@ -106,12 +106,12 @@ class StoredAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """A complete answer as it came in."""
+class RawReply:
+    """A complete 2xx answer as it came in: what was paid for."""
 
     status: int
-    raw: str
-    headers: Mapping[str, str]
+    raw: str  # the body, undecodable bytes replaced
+    headers: Mapping[str, str] = field(default_factory=dict)  # allow-listed ones only
 
 
 @dataclass(frozen=True, slots=True)

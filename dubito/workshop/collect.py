@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import model_specs
-from dubito.experiment.models import Models, rules_of
+from dubito.experiment.models import Models
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup
@@ -70,7 +70,8 @@ class _Games:
         """All positions of a game."""
         table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
         origin = Origin(self.run, self.experiment.seed, table.deal, game)
-        found = recorded_positions(table, origin, self.registry.game, rules_of(self.experiment, self.registry))
+        game_played = self.registry.game
+        found = recorded_positions(table, origin, game_played, game_played.rules(**self.experiment.rules))
         self.ended(game, lineup, table)
         return found
 

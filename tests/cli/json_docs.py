@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from dubito.cli.documents import DOCUMENTS
+from dubito.cli.documents import Document
 from tests.cli.kit import REPO
 
 FILE: Final = REPO / "docs" / "json.md"
@@ -25,7 +25,7 @@ def text() -> str:
     """The page."""
     parts = [_HEAD]
     named: dict[str, Any] = {}
-    for command, document in zip(_COMMANDS, DOCUMENTS, strict=True):
+    for command, document in zip(_COMMANDS, Document.__subclasses__(), strict=True):
         schema = document.model_json_schema()
         named |= schema.get("$defs", {})
         parts.append(f"## `dubito {command} --json`\n\n{_table(schema)}")

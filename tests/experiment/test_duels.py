@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from dubito.experiment.duels import Duels
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.statistics import clustered_rate
 from dubito.experiment.tally import BOTH, Tally, tally_of
 from dubito.game import Measure, Results
-from dubito.report.duels import duel_tables, duels
+from dubito.report.duels import Duels, duel_tables, duels
 from dubito.report.parts import HeatMap, Paragraph
 from dubito.report.result_table import ResultTable
 

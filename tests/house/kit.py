@@ -16,9 +16,9 @@ from dubito.games.dubito.spec import SPEC
 from dubito.house.calls import Call
 from dubito.house.core import Policy
 from dubito.house.dialect import Api
-from dubito.house.opinion import Opinion
 from dubito.house.policy import house_policy
 from dubito.house.server import House
+from dubito.house.structured import Opinion
 
 
 class Answer(BaseModel):

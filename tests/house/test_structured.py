@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.chat_wire import ChatWire
-from dubito.house.opinion import Opinion
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.responses_wire import ResponsesWire
-from dubito.house.structured import answer_text, check_schema
+from dubito.house.structured import Opinion, answer_text, check_schema
 from tests.conftest import cases
 
 

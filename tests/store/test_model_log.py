@@ -8,7 +8,7 @@ import pytest
 
 from dubito.errors import RunStopped
 from dubito.store.model_log import ModelLog
-from dubito.store.records import Body, Decision, PlayerLog, Spend
+from dubito.store.records import Decision, PlayerLog, RawReply, Spend
 from dubito.store.run_db import RunDb
 
 WORST = Spend(1, 9000, 77_000)
@@ -179,7 +179,7 @@ def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -
     opens(log)
     assert log.paid(*asked) is None, "it is under way"
     received(log)
-    assert log.paid(*asked) == Body(200, "a body", {"request-id": "1"})
+    assert log.paid(*asked) == RawReply(200, "a body", {"request-id": "1"})
     for others in (("another", *asked[1:]), (asked[0], "another", asked[2]), (*asked[:2], "another")):
         assert log.paid(*others) is None
 

@@ -10,8 +10,7 @@ from dubito.games.dubito.player import NODES
 from dubito.games.dubito.record import kept_plural
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
-from dubito.workshop.coverage import another, missing, unused
-from dubito.workshop.lint import lint
+from dubito.workshop.lint import another, lint, missing, unused
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell

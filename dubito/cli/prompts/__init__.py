@@ -3,11 +3,9 @@
 import click
 
 from dubito.cli.listing import Listing
-from dubito.cli.prompts.diff import diff
-from dubito.cli.prompts.golden import golden
 from dubito.cli.prompts.lint import lint
 from dubito.cli.prompts.record import record
-from dubito.cli.prompts.show import list_prompts, show
+from dubito.cli.prompts.show import diff, golden, list_prompts, show
 from dubito.cli.prompts.trial import test
 
 

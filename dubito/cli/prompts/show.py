@@ -1,4 +1,4 @@
-"""`dubito prompts list` and `show`: the prompts there are, and what one says for a position. No model is asked."""
+"""`dubito prompts list`, `show`, `diff` and `golden`: the prompts there are, and what they say. No model is asked."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,14 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import say, table
-from dubito.cli.prompts.options import check_node, game_of, main_node
+from dubito.cli.prompts.options import check_node, game_of, main_node, nodes_of
 from dubito.errors import UsageError
 from dubito.game import Position, Spec
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.text_file import read_text
+from dubito.workshop.differ import differences
+from dubito.workshop.golden import golden_files
+from dubito.workshop.recordings import write_files
 
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,3 +57,39 @@ def show(name: str, node: str | None, file: Path | None, game: str) -> None:
     spec = game_of(game)
     position = position_of(spec, node, file)
     say(str(load_prompt(name, Path.cwd(), spec).render(position)))
+
+
+@click.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@at_position
+@game_option
+def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
+    """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
+    does."""
+    spec, here = game_of(game), Path.cwd()
+    position = position_of(spec, node, file)
+    old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
+    lines = list(differences(old, new, position))
+    for line in lines:
+        say(line)
+    if lines:
+        return 1
+    elsewhere = []
+    if node is None and file is None:
+        example = spec.facts.example_position
+        elsewhere = [name for name in nodes_of(spec) if any(differences(old, new, example(name)))]
+    same = f"the same at node {main_node(spec)}, but not at {', '.join(elsewhere)}: see it with --node"
+    say(same if elsewhere else "the same")
+    return 1 if elsewhere else 0
+
+
+@click.command()
+@click.argument("name")
+@game_option
+def golden(name: str, game: str) -> None:
+    """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
+    files = golden_files(load_prompt(name, Path.cwd(), game_of(game)))
+    write_files(files)
+    for file in files:
+        say(f"written: {file}")

@@ -4,8 +4,7 @@ import click
 
 from dubito.cli.listing import Listing
 from dubito.cli.tournament.bot import bot
-from dubito.cli.tournament.play import play
-from dubito.cli.tournament.rank import rank
+from dubito.cli.tournament.play import play, rank
 from dubito.cli.tournament.replay import replay
 from dubito.cli.tournament.trial import check, qualify
 

@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import Final
 
 from dubito.llm.protocols import chat, messages, responses
-from dubito.llm.protocols.bodies import Exchange, mapping, without_twins
+from dubito.llm.protocols.bodies import Exchange, mapping
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Protocol, RawReply, Reply, Request
+from dubito.llm.wire import Protocol, RawReply, Reply, Request, without_twins
 
 __all__ = ["Exchange", "build_request", "read_reply"]
 

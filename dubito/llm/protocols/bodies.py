@@ -49,14 +49,6 @@ def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     return "".join(texts) if texts else None
 
 
-def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no key stands twice; raises ValueError: nobody knows which of two is meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
 def by_assistant(item: Mapping[str, Any]) -> bool:
     """Whether a message is the model's own, or does not say whose."""
     return item.get("role") in (None, "assistant")

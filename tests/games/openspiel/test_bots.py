@@ -9,12 +9,12 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check
 from dubito.experiment.contenders import contender_pairs
-from dubito.experiment.duels import Duels
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Run, play
 from dubito.experiment.workers import new_stop
 from dubito.game_registry import find_game
 from dubito.registry import find_bots
+from dubito.report.duels import Duels
 from tests.cli.kit import REPO
 from tests.conftest import cases
 from tests.experiment.kit import means
