@@ -1,4 +1,4 @@
-"""What the harness knows of a game: all that rooms outside `dubito/games` may know of one.
+"""What the harness knows of a game: all that packages outside `dubito/games` may know of one.
 
 A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.

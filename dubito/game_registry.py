@@ -63,13 +63,14 @@ def _digest(folder: Path) -> str:
 
 
 def _folders(working_directory: Path) -> Iterator[Path]:
-    """The packages of games, those of the house first; a folder of the user's cannot take the name of one of these."""
+    """The packages of games, those that come with Dubito first; no folder of the user's may take one of their names."""
     seen = set[str]()
     for root in (_OWN, working_directory / "games"):
         for file in sorted(root.glob(f"*/{_SPEC}")):
             folder = file.parent
             if folder.name in seen and folder.resolve().parent != _OWN:
-                raise UsageError(f"{one_line(str(folder))}: {folder.name} is a game of the house: rename the folder")
+                shown = f"{one_line(str(folder))}: {folder.name}"
+                raise UsageError(f"{shown} is the name of a game that comes with Dubito: rename the folder")
             if folder.name not in seen:
                 seen.add(folder.name)
                 yield folder

@@ -50,7 +50,7 @@ class Table:
         `number` is the game's in its run, `services` what its model players need, by seat. Raises BotError
         if one fails, unless there is a `fallback` or the game `forfeits`.
         """
-        self.game: Any = game  # its own rooms know more of it than a State
+        self.game: Any = game  # the game's own package knows more of it than a State
         self.deal, self.number = deal, number
         self.entrants = entrants
         self.errors: list[BotError] = []

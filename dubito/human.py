@@ -64,7 +64,7 @@ class Setup:
             rules = spec.rules(**self.rules)
         except (ValidationError, TypeError) as error:
             reason = first_fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
-            raise UsageError(f"the rules of {spec.name} cannot be so: {reason}") from None
+            raise UsageError(f"these rules of {spec.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
         return spec.deal(rules, len(self.bots) + 1, streams.deck()), streams
 

@@ -204,7 +204,7 @@ class _PlainRecords:
         streams = DealStreams(record.seed, record.deal)
         game = spec.deal(spec.rules(**record.rules), len(record.players), streams.deck())
         if spec.deal_to_json(game) != record.dealt:
-            raise UsageError("the record's cards are not those that its seed deals: it was changed by hand")
+            raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
         return game, (output_of(spec, output) for output in record.outputs)
 
 

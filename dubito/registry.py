@@ -89,8 +89,9 @@ class Registry:
             raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
         if having := self._elsewhere(name):
             raise UsageError(
-                f"no bot of {self.game.name} is named {one_line(name)!r}, but one of {' and of '.join(having)} is: "
-                f"say `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
+                f"no bot of {self.game.name} is named {one_line(name)!r}, but {' and '.join(having)} "
+                f"{'has' if len(having) == 1 else 'have'} one: "
+                f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
             )
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}")
 

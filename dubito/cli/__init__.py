@@ -1,1 +1,1 @@
-"""The command line: one module a command; the only place that wires the rooms together."""
+"""The command line: one module a command; the only place that wires the packages together."""

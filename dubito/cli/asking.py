@@ -23,7 +23,11 @@ from dubito.yaml_file import from_yaml
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(
     click.option("--api", metavar="API", help="responses, chat or messages. [default: the provider's]"),
-    click.option("--base-url", metavar="URL", help="Another server, as in a config; `env`: as the variable says."),
+    click.option(
+        "--base-url",
+        metavar="URL",
+        help="Another server, as in a config; `env`: as OPENAI_BASE_URL or ANTHROPIC_BASE_URL says.",
+    ),
     click.option("--api-key-env", metavar="NAME", help="Environment variable of its key."),
     click.option("--parameters", metavar="YAML", help="Sent as they are, such as '{reasoning: {effort: low}}'."),
     click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
@@ -32,9 +36,9 @@ asking_options = flags(
     click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]"),
     click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]"),
     click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]"),
-    click.option("--cache", metavar="FOLDER", help="Replies of models, shared with runs. [default: cache]"),
+    click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared with runs. [default: cache]"),
     click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
-    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )
 
 
@@ -48,7 +52,7 @@ def calls_of(given: dict[str, Any]) -> CallOptions:
 
 
 def _value(text: str) -> object:
-    """What a flag's text is in YAML: a number, a mapping; the text itself where it is nothing else."""
+    """A flag's text read as YAML, such as a number or a mapping; the text itself where it is not YAML."""
     try:
         value = from_yaml(text, "the flag")
     except UsageError:

@@ -89,7 +89,7 @@ class BotsGame:
         )
 
     def _outside(self, hear: Hear) -> Hear:
-        """The same, but what it raises is left for `move`: raised within a bot's turn it would be the bot's."""
+        """The same, but what it raises is left for `move`: raised within a bot's turn it would be blamed on the bot."""
 
         def told(thought: Thought) -> None:
             try:

@@ -64,7 +64,7 @@ def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheObject
 @cache.command()
 @_WHERE
 def verify(folder: Path) -> int:
-    """Read every entry and name those that were changed by hand. Exit code 1 if there are any."""
+    """Read every entry and name those that were changed or are damaged. Exit code 1 if there are any."""
     opened = _opened(folder)
     faults = list(opened.faults())
     for fault in faults:

@@ -1,4 +1,4 @@
-"""Those who sit down with a person, for the commands that seat one; model players with a way to ask."""
+"""Flags that say who sits down with a person; the players themselves are experiment/opponents.py's."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -68,9 +68,7 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
     content = {} if file is None else read_config(file)
     if game is not None and content.get("game", DUBITO) != game:
         if file is not None:
-            raise UsageError(
-                f"{file} is of another game: give --game {game} one that says `game: {game}`, or leave it out"
-            )
+            raise UsageError(f"{file} is for another game: use a config with `game: {game}`, or drop --game")
         flags["game"] = game
     return check(content, str(file or "the command"), flags)
 

@@ -37,8 +37,8 @@ from dubito.report.standings import kind_of
 @game_option
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write the second's report too.")
 def demo(output: Path | None, game: str, tables: bool) -> int:
-    """Two model players against hand-written bots, asked over HTTP of the embedded house server, which is
-    not a language model but a stand-in; then the same again offline, from the cache."""
+    """Play two model players against hand-written bots over HTTP, with the embedded house server in place of
+    a provider (a stand-in, not a language model); then the same again offline, from the cache."""
     here = Path.cwd()
     folder = output or _free(here / "runs")
     registry = find_bots(here, game)

@@ -39,7 +39,7 @@ class PlayerResult(_Part):
 
 
 class ContenderResult(_Part):
-    """A contender in the contenders' seat."""
+    """How a contender did in the seat that all contenders take."""
 
     name: str
     run: str = Field(description="the run folder")
@@ -86,8 +86,8 @@ class RunObject(Document):
     folder: str
     game: str
     seed: int
-    games: int = Field(description="that the run is to have")
-    kept: int = Field(description="games that stand in the run folder")
+    games: int = Field(description="games the run will have when finished")
+    kept: int = Field(description="games finished and stored")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
     results_digest: str

@@ -22,7 +22,7 @@ from dubito.workshop.dataset import write_dataset
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
     if (file is None) == (parquet is None):

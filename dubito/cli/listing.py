@@ -32,7 +32,8 @@ class LateListing(Listing):
     def __init__(
         self, *rest: Any, summaries: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
     ) -> None:
-        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, `-` there being `_`.
+        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, or in a
+        package of that name, `-` there being `_`.
 
         `aliases` are other names of commands, which are not listed.
         """

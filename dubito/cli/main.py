@@ -18,8 +18,8 @@ from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.native import engine_in_words
 
 _COMMANDS: Final = {  # what each does: the first sentence of its own help
-    "demo": "Two model players against hand-written bots, asked over HTTP of the embedded house server, which is not "
-    "a language model but a stand-in; then the same again offline, from the cache.",
+    "demo": "Play two model players against hand-written bots over HTTP, with the embedded house server in place of "
+    "a provider (a stand-in, not a language model); then the same again offline, from the cache.",
     "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
     "compare": "Compare the contenders of RUN..., paired over the deals that all of them keep.",
     "merge": "Join the folders RUN..., all shards of one run, into the run that one machine would have made.",
@@ -38,7 +38,7 @@ _COMMANDS: Final = {  # what each does: the first sentence of its own help
     "used.",
     "watch": "Tell a game between these bots and models live, seated in this order, or the games of a run as they "
     "finish.",
-    "policy": "Say how much can be won of each PLAYER's whole way to play a small game, exactly.",
+    "policy": "Say how exploitable each PLAYER's complete strategy for a small game is, exactly.",
     "tournament": "Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant "
     "run-off.",
     "prompts": "List prompts, show what one says, and try them out on recorded positions.",
@@ -86,12 +86,12 @@ def _code(arguments: Sequence[str] | None) -> int:
 
 
 def _unwritable(error: OSError) -> int:
-    """What is no bug of ours, wherever it meets us: a name that no file can have, and output that finds no room."""
+    """Report what is no bug: a file name that the system refuses, a full disk. Raises every other error again."""
     if error.errno == errno.ENAMETOOLONG:
         return _said(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
     if error.errno == errno.ENOSPC and error.filename is None:
         sys.stdout = None  # or Python would try to write the rest of it
-        return _said("the output cannot be written: there is no room left where it goes", 3)
+        return _said("the output cannot be written: the disk is full", 3)
     raise error
 
 

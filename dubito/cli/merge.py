@@ -17,14 +17,15 @@ from dubito.registry import find_bots
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
-    "--out",
+    "--output",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="The run folder. [default: where the whole run would be]",
 )
+@click.option("--out", "old_output", type=click.Path(path_type=Path), hidden=True)  # its name until now
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @json_option
-def merge(runs: tuple[Path, ...], out: Path | None, report: bool, as_json: bool) -> int:
+def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, report: bool, as_json: bool) -> int:
     """Join the folders RUN..., all shards of one run, into the run that one machine would have made.
 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
@@ -34,7 +35,7 @@ def merge(runs: tuple[Path, ...], out: Path | None, report: bool, as_json: bool)
     whole = shards[0].experiment().whole
     for player in whole.players:
         registry.find(player.bot)
-    folder = out or merging.default_folder(shards)
+    folder = output or old_output or merging.default_folder(shards)
     merging.merge(shards, folder)
     run = finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there

@@ -28,10 +28,10 @@ from dubito.registry import find_bots
 @click.command()
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
-@click.option("--seed", type=click.IntRange(0), help="Seed of the game; by chance if not said.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the game. [default: random]")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: with the seed it fixes the cards.")
 @rules_options
-@click.option("--seat", type=int, help="Your seat, from 0, which begins; by chance if not said.")
+@click.option("--seat", type=int, help="Your seat, from 0, which begins. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
 @server_options

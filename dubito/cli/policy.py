@@ -1,4 +1,4 @@
-"""`dubito policy`: how good a player's whole way to play a small game is, without luck."""
+"""`dubito policy`: how exploitable a player's complete strategy for a small game is, without luck."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -58,7 +58,7 @@ def policy(
     quiet: bool,
     **flags: Any,
 ) -> None:
-    """Say how much can be won of each PLAYER's whole way to play a small game, exactly.
+    """Say how exploitable each PLAYER's complete strategy for a small game is, exactly.
 
     A PLAYER is a hand-written bot, or a model as in openai:MODEL@PROMPT or house:MODEL, which is asked once in every
     situation how probable each of its actions is, or with --draws what it does. The same command again costs nothing.

@@ -30,7 +30,7 @@ from dubito.text_file import read_text
 @click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Play a run (by default the latest), an exported run or a saved game again, with no network and no model. Exit
     code 1 if anything differs, with the first difference."""

@@ -33,8 +33,8 @@ from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.registry import Registry, find_bots
 
-_MENDED: Final = (
-    "a bot whose file was mended is another player: the same command then begins a run of its own, from the first "
+_EDITED: Final = (
+    "a bot whose file you edit is a new player: the same command will start a new run, from the first "
     "game (where --output was given, give another)"
 )
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
@@ -52,9 +52,17 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]")
 @click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]")
 @click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]")
-@click.option("--on-bot-error", metavar="POLICY", help="stop, fallback, or forfeit. [default: stop]")
-@click.option("--bot-deadline", metavar="SECONDS", help="Longest a bot may take at once. [default: none]")
-@click.option("--provider-errors", metavar="POLICY", help="fallback, or suspend. [default: fallback]")
+@click.option(
+    "--on-bot-error",
+    metavar="POLICY",
+    help="What to do when a bot breaks the rules or raises: stop, fallback or forfeit. [default: stop]",
+)
+@click.option("--bot-deadline", metavar="SECONDS", help="Most for one turn or event of a bot. [default: none]")
+@click.option(
+    "--provider-errors",
+    metavar="POLICY",
+    help="What to do when a model cannot be reached: fallback or suspend. [default: fallback]",
+)
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--executor", metavar="NAME", help="Who plays: processes, or dask. [default: processes]")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler. [default: a cluster of this machine]")
@@ -64,17 +72,23 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--output", metavar="FOLDER", help="The run folder. [default: runs/NAME]")
 @server_options
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
-@click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most a run may use up. [default: no cap]")
-@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
-@click.option("--preflight/--no-preflight", default=None, help="Ask each model once first. [default: preflight]")
 @click.option(
-    "--patience", metavar="TIME", help="How long an account may give no answer, as 90s, 30m, 2h. [default: 30m]"
+    "--budget", metavar="usd=N,calls=N,tokens=N", help="Hard cap on what the run may spend. [default: no cap]"
 )
-@click.option("--cache", metavar="FOLDER", help="Replies of models, shared by runs. [default: cache]")
+@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
+@click.option(
+    "--preflight/--no-preflight", default=None, help="Call each model once before the first game. [default: preflight]"
+)
+@click.option(
+    "--patience",
+    metavar="TIME",
+    help="Stop after an account has not answered for this long: 90s, 30m, 2h. [default: 30m]",
+)
+@click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared by runs. [default: cache]")
 @click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
 def run(
     config: Path | None,
@@ -130,7 +144,7 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
     """Refuse an executor that cannot play this experiment; raises UsageError."""
     if config.executor == "processes":
         if config.scheduler is not None:
-            raise UsageError(f"{config.where('scheduler')}: it is one of Dask: say `executor: dask` too")
+            raise UsageError(f"{config.where('scheduler')}: a scheduler belongs to Dask: add `executor: dask`")
         return
     where = config.where("executor")
     if model_specs(experiment, registry):
@@ -291,7 +305,7 @@ def verdict(run: runner.Run, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     end = f"{_kept(run)}, and {command} resumes from there"
     if isinstance(run.failure, BotError):
-        note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_MENDED}")
+        note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_EDITED}")
         return 3
     if run.failure is not None:
         note(f"dubito: {one_line(str(run.failure), 600)}; {end}")
@@ -305,5 +319,5 @@ def verdict(run: runner.Run, command: str = "the same command") -> int:
 def _kept(run: runner.Run) -> str:
     if run.standing is None or not (run.standing.finished or run.standing.replies):
         return f"{run.tally.games:,} of {run.experiment.games:,} games are kept in {run.folder}"
-    free = " (none of them costs anything again)" if run.standing.replies else ""
+    free = " (none of them will be paid for again)" if run.standing.replies else ""
     return f"{run.standing}{free} in {run.folder}"

@@ -20,7 +20,7 @@ from dubito.store.shelf import last_written
 @click.command()
 @run_argument
 @click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 takes a free port.")
-@click.option("--browser/--no-browser", default=True, show_default=True, help="Open it.")
+@click.option("--browser/--no-browser", default=True, show_default=True, help="Open a browser window.")
 def view(run: Path | None, port: int | None, browser: bool) -> None:
     """Open the report of RUN, by default the latest, in the browser.
 

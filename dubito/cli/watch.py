@@ -25,7 +25,7 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 @click.command()
 @click.argument("what", nargs=-1, metavar="[RUN | BOT BOT ...]")
 @game_option
-@click.option("--seed", default=0, show_default=True, help="Seed of the run the game belongs to.")
+@click.option("--seed", default=0, show_default=True, help="Seed; with --deal it fixes the cards.")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: fixes deck and chance.")
 @rules_options
 @click.option("--on-bot-error", type=click.Choice(["stop", "fallback", "forfeit"]), default="stop", show_default=True)
@@ -35,7 +35,9 @@ _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run
 @company_options
 @server_options
 @pace_option
-@click.option("--web", is_flag=True, help="In the browser, hands open, with the models' reasons beside their seats.")
+@click.option(
+    "--web", is_flag=True, help="Show it in the browser, hands open, with the models' reasons beside their seats."
+)
 @click.option("--port", default=8765, show_default=True, help="With --web: port; 0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --web: where to listen.")
 def watch(
@@ -99,6 +101,6 @@ def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
     try:
         narrator.tell(game.move, game.asks_a_model, lambda: narrator.faults(*game.faults()))
     except Suspended as error:
-        raise RunStopped(f"the game waits {error}: the same command takes it up there, from the cache") from None
+        raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
     if game.wanted.save is not None:
         save_record(game.wanted.save, game.spec, game.record())

@@ -17,7 +17,12 @@ from dubito.errors import one_line
 @click.command()
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--port", default=8765, show_default=True, help="Port; 0 takes a free one.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; others than loopback are open.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; any address but loopback can be reached by others, without a password.",
+)
 @click.option(
     "--games", type=click.Path(path_type=Path), default="games", show_default=True, help="Folder that keeps the games."
 )

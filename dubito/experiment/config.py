@@ -93,7 +93,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise UsageError(f"{path}: a config is a list of `key: value` lines, such as `games: 1000`")
+        raise UsageError(f"{path}: a config consists of `key: value` lines, such as `games: 1000`")
     return content
 
 
@@ -106,7 +106,7 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     flags = {} if flags is None else flags
     for key in content:
         if not isinstance(key, str):
-            raise UsageError(f"{source}: unknown key {one_line(repr(str(key)), 60)}: a key is a text")
+            raise UsageError(f"{source}: unknown key {one_line(repr(str(key)), 60)}: keys are text")
     merged = dict(content) | {key: value for key, value in flags.items() if key in Config.model_fields}
     rules = {key: value for key, value in flags.items() if key not in Config.model_fields}
     if rules:

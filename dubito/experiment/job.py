@@ -1,6 +1,7 @@
 """A chunk as work for any executor: a text goes out to a worker, bytes come back.
 
-A worker finds game and bots where it runs: code does not travel, its digests do, and whoever has other bytes refuses.
+A worker finds game and bots where it runs: code does not travel, its digests do. A worker that has other bytes
+refuses the run.
 """
 
 import json
@@ -97,14 +98,16 @@ def _player(job: str) -> ChunkPlayer:
     content = json.loads(job)
     experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
-        raise UsageError(f"it has dubito {__version__}, and the run is played by {content['dubito']}: install that")
+        raise UsageError(f"this worker has dubito {__version__}, the run has {content['dubito']}: install that on it")
     registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
     if digest_of_game(registry.game, registry.working_directory) != content["engine"]:
-        raise UsageError(f"its package of the game {experiment.game} has other bytes than the run's: copy that there")
+        raise UsageError(
+            f"its package of the game {experiment.game} differs from the run's: copy the run's to the worker"
+        )
     for name, digest in content["bots"].items():
         if (bot := registry.find(name)).digest != digest:
             file = one_line(str(bot.file))
-            raise UsageError(f"its file of {name}, {file}, has other bytes than the run's: copy that there")
+            raise UsageError(f"its file of {name}, {file}, differs from the run's: copy the run's to the worker")
     return ChunkPlayer(experiment, registry)
 
 

@@ -33,7 +33,7 @@ def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
         run = _sound(folder)
         first, number = next(iter(runs.values()), run), shard_of(run).number
         if said := _difference(first, run):
-            raise UsageError(f"{first} and {run} are not of one run: {said}")
+            raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
         if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
         if run.kept != run.games:
@@ -78,12 +78,12 @@ def merge(shards: Sequence[StoredRun], folder: Path) -> None:
     """Write the whole run of shards that `shards_in` gave, in one piece; raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
-        raise UsageError(f"{shown} is there already: choose another --out")
+        raise UsageError(f"{shown} is there already: choose another --output")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)
     except OSError as error:
-        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another --out") from None
+        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another --output") from None
     with scratch:
         draft = Path(scratch.name) / "run"
         try:

@@ -78,7 +78,7 @@ def check_asking(name: str, settings: ModelSettings, game: Spec, options: CallOp
     if price_of_model(settings, options) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
-            f"{account_of(settings).server}, and there is none: say it in `prices`, or take budget.usd away"
+            f"{account_of(settings).server}, and there is none: say it in `prices`, or remove budget.usd"
         )
     _check_surcharges(name, settings, options)
 
@@ -91,13 +91,13 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
     if (called := charged_by_call(settings.parameters)) is not None:
         raise UsageError(
             f"{one_line(name)}: parameters.{called}: the server charges for its tools by the call, which no price here "
-            "says: take the parameter away, or budget.usd"
+            "says: remove the parameter, or budget.usd"
         )
     dear, model = unpriced(settings.parameters), one_line(settings.model)
     if dear is not None and settings.model not in options.prices:
         raise UsageError(
             f"{one_line(name)}: parameters.{one_line(dear)}: it costs more than the list price of {model!r}: say in "
-            f"`prices.{model}` what it costs so, or take the parameter away, or budget.usd"
+            f"`prices.{model}` what it costs with it, or remove the parameter, or budget.usd"
         )
 
 

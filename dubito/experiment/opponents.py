@@ -90,7 +90,7 @@ class Opponents:
                 )
 
     def try_again(self) -> None:
-        """What was in the way may be mended: ask again, even where an outage had ended all asking."""
+        """What was in the way may be fixed now: ask again, even where an outage had ended all asking."""
         if self._models is not None:
             self._models.try_again()
 

@@ -180,12 +180,12 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
                 f"recorded: {_in_words(outcome, results)}",
                 f"replayed: {_in_words(played.outcomes[place], results)}",
             ]
-            raise Differs(f"game {first + place}", "it is played another way", said)
+            raise Differs(f"game {first + place}", "it does not play out as recorded", said)
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decisions)
     ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
     if digest != chunk.digest:
         said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
-        raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest is another", said)
+        raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
 
 
 def _compare_results(kept: RunToReplay, tally: Tally) -> None:

@@ -57,8 +57,9 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         below = config.games // m * m
         near = f"{below} or {below + m}" if below else f"{m}"
         n = f"{len(contenders)} contender{'s' * (len(contenders) > 1)}"
-        each = f"the {n}, who all play" if m == len(contenders) else f"{m}, the games of {n} in both seats of"
-        raise UsageError(f"games: {config.games} is no multiple of {each} every deal: say {near}")
+        all_play = f"the {n}, who all play every deal"
+        each = all_play if m == len(contenders) else f"{m} ({n}, each in both seats of every deal)"
+        raise UsageError(f"games: {config.games} is no multiple of {each}: say {near}")
     return experiment
 
 

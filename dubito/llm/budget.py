@@ -94,7 +94,7 @@ class Budget:
         if self._caps == Caps() or (self._forecast.idle and (needed is None or self._forecast.none_ended)):
             return None
         if needed is None:
-            return "nobody knows yet what a game takes of the budget"
+            return "no game has ended yet, so the cost of one is unknown"
         cap = self._caps.exceeded_by(self.spent + needed)
         return None if cap is None or needed == Spend() else self._used_up(cap, needed, "another game takes about")
 

@@ -117,7 +117,7 @@ class ReplyCache:
         except OSError as error:
             self.unshared = (
                 f"the cache {folder} has no locks ({error.strerror}): two processes that ask the same at the "
-                "same time may both pay for it; let one wait for the other's end"
+                "same time may both pay for it; run them one after the other"
             )
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class ReplyCache:
     def entry(self, key: str) -> CacheEntry | None:
         """The entry of a key; None if there is none, or one of the version before: it holds no request.
 
-        Raises RunStopped if it was changed by hand.
+        Raises RunStopped if it was changed or is damaged.
         """
         text = None if key == _MARK else self._text(key)
         if text is None:
@@ -259,7 +259,7 @@ class ReplyCache:
         return content, RawReply(content["status"], content["raw"], content["headers"])
 
     def _tampered(self, key: str) -> RunStopped:
-        return self._bad(key, "was changed by hand")
+        return self._bad(key, "was changed or is damaged")
 
     def _bad(self, key: str, what: str) -> RunStopped:
         where = "" if str(self.folder) == "cache" else f" --cache {quote(str(self.folder))}"
@@ -297,7 +297,9 @@ def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
     wrong = [name for name, value in known.items() if type(kept.get(name)) is not type(value)]
     if wrong := sorted({*wrong, *(kept.keys() - known.keys())}, key=str):
         shown = one_line(str(wrong[0]), 40)
-        raise UsageError(f"the settings of the cache {folder} were changed by hand ({shown}): choose another --cache")
+        raise UsageError(
+            f"the settings of the cache {folder} were changed or are damaged ({shown}): choose another --cache"
+        )
 
 
 def _packed(server: str, request: Request, draw: str, received: RawReply) -> str:

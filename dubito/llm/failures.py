@@ -5,7 +5,7 @@ DubitoError
 ├── NotSent        a try that was not made after all, and cost nothing
 ├── AttemptFailed  an attempt ended without an answer: one of six causes, counted, never silent
 └── RunStopped
-    ├── AccountFault  the user's to mend: key, money, model, parameter, budget, offline miss, outage
+    ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
     ├── Suspended     the game is put back, other games go on
     └── Interrupted   the user's wish: no further question is asked
 """

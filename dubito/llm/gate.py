@@ -235,7 +235,7 @@ class Gate:
         if self._outage is None:
             todo = (
                 f"`patience` is {in_words(self._timing.patience)}: check that the server is up, that `base_url` is "
-                "right and what the account may ask, or go on later"
+                "right and which limits the account has, or resume later"
             )
             told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
             self._outage = AccountFault(told, brief)

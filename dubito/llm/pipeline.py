@@ -251,11 +251,11 @@ class Pipeline:
         """
         if (kept.request, kept.draw) != (ask.request.digest, ask.draw):
             raise RunStopped(
-                f"{ask.place}: what is asked now is not what was asked when this run began: something was changed; "
-                "go on with the files and the version that it began with, or choose another --output"
+                f"{ask.place}: this request differs from the one this run made before: a file or the version was "
+                "changed; resume with the files and the version that it began with, or choose another --output"
             )
         if kept.raw is None:
-            raise AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
+            raise AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
         return kept_reply(self._log, ask.request.protocol, kept.raw)
 
     def _tries(self, ask: Ask) -> int:

@@ -193,7 +193,7 @@ class Provider:
                 return self._fault(ask, _named(text, ask), f"rejected the request ({brief})", said)
 
     def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
-        """The fault that the user has to mend: which setting to change, and what the server said."""
+        """The fault that the user has to fix: which setting to change, and what the server said."""
         hint = f"set {self._account.key_env}, or change " if setting == "api_key_env" and self._account.key_env else ""
         todo = f"; {hint or 'change '}`{setting}` in the entry of {one_line(ask.place.player)!r}"
         told = what if said is None else f"{what}: {said}"

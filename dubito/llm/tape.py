@@ -45,13 +45,13 @@ class Tape:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
         kept = self._log.kept(ask.place.key)
         if kept is None:
-            raise Differs(str(ask.place), "the run never asked anything here", [])
+            raise Differs(str(ask.place), "the run asked nothing at this point", [])
         if kept.request != ask.request.digest:
-            raise Differs(str(ask.place), "what is asked is not what was asked", self._differences(kept, ask))
+            raise Differs(str(ask.place), "the request differs from the recorded one", self._differences(kept, ask))
         if kept.draw != ask.draw:
-            raise Differs(str(ask.place), "the draw is another", [f"recorded: {kept.draw}", f"replayed: {ask.draw}"])
+            raise Differs(str(ask.place), "the draw differs", [f"recorded: {kept.draw}", f"replayed: {ask.draw}"])
         if kept.cause is not None:
-            failed = AttemptFailed(cast(Cause, kept.cause), "so it ended when it was asked")
+            failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
             self._heard(ask.place, _question(ask), failed)
             raise failed
         reply = self._reply(kept, ask)
@@ -65,17 +65,17 @@ class Tape:
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
-            raise Differs(where, "another decision is taken", said)
+            raise Differs(where, "the decision differs", said)
         self.decisions += 1
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
             reply = kept_reply(self._log, ask.request.protocol, kept.raw)
         except RunStopped as error:
-            raise Differs(str(ask.place), "the reply on the tape was changed by hand", [str(error)]) from None
+            raise Differs(str(ask.place), "the reply on the tape was changed or is damaged", [str(error)]) from None
         if reply.digest != kept.reply:
             said = [f"recorded: {kept.reply}", f"replayed: {reply.digest}"]
-            raise Differs(str(ask.place), "the reply on the tape is not read as it was: another reply digest", said)
+            raise Differs(str(ask.place), "the reply on the tape is now read differently (reply digest)", said)
         return reply
 
     def _differences(self, kept: TapedAttempt, ask: Ask) -> list[str]:

@@ -46,8 +46,8 @@ class Thought:
             return f"{name}: {question} No answer{again}, since {_WHY.get(cause, cause)}: its fallback says {answer}."
         words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}."]
         if self.p_bluff is not None:
-            really = "" if truth is None else f", in truth {'a bluff' if truth else 'honest'}"
-            words.append(f"A bluff by {100 * self.p_bluff:.0f} %{really}.")
+            really = "" if truth is None else f"; it was {'a bluff' if truth else 'honest'}"
+            words.append(f"Stated: {100 * self.p_bluff:.0f} % a bluff{really}.")
         if self.reasoning:
             words.append(f"“{one_line(self.reasoning, _REASONS)}”")
         return " ".join(words)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from dubito.llm.wire import read_json
 
-# of this try, as in TryFailed; then the user's to mend
+# of this try, as in TryFailed; then the user's to fix
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "money", "key", "model", "request"]
 _NESTED: Final = 6  # an error within an error within ...: routers hand on what others said
 _STATUS_OF: Final[Mapping[str, int]] = {  # of errors that come with status 200 and have no number

@@ -11,7 +11,7 @@ import dubito.openspiel  # noqa: F401, registers the games
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
-    """shimmy's environment of a game, with three mends.
+    """shimmy's environment of a game, with three corrections.
 
     shimmy 2.0.1 makes new spaces at every step, so that they forget their seed, and no game of OpenSpiel passes
     PettingZoo's `seed_test`; it counts the last reward again with every seat that leaves; and it loads the game by its

@@ -1,4 +1,4 @@
-"""A way to play as a table: for every information state, how probable each legal action is."""
+"""A strategy as a table: for every information state, how probable each legal action is."""
 
 from collections.abc import Mapping, Sequence
 from math import isclose
@@ -18,7 +18,7 @@ def uniform(tree: Tree) -> dict[str, dict[int, float]]:
 
 
 def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
-    """What keeps the table from being a way to play the game, in words; None if nothing does.
+    """What keeps the table from being a strategy for the game, in words; None if nothing does.
 
     Rows of states that the game does not have are no harm.
     """

@@ -98,7 +98,7 @@ def _check_interpreter(path: Path, shown: str, where: str) -> None:
     if first.endswith(b"\r"):
         raise UsageError(
             f"{where}: the first line of {shown} ends as in Windows, so that its interpreter is not found: "
-            f"`sed -i 's/\\r$//' {shown}` mends it"
+            f"`sed -i 's/\\r$//' {shown}` corrects it"
         )
     words = first[2:].decode("utf-8", "backslashreplace").split()
     if words and words[0].endswith("/env"):

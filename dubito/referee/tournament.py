@@ -1,6 +1,6 @@
 """A tournament from its config to its log: who plays when, in as many processes as pairs play at once.
 
-Each process referees one pairing at a time and writes its file. The same command goes on where a stopped or killed
+Each process referees one pairing at a time and writes its file. The same command resumes where a stopped or killed
 one left off: matches that stand in the log are not played again.
 """
 
@@ -286,7 +286,7 @@ def _work(
         main.send(("failed", str(stopped)))
     except OSError as error:
         main.send(
-            ("failed", f"cannot write {folder}: {error.strerror}; once that is mended, run the same command again")
+            ("failed", f"cannot write {folder}: {error.strerror}; once that is fixed, run the same command again")
         )
 
 

@@ -125,8 +125,9 @@ class ShownGames:
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.refused)]
         words = Paragraph(
-            "Each game that is a link opens turn by turn; what you type keeps the games that hold all its words. "
-            "A name with how it ended, as it stands behind the names, keeps the games that this player ended so."
+            "Each game that is a link opens turn by turn. The list shows the games that contain every word you type; "
+            "to find games that a player won or lost, type its name and the result as the list has them, such as "
+            "`ClaudeBot place 1`."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}

@@ -91,7 +91,7 @@ def comparison_in_words(order: Order, deals: int) -> str:
         who = f"Only {one_line(order.names[0])}" if order.names else "Nobody"
         return f"{who} played: there is nobody to compare."
     if deals < _FEW:
-        return f"Too few games to tell anybody apart: {deals} deal{'s' * (deals != 1)}, and it takes {_FEW} to begin."
+        return f"Too few games to compare anyone: {deals} deal{'s' * (deals != 1)}, at least {_FEW} are needed."
     ranks = order.ranks
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     said = [_ahead(order, groups)] if len(groups) > 1 else []
@@ -147,7 +147,7 @@ def _models(models: Mapping[str, PlayerLog]) -> list[str]:
         parts = [f"{_percent(share)} of the answers of {name}" for name, share in some.items()]
         said.append(f"Fallbacks gave {' and '.join(parts)}.")
     if every:
-        said.append(f"All answers of {' and '.join(every)} were fallbacks: that says nothing of the model.")
+        said.append(f"All answers of {' and '.join(every)} were fallbacks: this run says nothing about the model.")
     return said
 
 

@@ -14,8 +14,8 @@ from dubito.store.model_log import OF_PLAYER
 from dubito.store.records import TOKENS, PlayerLog
 from dubito.telling import question_in_words
 
-_TOKENS: Final = ("tokens in", "of them cached", "of them kept", "out", "of it reasoning")  # titles, as TOKENS
-_DETAILS: Final = ("of them kept", "of it reasoning")
+_TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")  # titles, as TOKENS
+_DETAILS: Final = ("written to cache", "reasoning out")
 _OF: Final = (  # the attempts of a player; the preflight belongs to no game
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
@@ -71,11 +71,12 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.picodollars is None:
             notes.append(f"No price is known for {name}: no cost is shown.")
         if log.assumed:
-            notes.append(f"Assumed: {log.assumed:,} calls of {name} did not say their cost: counted at the worst.")
+            counted = "they are counted at their highest possible cost"
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {counted}.")
         if log.beyond:
             notes.append(
-                f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent; of the "
-                f"first {log.first_beyond}."
+                f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
+                f"The first: {log.first_beyond}."
             )
         if log.deadlines:
             notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")

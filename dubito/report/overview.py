@@ -60,7 +60,7 @@ def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
 def _with_ranks(table: ResultTable, rows: Sequence[RankingRow], source: StoredRun) -> ResultTable:
     """The ranking with links, and each player's rank beside its name: a dash for who never played."""
     ranks = of_field(rows, source.game.results.measures[0]).ranks
-    note = "A rank is one more than the number of those whose whole interval lies above: the same rank is a tie."
+    note = "A rank is 1 plus the number of players whose whole interval lies above this one's; equal ranks are ties."
     links = [f"bots/{source.names.index(row.name)}.html" for row in rows]
     return replace(_ranked(table, ranks), notes=[note, *table.notes[:-1]], links=links)
 
@@ -90,7 +90,9 @@ def _contenders(source: StoredRun) -> list[Block]:
     first = results.measures[0]
     blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
     if (order := of_contenders(source)) and isinstance(blocks[0], ResultTable):
-        note = "A rank is one more than the number of those whose paired difference over it has an interval above 0."
+        note = (
+            "A rank is 1 plus the number of contenders whose paired difference over this one has an interval above 0."
+        )
         blocks[0] = replace(_ranked(blocks[0], order.ranks), notes=[note])
     if pairs := contender_pairs(source.tally, contenders, results):
         chart = Chart(

@@ -34,7 +34,7 @@ class Findings:
 
     @property
     def tables(self) -> dict[str, PolicyTable]:
-        """Every way to play by name, the players' first."""
+        """Every strategy by name, the players' first."""
         return {one.name: one.rows for one in self.statements} | self.beside
 
     def names(self, state: InfoState) -> Mapping[int, str]:
@@ -48,12 +48,12 @@ class Findings:
         return ", ".join(f"{name} {row[action]:.2f}" for action, name in self.names(state).items())
 
     def losses(self, statement: StatedPolicy) -> list[Loss]:
-        """Where a player loses, to the best answer to its own way to play; the most first."""
+        """Where a player loses, to the best answer to its own strategy; the most first."""
         return losses(self.tree, statement.rows)
 
 
 def worth(found: Findings) -> ResultTable:
-    """How much can be won of each way to play, and what each is worth against the solved and the uniform one."""
+    """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
     columns = [*texts("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
@@ -73,7 +73,7 @@ def worth(found: Findings) -> ResultTable:
         share = len(said[name].failures) / len(found.tree.states) if name in said else None
         cells.append([name, len(found.tree.states), _asked(said.get(name)), share, nash_conv(found.tree, table), *own])
     notes = [
-        "nash_conv is what best responses win more than this way to play, over all seats: 0 cannot be beaten. With two "
+        "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
         "seats half of it is the exploitability. All values are exact, in the game's own return; of who was counted, "
         "they are exact for the frequencies counted.",
         f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
@@ -148,6 +148,6 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
         cells.append(
             [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
         )
-    title = f"Where {statement.name} loses the most, to the best responses to its own way to play"
+    title = f"Where {statement.name} loses the most, to the best responses to its own strategy"
     notes = ["The losses of all states sum to the nash_conv."] if most is None else []
     return ResultTable(f"lost-{found.statements.index(statement)}", title, columns, cells, notes)

@@ -84,7 +84,7 @@ class ReplayedGames:
         streams = DealStreams(self.source.seed, game // self.source.games_per_deal)
         table: Any = spec.deal(spec.rules(**self.source.identity.rules), seats, streams.deck())
         if spec.deal_to_json(table) != {key: value for key, value in record.items() if key != "outputs"}:
-            raise NotShown("its cards are not those that its seed deals: the record was changed by hand")
+            raise NotShown("its cards are not those that its seed deals: the record was changed or is damaged")
         outputs = (output_of(spec, output) for output in record["outputs"])
         return table, ((output, play(table, output)) for output in outputs)
 

@@ -57,8 +57,8 @@ class Scan:
         if self.games == self._tally.games:
             return []
         return [
-            f"Rates are those of all {self._tally.games:,} games. How wide their intervals are is known from the first "
-            f"{self.games:,}: as wide as if all games varied as these do."
+            f"Rates are those of all {self._tally.games:,} games. The widths of their intervals are estimated from the "
+            f"first {self.games:,}, as if all games varied as these do."
         ]
 
     @property
@@ -66,7 +66,9 @@ class Scan:
         """What a reader must know of the seats, which a run's sums do not hold."""
         if self.games == self._tally.games:
             return []
-        return [f"Of the first {self.games:,} of {self._tally.games:,} games: a run's sums do not hold the seats."]
+        return [
+            f"Of the first {self.games:,} of {self._tally.games:,} games: no rates by seat are stored for a whole run."
+        ]
 
     def style(self, player: int, habit: str) -> Rate:
         """A habit of the game over all seats of a player, what is no share in its own unit."""

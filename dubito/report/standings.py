@@ -48,8 +48,8 @@ def _bounds_of(results: Results) -> list[Column]:
 
 def _otherwise(results: Results) -> str:
     if results.measures[0].span:
-        return f"had every game with one come to the least, or to the most, {results.measures[0].name}"
-    return f"had every game with one been lost, or been a {results.endings[0]}"
+        return f"if every game with a fallback had come to the least, or to the most, {results.measures[0].name}"
+    return f"if every game with a fallback had been lost, or been a {results.endings[0]}"
 
 
 def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) -> ResultTable:
@@ -136,7 +136,7 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: R
 
 def _difference(difference: PairedDifference) -> list[Value]:
     if difference.more_games is None:
-        return [difference.rate, "no number of games we can name"]
+        return [difference.rate, "cannot be estimated"]
     return [difference.rate, f"about {difference.more_games:,} more games" if difference.more_games else "yes"]
 
 

@@ -255,14 +255,14 @@ class ModelLog:
             )
 
     def text(self, digest: str) -> str:
-        """A kept text; raises RunStopped if it is missing, or was changed by hand."""
+        """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
         rows = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))
         try:
             data = zlib.decompress(rows[0][0])
         except (IndexError, TypeError, zlib.error):
             data = b""
         if sha256(data).hexdigest() != digest:
-            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing or was changed by hand")
+            raise RunStopped(f"text {digest[:16]} in {self._db.path} is missing or was changed or damaged")
         return data.decode("utf-8", "surrogatepass")
 
     def by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:

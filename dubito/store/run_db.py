@@ -127,7 +127,7 @@ class RunDb:
         try:
             ((found, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
             if found == "ok" and not self._belongs_together(first_game):
-                found = "games, chunks and sums do not belong together"
+                found = "games, chunks and sums do not match"
         except sqlite3.Error as error:
             found = str(error)
         if found != "ok":
@@ -220,7 +220,7 @@ class RunDb:
             rows = self.read(query, (first, first + games))
             outcomes, decisions = [row for row, _ in rows], [row for _, row in rows if row is not None]
             if not all(type(row) is bytes for row in outcomes + decisions) or _digest(outcomes, decisions) != digest:
-                raise RunStopped(f"{self.path}: games {first} to {first + games - 1} were changed by hand")
+                raise RunStopped(f"{self.path}: games {first} to {first + games - 1} were changed or are damaged")
             yield from outcomes
             first += games
 

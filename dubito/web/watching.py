@@ -179,7 +179,7 @@ class _Pages:
         except (KeyError, ValueError):
             raise HTTPException(400, "A page says which game it shows, and how much of it it has.") from None
         if query.get("mark") != self._mark:
-            raise UsageError("something else is watched here now: load the page again")
+            raise UsageError("this server now shows another game: reload the page")
         self._shown.begin()
         newest, ended = self._shown.newest(), self._shown.ended()
         news: dict[str, Any] = {"newest": newest, "ended": ended}

@@ -1,4 +1,4 @@
-"""A player asked for its whole way to play a small game: by its own word, or by counting what it does."""
+"""A player asked for its complete strategy for a small game: by its own word, or by counting what it does."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -78,7 +78,7 @@ def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> Non
     first_words = [line.partition("  ")[0] for line in out.splitlines()[2:5]]
     assert sorted(first_words) == ["ClaudeBot (a)", "ClaudeBot (b)", "MrDoubt"]
     (twins,) = [line for line in out.splitlines() if line.startswith("ClaudeBot (a)  ClaudeBot (b)")]
-    assert "+0.0 [-15.0, +15.0]  no number of games we can name" in twins
+    assert "+0.0 [-15.0, +15.0]  cannot be estimated" in twins
 
 
 def flawed(heard: Heard) -> Said:
@@ -134,7 +134,7 @@ def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
         alone = config_file(*field, games=12, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=8, name="seated.yaml", bots=field, rules={"max_turns": 24})
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
-    title = "Fallbacks in all seats: had every game with one been lost, or been a hard win"
+    title = "Fallbacks in all seats: if every game with a fallback had been lost, or been a hard win"
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
     assert re.split("  +", header)[2:] == ENDS

@@ -145,4 +145,4 @@ def test_output_that_finds_no_room_is_one_sentence(
         with pytest.raises(SystemExit) as ended:
             main(["bots"])
     assert ended.value.code == 3
-    assert capsys.readouterr().err == "dubito: the output cannot be written: there is no room left where it goes\n"
+    assert capsys.readouterr().err == "dubito: the output cannot be written: the disk is full\n"

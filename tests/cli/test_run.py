@@ -145,7 +145,7 @@ def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Sh
     said = shell(*command)
     shell(*command, "--output", "out")
     assert "resumes" not in said.err
-    assert "the same command then begins a run of its own, from the first game (where --output was given" in said.err
+    assert "the same command will start a new run, from the first game (where --output was given" in said.err
     shell.bot("faulty.py", FAULTY.replace("1 if", "True if"))
     assert "Faulty.source is " in shell(*command, "--output", "out").err
     assert shell(*command).code == 0

@@ -45,7 +45,7 @@ def test_each_contender_plays_both_seats_against_the_same_other() -> None:
 def test_games_are_counted_in_both_seats() -> None:
     assert (experiment().games_per_deal, experiment().deals) == (4, 2)
     with pytest.raises(
-        UsageError, match=r"6 is no multiple of 4, the games of 2 contenders in both seats of every deal: say 4 or 8"
+        UsageError, match=r"6 is no multiple of 4 \(2 contenders, each in both seats of every deal\): say 4 or 8"
     ):
         experiment(6)
 

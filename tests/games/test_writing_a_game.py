@@ -124,4 +124,4 @@ def test_a_game_of_the_house_cannot_be_replaced(shell: Shell) -> None:
     Path("games/kuhn").rename("games/bs")
     said = shell("run", "--game", "bs")
     assert (said.code, said.out) == (2, "")
-    assert "games/bs: bs is a game of the house: rename the folder" in said.err
+    assert "games/bs: bs is the name of a game that comes with Dubito: rename the folder" in said.err

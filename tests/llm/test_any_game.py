@@ -280,7 +280,7 @@ def test_the_faces_play_any_game_with_what_they_know() -> None:
 def test_failing_falls_back_on_the_games_own_bot() -> None:
     assert settings().fallback == "Dull"
     assert fallback_of("x", settings(), BOTS).__name__ == "Dull"
-    with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but one of dubito is"):
+    with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
         fallback_of("x", settings(fallback="RandomBoi"), BOTS)
     with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
         fallback_of("x", settings(fallback="OpenAIBot"), BOTS)

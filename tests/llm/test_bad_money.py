@@ -84,7 +84,7 @@ def test_dollars_need_a_price(shell: Shell) -> None:
         assert server.heard == []
         assert said == (
             f"Asker: budget.usd needs a price of 'some-model' at {server.base_url('responses')}, and there is none: "
-            "say it in `prices`, or take budget.usd away"
+            "say it in `prices`, or remove budget.usd"
         )
         assert not Path("r").exists()
         assert played(shell, asker(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
@@ -177,7 +177,7 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell, parameters: dic
     said = sentence(played(shell, player, flags=stops, budget={"usd": 5}), 2)
     assert said == (
         f"Asker: parameters.{named}: it costs more than the list price of 'gpt-6-sol': say in `prices.gpt-6-sol` what "
-        "it costs so, or take the parameter away, or budget.usd"
+        "it costs with it, or remove the parameter, or budget.usd"
     )
     assert not Path("r").exists()
     for config in ({"budget": {"usd": 5}, "prices": {"gpt-6-sol": PRICE}}, {"budget": {"calls": 5}}):
@@ -192,8 +192,8 @@ def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell, name: 
         player = asker(server, name="Asker", parameters={name: [{"type": "web_search"}]})
         said = sentence(played(shell, player, budget={"usd": 5}, prices={"some-model": PRICE}), 2)
         assert said == (
-            f"Asker: parameters.{name}: the server charges for its tools by the call, which no price here says: take "
-            "the parameter away, or budget.usd"
+            f"Asker: parameters.{name}: the server charges for its tools by the call, which no price here says: remove "
+            "the parameter, or budget.usd"
         )
         assert server.heard == []
         free = {"some-model": dict.fromkeys(PRICE, 0)}

@@ -1,4 +1,4 @@
-"""Replies on disk: one flight a key, nothing dropped, nothing unpickled, nothing that was changed by hand."""
+"""Replies on disk: one flight a key, nothing dropped, nothing unpickled, nothing that was changed or is damaged."""
 
 import json
 import os
@@ -257,9 +257,8 @@ def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
 
 def refused(cache: ReplyCache) -> None:
     """The entry is neither used nor shown, and named as one of the bad ones."""
-    sentence = (
-        rf"entry {KEY} of the cache .* was changed by hand: `dubito cache drop {KEY[:16]} --cache .*` puts it aside"
-    )
+    cure = f"`dubito cache drop {KEY[:16]} --cache .*` puts it aside"
+    sentence = rf"entry {KEY} of the cache .* was changed or is damaged: {cure}"
     with pytest.raises(RunStopped, match=sentence):
         cache.once(*PARTS, never)
     with pytest.raises(RunStopped, match=sentence):
@@ -294,7 +293,7 @@ def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path
     cache.once(*PARTS, says(GOOD))
     cache.once(PARTS[0], OTHER, PARTS[2], says(GOOD))
     rewrite(folder, seal_anew=True, sent=stored(folder, OTHER)[1]["sent"])
-    with pytest.raises(RunStopped, match="was changed by hand"):
+    with pytest.raises(RunStopped, match="was changed or is damaged"):
         cache.entry(KEY)
 
 
@@ -318,7 +317,7 @@ def test_a_reply_under_another_key_is_refused(cache: ReplyCache, folder: Path) -
     cache.once(*PARTS, says(GOOD))
     other = key_of_reply("house", ASKED.digest, PARTS[2])
     change(folder, "UPDATE Cache SET key = ? WHERE key = ?", other, KEY)
-    with pytest.raises(RunStopped, match="was changed by hand"):
+    with pytest.raises(RunStopped, match="was changed or is damaged"):
         cache.once("house", *PARTS[1:], never)
 
 

@@ -53,5 +53,5 @@ def test_a_cache_that_lost_a_table_is_refused(folder: Path, table: str) -> None:
 def test_settings_that_were_changed_by_hand_are_refused(folder: Path, name: str, statement: str) -> None:
     ReplyCache(folder).close()
     change(folder, statement, name)
-    with pytest.raises(UsageError, match=rf"the settings of the cache .* were changed by hand \({name}\)"):
+    with pytest.raises(UsageError, match=rf"the settings of the cache .* were changed or are damaged \({name}\)"):
         ReplyCache(folder)

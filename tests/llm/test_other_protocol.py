@@ -60,4 +60,4 @@ def test_a_web_page_passes_the_preflight_and_is_malformed(shell: Shell) -> None:
         ended = played(shell, asker(server, "chat"), games=1)
     assert ended.code == 0
     assert set(outcomes_of(Path("r"))) == {"fallback:malformed"}
-    assert f"Assumed: {len(server.heard)} calls of asker did not say their cost" in ended.out
+    assert f"Assumed: {len(server.heard)} calls of asker reported no cost" in ended.out

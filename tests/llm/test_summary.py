@@ -75,8 +75,8 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
         "calls": f"{calls}",
         "cache %": "0.0",
         "tokens in": f"{100 * calls:,}",
-        "of them cached": "0",
-        "out": f"{20 * calls:,}",
+        "cached in": "0",
+        "tokens out": f"{20 * calls:,}",
         "cost": "-",
         "cost a game": "-",
         "saved by the provider's cache": "-",
@@ -92,7 +92,7 @@ def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, p
         ended = played(shell, asker(server, protocol), prices={"some-model": PRICE})
     row, calls = models(ended)["asker"], len(server.heard)
     assert calls == int(row["calls"]) == int(row["decisions"]) + 1
-    assert (row["tokens in"], row["of them cached"], row["out"]) == (
+    assert (row["tokens in"], row["cached in"], row["tokens out"]) == (
         f"{1000 * calls:,}",
         f"{600 * calls:,}",
         f"{20 * calls:,}",
@@ -135,7 +135,10 @@ def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell)
     with Server(billing(usage={})) as server:
         ended = played(shell, asker(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
-    assert f"Assumed: {calls} calls of asker did not say their cost: counted at the worst." in ended.out.splitlines()
+    assert (
+        f"Assumed: {calls} calls of asker reported no cost: they are counted at their highest possible cost."
+        in ended.out.splitlines()
+    )
     texts = rows(Path("r"), "SELECT count(*), sum(tokens), sum(picodollars), sum(assumed), sum(saved) FROM tries")
     ((count, tokens, cost, assumed, saved),) = texts
     into = tokens - 99 * calls
@@ -143,7 +146,7 @@ def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell)
     assert cost == into * 2_500_000 + 99 * calls * 10_000_000
     assert into >= sum(len(heard.raw) for heard in server.heard), "no byte that was sent is left out"
     row = models(ended)["asker"]
-    assert (row["cost"], row["tokens in"], row["out"]) == (dollars(cost), "0", "0")
+    assert (row["cost"], row["tokens in"], row["tokens out"]) == (dollars(cost), "0", "0")
 
 
 def test_failed_calls_that_are_not_billed_cost_nothing(shell: Shell) -> None:
@@ -187,10 +190,10 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
         ended = played(shell, asker(server, max_output=100), prices={"some-model": PRICE})
         stopped = shell("run", "c.yaml", "--output", "r", "--games", "40", "--budget", "tokens=1000000", "--quiet")
     pattern = (
-        r"of the first the server reported 16,777,218 tokens, where (\d,\d{3}) were reserved "
+        r"(?:of the first|The first:) the server reported 16,777,218 tokens, where (\d,\d{3}) were reserved "
         r"\(\$33\.5545 and \$0\.\d{4}\)"
     )
-    begins = "More than was reserved: 1 calls of asker used it, which no budget can prevent; "
+    begins = "More than was reserved: 1 calls of asker used it, which no budget can prevent. "
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))

@@ -70,7 +70,7 @@ def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
     [
         ({"story": 0}, 1, "recorded: changed"),
         ({"outputs": 0}, 1, "replayed: turn 1: refused: "),
-        ({"deal": 1}, 2, "dubito: the record's cards are not those that its seed deals: it was changed by hand"),
+        ({"deal": 1}, 2, "dubito: the record's cards are not those that its seed deals: it was changed or is damaged"),
         ({"seed": "x"}, 2, "dubito: this is no game record: seed: "),
         ({"rules": {"jokers": 2}}, 2, "dubito: this is no game record: jokers: "),
         ({"game": "chess"}, 2, "dubito: there is no game 'chess': "),
@@ -121,7 +121,7 @@ def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
 def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
     for words, sentence in (
         (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
-        ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but one of dubito is: "),
+        ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
         ((*BS, "--jokers", "1"), "--jokers: bs has no such rule: "),
         (("play-game", "--game", "chess", *FOUR), "there is no game 'chess': "),
         (("play-game", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
@@ -213,7 +213,7 @@ def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
     said = play("Coin", "--game", "kuhn", "--config", "c.yaml")
     assert (said.code, said.err) == (
         2,
-        "dubito: c.yaml is of another game: give --game kuhn one that says `game: kuhn`, or leave it out\n",
+        "dubito: c.yaml is for another game: use a config with `game: kuhn`, or drop --game\n",
     )
 
 

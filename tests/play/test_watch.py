@@ -64,7 +64,9 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     assert (said.code, said.err) == (0, "")
     first = next(place for place, line in enumerate(lines) if "“The house has no reasons.”" in line)
     name = "house:house-sharp@reasoned"
-    assert lines[first] == f"   2.   {name}: Doubt? No. A bluff by 74 %, in truth a bluff. “The house has no reasons.”"
+    assert (
+        lines[first] == f"   2.   {name}: Doubt? No. Stated: 74 % a bluff; it was a bluff. “The house has no reasons.”"
+    )
     assert lines[first - 1].startswith(f"   2. [{name} holds ")
     assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
     assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "a record a line"
@@ -112,8 +114,8 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
 @cases(
     ("outcome", "asked", "words"),
     [
-        ("model", 1, "Yes. A bluff by 80 %, in truth honest. “It looked \\x1b[2J odd.”"),
-        ("model_after_reask", 2, "Yes (asked 2 times). A bluff by 80 %, in truth honest. “It looked \\x1b[2J odd.”"),
+        ("model", 1, "Yes. Stated: 80 % a bluff; it was honest. “It looked \\x1b[2J odd.”"),
+        ("model_after_reask", 2, "Yes (asked 2 times). Stated: 80 % a bluff; it was honest. “It looked \\x1b[2J odd.”"),
         ("fallback:truncated", 2, "No answer (asked 2 times), since its reply was cut off: its fallback says yes."),
         ("fallback:refused", 1, "No answer, since it declined: its fallback says yes."),
     ],
@@ -123,7 +125,7 @@ def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     assert thought.in_words("ada", "Doubt?", False) == f"ada: Doubt? {words}"
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command takes it up there")])
+@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command continues it")])
 def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
     status: int, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +184,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
     shell(*RUN, "--contenders", "house:house-sharp@reasoned", "--games", "1", "--quiet", "--cache", "c")
     said = shell("watch", "--show-hands")
     assert said.out.startswith("Game 0: ")
-    assert re.search(r"Doubt\? (Yes|No)\. A bluff by \d+ %, in truth (honest|a bluff)\. “The house has", said.out)
+    assert re.search(r"Doubt\? (Yes|No)\. Stated: \d+ % a bluff; it was (honest|a bluff)\. “The house has", said.out)
     assert said.err == "the latest run: runs/r\nThe run is finished: 1 of 1 games.\n"
 
 

@@ -160,7 +160,7 @@ def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> 
     said = chrome.text("#seats .thought")
     assert said.startswith(f"Doubt? {'yes' if decision['answer'] else 'no'}The house has no reasons.")
     truth = "✓ honest" if game["turns"][turn - 2]["honest"] else "✗ a bluff"
-    assert f"a bluff by {round(100 * decision['p_bluff'])} %. In truth: {truth}." in said
+    assert f"Stated probability of a bluff: {round(100 * decision['p_bluff'])} %. In truth: {truth}." in said
     wrong = [one for one in game["decisions"] if f"{one['seat']}" in game["turns"][one["turn"] - 1]["mistakes"]]
     chrome.open(page, f"#turn-{wrong[0]['turn']}")
     mistake = game["turns"][wrong[0]["turn"] - 1]["mistakes"][f"{wrong[0]['seat']}"]
@@ -195,7 +195,7 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     assert history == len(game["turns"])
     claimed = game["turns"][turn - 2]["claimed"].replace("6s", "sixes")  # as requests say it
     assert f"as {claimed}. Do you doubt?" in words
-    assert f"Decision {decision['number']}, asked of seat {decision['seat']} by should_doubt." in words
+    assert f"Decision {decision['number']}, asked of seat {decision['seat']} at node C (should_doubt)." in words
 
 
 def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome) -> None:
@@ -212,14 +212,14 @@ def test_a_decision_says_whence_its_reply_came_and_its_cost(
 ) -> None:
     page, turn, _ = game_with(models_run)
     chrome.open(page, f"#turn={turn}")
-    assert "from live · 1 call" in chrome.text("#decisions .cost")
+    assert "answered live · 1 call" in chrome.text("#decisions .cost")
     assert "100 tokens in, 0 of them cached, 20 out · no price is known" in chrome.text("#decisions .cost")
     (tmp_path / "cache").symlink_to(stating_run.parent / "cache")
     stating(tmp_path / "run")
     reported(tmp_path / "run")
     page, turn, _ = game_with(tmp_path / "run")
     chrome.open(page, f"#turn={turn}")
-    assert chrome.text("#decisions .cost").startswith("from cache · ")
+    assert chrome.text("#decisions .cost").startswith("from the cache · ")
     assert chrome.text("#decisions .cost").endswith(" · no call")
 
 
@@ -248,7 +248,7 @@ def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:
     )
     assert 0 < len(left) < 60
     assert all("StefaBot" in row and "UsualBot" in row for row in left)
-    assert chrome.text("#found") == f"{len(left)} of 60 shown here"
+    assert chrome.text("#found") == f"{len(left)} of 60 games shown"
 
 
 def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: Chrome) -> None:

@@ -119,7 +119,7 @@ def test_twins_are_not_told_apart(tmp_path: Path) -> None:
 
 def test_few_games_compare_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=9)
-    assert said(tmp_path / "run") == ["Too few games to tell anybody apart: 9 deals, and it takes 10 to begin."]
+    assert said(tmp_path / "run") == ["Too few games to compare anyone: 9 deals, at least 10 are needed."]
 
 
 def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
     with Server(lambda heard: says(heard.protocol, "no answer")) as server:
         ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = said(tmp_path / "run")
-    assert models[1:] == ["All answers of mute were fallbacks: that says nothing of the model."]
+    assert models[1:] == ["All answers of mute were fallbacks: this run says nothing about the model."]
     assert "no fallback" not in models[0]
 
 

@@ -149,7 +149,7 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, t
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
     assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
-    known = "Rates are those of all 3,000 games. How wide their intervals are is known from the first 300"
+    known = "Rates are those of all 3,000 games. The widths of their intervals are estimated from the first 300"
     for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
     assert known in Seen(report / "neighbours.html").words

@@ -91,7 +91,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     change("UPDATE decisions SET answer = 1 - answer WHERE (game, seat, decision) = "
            "(SELECT game, seat, decision FROM decisions WHERE game > 4 ORDER BY 1, 2, 3 LIMIT 1)")  # fmt: skip
     (damaged,) = shared_chunks(kept, 2, shared, told.append)
-    assert str(damaged.error).endswith("another decision is taken")
+    assert str(damaged.error).endswith("the decision differs")
     assert damaged.deals < one.deals
     kept.db.__exit__()
 
@@ -124,7 +124,7 @@ def test_a_changed_template_is_found_at_the_first_question(run: Shell) -> None:
     assert said.code == 1
     first, kind, recorded, replayed = said.out.splitlines()[:4]
     assert first.startswith(f"differs: one, game {game}, node ")
-    assert f"(decision {decision}): what is asked is not what was asked" in first
+    assert f"(decision {decision}): the request differs from the recorded one" in first
     assert kind.startswith("text of the prompt: its template")
     assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
     assert "manifest mismatch: the prompt of one was changed since: user.jinja" in said.err
@@ -149,7 +149,7 @@ def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> Non
     said = run("replay", "r")
     assert said.code == 1
     assert said.out.splitlines()[0].startswith(f"differs: two, game {game}, node ")
-    assert f"(decision {decision}): the reply on the tape was changed by hand" in said.out
+    assert f"(decision {decision}): the reply on the tape was changed or is damaged" in said.out
 
 
 def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
@@ -164,7 +164,7 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
     change("UPDATE attempts SET raw = ? WHERE player = 'one' AND game = ? AND decision = ?", (digest, game, decision))
     said = run("replay", "r")
     assert said.code == 1
-    assert f"(decision {decision}): the reply on the tape is not read as it was" in said.out
+    assert f"(decision {decision}): the reply on the tape is now read differently" in said.out
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
         ("UPDATE decisions SET answer = 1 - answer WHERE (game, decision) = (6, 0)", "game 6, seat "),
         (
             "UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 1) WHERE game = 4",
-            "game 4: it is played",
+            "game 4: it does not play out",
         ),
-        ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: it is played another way"),
-        ("UPDATE chunks SET digest = x'00'", "games 0 to 7: their digest is another"),
+        ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: it does not play out as recorded"),
+        ("UPDATE chunks SET digest = x'00'", "games 0 to 7: their digest differs"),
         ("DELETE FROM attempts WHERE (game, decision) = (3, 1)", "game 3, node "),
     ],
 )
@@ -272,6 +272,6 @@ def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) 
     assert re.fullmatch(r"1,000 of 1,200 games, [\d,.]+ games/s, \d+ s left\n1,200 of 1,200 .*\n", said.err)
     assert shell("replay", "h", "--quiet").err == ""
     changed = shell("replay", "h", "--workers", "1")
-    assert (changed.code, changed.out.startswith("differs: game 1100: it is played another way")) == (1, True)
+    assert (changed.code, changed.out.startswith("differs: game 1100: it does not play out as recorded")) == (1, True)
     told = shell("replay", "h", "--game", "7")
     assert (told.code, told.out.startswith("The cards are dealt: ")) == (0, True)

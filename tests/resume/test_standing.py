@@ -49,7 +49,7 @@ def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypat
     assert "Then offline" not in out
     assert "Identical" not in out
     (figures,) = re.findall(FIGURES, err.splitlines()[-1])
-    assert f"{figures} (none of them costs anything again) in d/live, and `dubito demo --output d` resumes" in err
+    assert f"{figures} (none of them will be paid for again) in d/live, and `dubito demo --output d` resumes" in err
     assert figures in shell("status", "d/live").out
     ((tries,),) = rows(Path("d/live"), "SELECT count(*) FROM tries")
     ended = shell("demo", "--output", "d")

@@ -79,7 +79,7 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: it is one of Dask: say `executor: dask` too"),
+        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: a scheduler belongs to Dask: add `executor: dask`"),
         (("--executor", "spark"), "--executor: must be 'processes' or 'dask', not 'spark'"),
         (("--executor", "dask", "--bot-deadline", "1"), "--executor: workers of Dask are threads, where no bot can be"),
         (("--executor", "dask", "--contenders", "house:house-random"), "--executor: model players are asked from one"),

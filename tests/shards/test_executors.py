@@ -61,7 +61,7 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     spec = tmp_path / "games" / "kuhn" / "spec.py"
     spec.write_text(f"{spec.read_text()}# edited\n")
     job._player.cache_clear()
-    with pytest.raises(RunStopped, match="its package of the game kuhn has other bytes"):
+    with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
         job.played_from(job.play_chunk(text, 0), own.game.results)
 
 
@@ -89,10 +89,10 @@ def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
 @cases(
     ("change", "why"),
     [
-        (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, has other bytes"),
+        (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, differs"),
         (lambda of: of["bots"].update(NoBot="ff"), "no bot is named 'NoBot'"),
-        (lambda of: of.update(engine="ff"), "its package of the game dubito has other bytes"),
-        (lambda of: of.update(dubito="9.9"), r"it has dubito .*, and the run is played by 9\.9: install that"),
+        (lambda of: of.update(engine="ff"), "its package of the game dubito differs"),
+        (lambda of: of.update(dubito="9.9"), r"this worker has dubito .*, the run has 9\.9: install that"),
     ],
 )
 def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:

@@ -63,7 +63,7 @@ def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Sa
 
 def test_what_merge_prints_as_an_object(played: Path, shell: Shell, short_chunks: int) -> None:
     shutil.copytree(played, shell.folder, dirs_exist_ok=True)
-    merged = printed(shell, MergeObject, "merge", "3-of-3", "1-of-3", "2-of-3", "--out", "whole", "--no-report")
+    merged = printed(shell, MergeObject, "merge", "3-of-3", "1-of-3", "2-of-3", "--output", "whole", "--no-report")
     assert merged["shards"] == ["1-of-3", "2-of-3", "3-of-3"]
     run = shell("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", "whole", "--json")
     assert merged["run"] == json.loads(run.out)
@@ -103,12 +103,12 @@ def test_shards_of_another_run_or_version_are_named(
 ) -> None:
     said = shards("1-of-3", altered("2-of-3", key, value), "3-of-3")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"dubito: 1-of-3 and altered are not of one run: {why}")
+    assert said.err.startswith(f"dubito: 1-of-3 and altered are not shards of the same run: {why}")
 
 
 def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Said]) -> None:
     said = shards("1-of-3", altered("2-of-3", "identity.shard.first_game", 4), "3-of-3")
-    assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not belong together)")
+    assert said.err.startswith("dubito: altered/run.db is damaged (games, chunks and sums do not match)")
 
 
 def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_a_whole_run_is_no_shard(shards: Callable[..., Said], shell: Shell) -> N
     (whole,) = Path().glob("run-*")
     assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run and no shard")
     said = shards("1-of-3", "2-of-3", "3-of-3")
-    assert (said.code, said.err) == (2, f"dubito: {whole} is there already: choose another --out\n")
+    assert (said.code, said.err) == (2, f"dubito: {whole} is there already: choose another --output\n")
 
 
 def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Said]) -> None:
@@ -140,7 +140,7 @@ def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Said
         connection.execute("UPDATE games SET outcome = x'0162' WHERE game = 3")
     before = sorted(Path().iterdir())
     said = shards("1-of-3", "2-of-3", "3-of-3")
-    assert (said.code, said.err) == (2, "dubito: 2-of-3/run.db: games 2 to 3 were changed by hand\n")
+    assert (said.code, said.err) == (2, "dubito: 2-of-3/run.db: games 2 to 3 were changed or are damaged\n")
     assert sorted(Path().iterdir()) == before
 
 

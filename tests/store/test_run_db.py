@@ -61,7 +61,7 @@ def test_a_game_that_was_changed_by_hand_is_refused_and_named(tmp_path: Path, ch
         db.add_chunk(FIRST, "first", complete=True)
         with db.writing() as connection:
             connection.execute(change)
-        with pytest.raises(RunStopped, match="games 0 to 1 were changed by hand"):
+        with pytest.raises(RunStopped, match="games 0 to 1 were changed or are damaged"):
             list(db.outcomes())
 
 
@@ -75,7 +75,7 @@ def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: st
         db.check()
         with db.writing() as connection:
             connection.execute(change)
-        with pytest.raises(UsageError, match=r"run\.db is damaged \(games, chunks and sums do not belong together"):
+        with pytest.raises(UsageError, match=r"run\.db is damaged \(games, chunks and sums do not match"):
             db.check()
 
 

@@ -198,7 +198,7 @@ def test_another_model_under_the_name_is_refused(home: Path) -> None:
     with table_with(home, contender("sharp", "house-honest"), first=FIRST + 1000) as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert refused.status == 410
-        assert "what is asked now is not what was asked" in refused.json["error"]
+        assert "this request differs from the one this run made before" in refused.json["error"]
     with table_with(home, first=FIRST + 2000) as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert (refused.status, "nobody here is named 'sharp'" in refused.json["error"]) == (410, True)

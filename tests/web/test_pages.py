@@ -7,8 +7,8 @@ from pathlib import Path
 
 import dubito.report
 import dubito.web
+from dubito.games.dubito import told
 from dubito.games.dubito.record import load
-from dubito.games.dubito.rule_text import rule_sentences
 from dubito.games.dubito.rules import Rules
 from dubito.human import SEEDS
 from dubito.registry import find_bots
@@ -24,7 +24,9 @@ def test_the_rules_are_those_of_the_engine(browser: Browser) -> None:
         last = "winning at once" if rules.win_rule == "immediate" else "open to doubt"
         jokers = "two jokers" if rules.jokers else "no joker"
         assert f"As they are played with {players} players, {jokers}, the last card {last}." in page
-        for sentence in rule_sentences(rules, players):
+        sentences = told.rules(rules, players)
+        assert not re.search(r"\b(he|his|him)\b", " ".join(sentences), re.IGNORECASE)
+        for sentence in sentences:
             assert f"<p>{sentence}</p>" in page
 
 
@@ -33,11 +35,11 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
     names = {bot.name for bot in find_bots(server.folder).hand_written()}
     assert all(f'<option value="{name}"' in lobby for name in names)
     assert "OpenAIBot" not in lobby
-    assert "Go on with it" not in lobby
+    assert "Resume it" not in lobby
     view = browser.sit()
-    assert "Go on with it" in browser("GET", "/").text
+    assert "Resume it" in browser("GET", "/").text
     browser.to_the_end(view)
-    assert "Go on with it" not in browser("GET", "/").text
+    assert "Resume it" not in browser("GET", "/").text
 
 
 def test_every_seed_can_be_given_back(browser: Browser) -> None:

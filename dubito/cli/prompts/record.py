@@ -24,7 +24,7 @@ from dubito.workshop.recordings import RecordedPosition, write_files
 @click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
               help="Where the files go, beside those that are there.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
-@click.option("--node", metavar="NODE", help="Of this node only. [default: all alike]")
+@click.option("--node", metavar="NODE", help="Of this node only. [default: all nodes, evenly]")
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
     """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
 

@@ -20,7 +20,7 @@ from dubito.workshop.recordings import write_files
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose a position."""
-    node = click.option("--node", metavar="NODE", help="An example position of this node. [default: in Dubito C]")
+    node = click.option("--node", metavar="NODE", help="An example position of this node. [default: C, in Dubito]")
     file = click.option("--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="This position.")
     return node(file(command))
 

@@ -35,7 +35,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     causes = sorted({cause for _, row in found for cause in row.causes})
     right: str | None = part(entries[0].prompt.game, "RIGHT", None)
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
-    headers += ["tokens in", "of them cached", "out", "cost of 1,000"]
+    headers += ["tokens in", "cached in", "tokens out", "cost of 1,000"]
     cells = [
         [
             name,

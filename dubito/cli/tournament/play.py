@@ -16,7 +16,7 @@ from dubito.cli.output import GamesProgress, note, say, show
 @click.option("--chance-seconds", type=float, metavar="S", help="What each draw of chance takes. [default: 0.2]")
 @click.option("--pairs", type=int, metavar="N", help="Pairs that play at once. [default: one for two cores]")
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def play(config: Path, quiet: bool, **flags: Any) -> int:
     """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command resumes
     a tournament that was stopped."""
@@ -37,13 +37,13 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the result as pages too.")
-def rank(run: Path, report: bool) -> int:
-    """Print the result in the folder RUN: scores, ballots, every round and tie, the final order; and write its pages.
+def rank(folder: Path, report: bool) -> int:
+    """Print the result in FOLDER: scores, ballots, every round and tie, the final order; and write its pages.
 
     How firm it is stands beside each place: in how many of 1,000 resamples of the matches a bot keeps it."""
-    return _print_result(run, report)
+    return _print_result(folder, report)
 
 
 def _print_result(folder: Path, report: bool = True) -> int:

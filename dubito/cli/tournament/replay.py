@@ -8,17 +8,17 @@ from dubito.cli.output import note, say
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--match", type=int, metavar="K", help="Tell match K in words, counted over all pairs as they play.")
-def replay(run: Path, match: int | None) -> int:
-    """Play every match in the folder RUN again, without its bots: draws from their seeds, actions from the log, returns
+def replay(folder: Path, match: int | None) -> int:
+    """Play every match in FOLDER again, without its bots: draws from their seeds, actions from the log, returns
     compared. Exit code 1 if anything differs."""
     from dubito.referee import log
     from dubito.referee.config import source
     from dubito.referee.games import load
     from dubito.referee.replay import difference, differences, match_in_words, match_numbered
 
-    kept, manifest = log.opened_log(run), log.read_manifest(run)
+    kept, manifest = log.opened_log(folder), log.read_manifest(folder)
     if match is not None:
         line = match_numbered(kept, match, manifest["matches"])
         root = load(line.game).new_initial_state()
@@ -29,7 +29,7 @@ def replay(run: Path, match: int | None) -> int:
             say(sentence)
         return 0
     matches = 0
-    for line, wrong in differences(kept, source(manifest["identity"], log.read_secret(run))):
+    for line, wrong in differences(kept, source(manifest["identity"], log.read_secret(folder))):
         matches += 1
         if wrong is not None:
             say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")

@@ -44,7 +44,9 @@ def _verdict(finding: Any) -> str:
 @click.argument("bot")
 @click.option("--games", default="kuhn_poker,leduc_poker", show_default=True, metavar="A,B,...", help="Games to try.")
 @click.option("--move-seconds", type=float, default=5.0, show_default=True, help="What a move may take.")
-@click.option("--prepare-seconds", type=float, default=5.0, show_default=True, help="To prepare, before the first.")
+@click.option(
+    "--prepare-seconds", type=float, default=5.0, show_default=True, help="Extra, to prepare before the first move."
+)
 def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> int:
     """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
     keeps to the protocol. Exit code 1 if it does not."""
@@ -81,7 +83,7 @@ def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> 
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the matches.")
 @click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="What each draw of chance takes.")
 @click.option("--lower-bound", is_flag=True, help="Ask that the interval's lower end is above zero, not the mean.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
     """Play the qualification of the bot that the command BOT starts: 50 + 50 matches against the random bot in each
     game, with a mean score above zero. Exit code 1 if it does not qualify.

@@ -1,5 +1,6 @@
 """Dubito in words for people, and with its cards for the viewer."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ QUESTIONS: Final = {
     "E": "Play many cards?",
 }
 
+_PRONOUNS: Final = {"he": "it", "him": "it", "his": "its", "His": "Its"}  # requests keep theirs: they are runs' bytes
+
 Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
 
 sentence = narrated
@@ -40,7 +43,9 @@ sentence = narrated
 
 def rules(rules: Any, seats: int) -> list[str]:
     """The objective, the rules in force, and how a game is scored."""
-    return [objective(seats), *rule_sentences(Rules(rules.jokers, rules.win_rule, rules.max_turns), seats), scoring()]
+    told = rule_sentences(Rules(rules.jokers, rules.win_rule, rules.max_turns), seats)
+    of_a_player = [re.sub(r"\b([Hh]is|him|he)\b", lambda found: _PRONOUNS[found[0]], text) for text in told]
+    return [objective(seats), *of_a_player, scoring()]
 
 
 def in_short(rules: Any) -> str:

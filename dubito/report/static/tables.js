@@ -76,7 +76,7 @@
         row.hidden = !passes || !words.every((word) => content.includes(word));
         left += row.hidden ? 0 : 1;
       }
-      form.elements.found.textContent = `${left} of ${rows.length} shown here`;
+      form.elements.found.textContent = `${left} of ${rows.length} games shown`;
     };
     form.addEventListener("input", search);
     form.addEventListener("submit", (event) => event.preventDefault());

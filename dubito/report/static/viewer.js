@@ -7,6 +7,7 @@
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
   const MISTAKE = "mistake of a model";
+  const ORIGINS = { live: "answered live", cache: "from the cache", tape: "from the tape (asked before the run was resumed)" };
   const story = []; // the lines of the game in words
   let last, states, finds;
   let at = 0;
@@ -152,8 +153,8 @@
 
   function stated(one) {
     const share = `${Math.round(100 * one.p_bluff)} %`;
-    if (one.truth === null) return make("p", "", `It said: a bluff by ${share}.`);
-    return make("p", "", `It said: a bluff by ${share}. In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? "✗ a bluff" : "✓ honest"), ".");
+    if (one.truth === null) return make("p", "", `Stated probability of a bluff: ${share}.`);
+    return make("p", "", `Stated probability of a bluff: ${share}. In truth: `, make("span", one.truth ? "bluff" : "honest", one.truth ? "✗ a bluff" : "✓ honest"), ".");
   }
 
   function seats(state, turn) {
@@ -212,7 +213,7 @@
   }
 
   function cost(attempt) {
-    const said = [`from ${attempt.origin}`];
+    const said = [ORIGINS[attempt.origin] ?? `from ${attempt.origin}`];
     if (attempt.tries) said.push(count(attempt.tries, "call"));
     if (attempt.seconds !== null) said.push(`${attempt.seconds.toFixed(2)} s`);
     if (attempt.tokens) said.push(`${attempt.tokens[0]} tokens in, ${attempt.tokens[1]} of them cached, ${attempt.tokens[2]} out`);
@@ -247,7 +248,7 @@
     const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...one.attempts.map((each, number) => attempt(each, number, one.attempts.length)));
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
-    const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} by ${one.method}.`), asked);
+    const box = make("article", "decision", heading, make("p", "note", `Decision ${one.number}, asked of seat ${one.seat} at node ${one.node} (${one.method}).`), asked);
     box.id = one.link;
     if (one.p_bluff !== null && open) heading.after(stated(one));
     return box;
@@ -264,7 +265,6 @@
     $("slider").value = at;
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").setAttribute("aria-pressed", String(open));
-    $("open").textContent = open ? "Hands open" : "Hands hidden";
     for (const button of document.querySelectorAll("[data-go]")) {
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));

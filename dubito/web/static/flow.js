@@ -38,7 +38,7 @@ export class Flow {
       complain(error.message);
       $("own").hidden = false;
       for (const part of document.querySelectorAll(".felt, #pace, #trouble, #own .acts, .log")) part.hidden = true;
-      $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "To the start"), { href: "/" }));
+      $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }));
       return;
     }
     this.game = game;

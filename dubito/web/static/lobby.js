@@ -33,7 +33,7 @@ function remembered() {
 
 async function deal(event) {
   event.preventDefault();
-  if (form.dataset.goesOn === "yes" && !confirm("Your game under way is given up for a new one. Deal the cards?")) return;
+  if (form.dataset.goesOn === "yes" && !confirm("This abandons your current game. Deal new cards?")) return;
   const number = (text) => (text === "" ? null : Number(text));
   $("error").textContent = "";
   localStorage.setItem(MEMORY, JSON.stringify([...form.querySelectorAll("select")].map((field) => field.value)));
