@@ -147,7 +147,7 @@ def play_game(table: Table) -> Any:
 
 
 def _blame(method: str, error: BaseException) -> str:
-    """The bot's fault in words, whatever it raised, sys.exit() included; what is not its fault goes on up."""
+    """The bot's fault in words, whatever it raised, sys.exit() included; what is not its fault is re-raised."""
     kind = type(error)  # an exception may lie about its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):
         raise error

@@ -1,4 +1,4 @@
-"""What a game counts, and what of it is rated."""
+"""What a game counts and how it is rated: a definition, not the results of a run (experiment/results.py)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

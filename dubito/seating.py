@@ -33,7 +33,7 @@ class Player(Generic[Cards]):
 
     is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
     origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
-    usual: ClassVar[bool] = True  # False: it joins no field that does not name it; says so of its own class only
+    usual: ClassVar[bool] = True  # False: only where a config names it; not inherited
 
     _seating: Seating
     _rng: Loose[Random | None] = None  # of its own choice, in place of its seat's

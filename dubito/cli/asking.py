@@ -67,8 +67,8 @@ def settings_of_model(model: str, given: dict[str, Any], game: Spec) -> ModelSet
         hint = suggestion(provider, PROVIDERS)
         raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
     entry = dict(PROVIDERS[provider])
-    face: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
-    settings: dict[str, Any] = {"model": named, **face.defaults, **entry}
+    provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
+    settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
     keys = ("api", "base_url", "api_key_env", "max_output", "reasks")
     settings |= {key: given[key] for key in keys if key in given}
     if "parameters" in given:

@@ -91,13 +91,13 @@ def _free(runs: Path) -> Path:
 
 
 def _config(registry: Registry) -> dict[str, Any]:
-    """The game's own demo; of a game without one, all its bots, and two faces that answer by chance."""
+    """The game's own demo; of a game without one, all its bots, and two model players that answer by chance."""
     if registry.game.demo:
         return {"game": registry.game.name, **registry.game.demo}
-    faces = {"by OpenAI's protocol": "OpenAIBot", "by Anthropic's": "AnthropicBot"}
+    bots = {"by OpenAI's protocol": "OpenAIBot", "by Anthropic's": "AnthropicBot"}
     contenders = [
-        {"bot": face, "name": f"chance {name}", "model": "house-random", "base_url": "house"}
-        for name, face in faces.items()
+        {"bot": bot, "name": f"chance {name}", "model": "house-random", "base_url": "house"}
+        for name, bot in bots.items()
     ]
     return {"game": registry.game.name, "games": 40, "contenders": contenders}
 

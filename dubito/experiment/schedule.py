@@ -19,8 +19,8 @@ class Lineup:
 def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
     """The games of a deal: one, or one a contender, who takes the same seat among the same neighbours.
 
-    Where two sit at every table each contender plays two, in either seat, against the same other player. Draws the
-    table size, then the bots seat by seat as the game has it, then the contenders' seat.
+    Where two sit at every table each contender plays two games, one in each seat, against the same other player.
+    Draws the table size, then the bots seat by seat as the game has it, then the contenders' seat.
     """
     draw = streams.seating().random
     sizes = experiment.table_sizes

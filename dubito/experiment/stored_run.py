@@ -44,7 +44,7 @@ class StoredPlayer(_Stated):
 
 
 class StoredShard(_Stated):
-    """Which part of a run this is (`config.py: Shard`)."""
+    """Which part of a run this is (`experiment.py: Shard`)."""
 
     number: int
     of: int

@@ -28,7 +28,7 @@ _SCHEMAS: Final[Mapping[Field, Schema]] = {
 }
 _TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any}
 _NO_JSON: Final = "it is not JSON"
-_OFF: Final = 0.01 + 1e-9  # what probabilities may sum to beside 1: rounding
+_ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
 _EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
@@ -104,7 +104,7 @@ def _shares(options: Sequence[str], said: dict[str, float]) -> dict[str, float]:
     total = sum(said.values())
     if not {*options} <= said.keys() or not all(0 <= share <= 1 for share in said.values()):
         raise ValueError(said)
-    if abs(total - 1) > _OFF:
+    if abs(total - 1) > _ROUNDING:
         raise ValueError(total)
     return {name: share / total for name, share in said.items()}
 

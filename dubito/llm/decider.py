@@ -98,7 +98,10 @@ class Decider:
         otherwise: Callable[[], Any],
         accept: Callable[[Any], None] = _always,
     ) -> Any:
-        """The answer of a decision; `otherwise` is the fallback's, `accept` raises IllegalOutput for a model's."""
+        """Take a decision: ask the model, else the fallback; record it in journal and log, and return the answer.
+
+        `otherwise` gives the fallback's answer, `accept` raises IllegalOutput for one of the model's.
+        """
         digests: list[list[str | None]] = []
         form = self.prompt.form(place.node)
         answered, outcome = self._model(rendered, form, place, digests, accept)

@@ -3,11 +3,12 @@
 DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
 ├── NotSent        a try that was not made after all, and cost nothing
-├── AttemptFailed  an attempt ended without an answer: one of six causes, counted, never silent
-└── RunStopped
-    ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
-    ├── Suspended     the game is put back, other games go on
-    └── Interrupted   the user's wish: no further question is asked
+├── AttemptFailed  an attempt ended without an answer: one of the `CAUSES`, counted, never silent
+└── RunStopped     of dubito/errors.py
+    ├── Quoting           may repeat a server's words
+    │   ├── AccountFault  the user's to fix: key, money, model, parameter, budget, offline miss, outage
+    │   └── Suspended     the game is put back, other games go on
+    └── Interrupted       the user's wish: no further question is asked
 """
 
 from collections.abc import Mapping

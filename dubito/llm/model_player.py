@@ -13,7 +13,7 @@ class ModelPlayer(Player):
     """
 
     is_model = True
-    defaults: ClassVar[dict[str, Any]] = {}  # settings that a face knows already
+    defaults: ClassVar[dict[str, Any]] = {}  # settings that the subclass already fixes, such as `api`
 
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
@@ -69,7 +69,7 @@ class _Move:
         return self._game.answer_of(self._view.node, self.output)
 
 
-def model_player(face: type[Any]) -> type[ModelPlayer]:
+def model_player(provider_bot: type[Any]) -> type[ModelPlayer]:
     """The model player of other games that matches this one of Dubito: its docstring, origin and default settings."""
-    own = {"__doc__": face.__doc__, "__module__": face.__module__, "defaults": face.defaults, "origin": face.origin}
-    return type(face.__name__, (ModelPlayer,), own)
+    own = {name: getattr(provider_bot, name) for name in ("__doc__", "__module__", "defaults", "origin")}
+    return type(provider_bot.__name__, (ModelPlayer,), own)

@@ -221,8 +221,7 @@ class Pipeline:
         return taped
 
     def _recorded(self, inner: MakeAttempt, account: Account, ask: Ask) -> Reply:
-        """Make the attempt, and put its outcome on the tape; if anything else ends it, it stays open, to be made
-        again."""
+        """Make the attempt, and put its outcome on the tape; ended by anything else it stays open, to be made again."""
         reply, cause = None, None
         try:
             reply = inner(ask)

@@ -1,4 +1,4 @@
-"""Trying again: one owner of retries, a number of tries and full-jitter backoff, so that it repeats.
+"""Retries: the only place that makes them; a fixed number of tries with random waits, which change no result.
 
 A rate limit uses up no try: the gate waits, for the whole account. After a second failure in a row the next try has
 to wait until the account has answered somebody: so an outage uses up no tries either, and a decision
@@ -17,7 +17,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
-_ALONE = 2  # failures in a row from which others have to succeed before another try
+_FAILURES_BEFORE_PROBE = 2  # in a row, from which others have to succeed before another try
 
 MakeAttempt = Callable[[Ask], Reply]
 
@@ -43,7 +43,7 @@ def retried(
     def attempt(ask: Ask) -> Reply:
         numbers = count(made(ask) + 1)
         try:
-            return retrying(_paced, inner, ask, numbers)
+            return retrying(_past_rate_limits, inner, ask, numbers)
         except TryFailed as error:
             cause = _cause_of(error)
             if cause != "unreachable":
@@ -59,8 +59,8 @@ def retried(
     return attempt
 
 
-def _paced(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
-    """One try that is no rate limit."""
+def _past_rate_limits(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
+    """Try until something other than a rate limit comes back."""
     while True:
         try:
             return inner(ask, next(numbers))
@@ -80,7 +80,7 @@ def _retrying(settings: ModelSettings, gate: Gate, sleep: Sleep, probe: Callable
     def rest(state: RetryCallState) -> None:
         sleep(state.upcoming_sleep, f"for {gate.account} ({_WHY[_failure(state).kind]})")
         ask: Ask = state.args[1]
-        if probe is not None and state.attempt_number >= _ALONE and ask.place.in_game:
+        if probe is not None and state.attempt_number >= _FAILURES_BEFORE_PROBE and ask.place.in_game:
             gate.sign_of_life(probe)
 
     return Retrying(

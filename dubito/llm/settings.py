@@ -129,7 +129,7 @@ def _address(name: str, api: Protocol) -> str:
 
 
 def unused_address(settings: ModelSettings) -> str | None:
-    """The environment variable that names another server than the provider's, which is asked all the same."""
+    """A set base-URL variable that this player ignores, as the provider is asked; None if there is none."""
     _, address, variable = _PROVIDERS[settings.api]
     set_to = os.environ.get(variable, "").strip().rstrip("/")
     return variable if asks_provider(settings) and set_to not in ("", address) else None

@@ -83,7 +83,7 @@ class RunDb:
 
     def __exit__(self, *exc: object) -> None:
         if self._writes:
-            # Closing alone leaves the journal where somebody reads on: the file shall be whole.
+            # While somebody else reads, closing alone would leave the journal behind; fold it into the file.
             with suppress(sqlite3.Error):  # a full disk keeps it
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()

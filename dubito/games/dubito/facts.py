@@ -1,4 +1,8 @@
-"""What prompts are told of Dubito, and how its positions are kept (`dubito.game.Facts`)."""
+"""What prompts are told of Dubito, and how its positions are kept (`dubito.game.Facts`).
+
+`notebook` collects a seat's events; `memory` turns them into what it can derive (`witness`: the cards that are
+certain); `knowledge` makes the facts for prompts; `positions` reads and writes files.
+"""
 
 from dubito.games.dubito.knowledge import Position, facts, rate, steady_facts
 from dubito.games.dubito.memory import OwnPlay

@@ -1,4 +1,4 @@
-"""What a seat's events come to, kept from question to question: the same as if all of them were watched anew."""
+"""The state that a seat can derive from its events, updated event by event."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

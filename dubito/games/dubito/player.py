@@ -97,28 +97,30 @@ NODES: Final = {
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """Whoever is told the questions of a walk and their answers; overrides what it wants to know."""
+    """Is told each question of a walk and its answer; override the methods you need."""
 
     def asked(self, node: str) -> None:
         """This node is about to be asked."""
 
     def answered(self, node: str, answer: bool) -> None:
-        """It was answered so."""
+        """The node that was asked last was answered with this."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class FiveNodes(PlayerAI):
-    """A player whose turn is the walk through the nodes A-E; `bots.base.BotBase` is its public face."""
+    """A player whose turn is the walk through the nodes A-E; bots subclass it as `bots.base.BotBase`."""
 
-    listeners: tuple[Listener, ...] = ()  # set on an instance: then its walk tells each question and answer
+    listeners: tuple[Listener, ...] = ()  # set on an instance to have each question and answer reported
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
-        """A then B; or C, D if the number is held, E (R24). An answer that is no bool is refused (R13).
+        """A then B; or C, D if the number is held, E (R24). Raises IllegalOutput for an answer that is no bool (R13).
+
+        With listeners (all model players, rehearsals, recorders) the same walk runs in `_play_with_listeners`.
 
         An override brings its own state up to date and ends in `return super().play(p)`.
         """
         if self.listeners:
-            return self._play_told(p)
+            return self._play_with_listeners(p)
         if p.board_cards == 0:
             if (bluff := self.bluff_first_hand(p)) is not True and bluff is not False:
                 raise _not_a_bool("A", bluff)
@@ -139,8 +141,11 @@ class FiveNodes(PlayerAI):
             return self.bluff(p, maximize=maximize)
         return self.play_truthfully(p, maximize=maximize)
 
-    def _play_told(self, p: TurnData) -> Loose[TurnOutput]:
-        """The same walk, told; apart, since asking all nodes through one method costs a bot 5 to 12 % of its game."""
+    def _play_with_listeners(self, p: TurnData) -> Loose[TurnOutput]:
+        """The same walk with every question and answer reported to the listeners.
+
+        Kept apart: one method for both would cost a bot 5 to 12 % of its game.
+        """
         if p.board_cards == 0:
             bluff, maximize = self._ask("A", p), self._ask("B", p)
         elif p.can_doubt and self._ask("C", p):

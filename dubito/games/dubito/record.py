@@ -203,7 +203,7 @@ def replay(record: GameRecord) -> Iterator[str]:
 
 
 def recorder(game: Game, rules: Mapping[str, Any]) -> Recorder:
-    """A recorder of a game just dealt, which knows its rules."""
+    """A recorder of a game just dealt; `rules` is for other games' recorders."""
     return Recorder(game)
 
 
