@@ -16,7 +16,7 @@ from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.handlers import step
 from dubito.llm.failures import AttemptFailed
-from dubito.llm.tape import Differs
+from dubito.llm.replay_tape import Differs
 from dubito.llm.wire import Place, Reply
 from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots

@@ -21,7 +21,7 @@ from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.tape import Differs, Heard, Tape
+from dubito.llm.replay_tape import Differs, Hear, ReplayTape
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
@@ -54,7 +54,7 @@ class RunToReplay:
     home: Path  # where own bots and prompts are looked for
     mismatches: list[str] = field(default_factory=list)
 
-    def models(self, tape: Tape, as_kept: bool = False) -> "Models | None":
+    def models(self, tape: ReplayTape, as_kept: bool = False) -> "Models | None":
         """The model players, who ask the tape; None in a run of hand-written bots.
 
         `as_kept`: with the prompts that the run kept, since those on disk may be newer.
@@ -113,7 +113,7 @@ def run_to_replay(folder: Path, registry: Registry, home: Path) -> RunToReplay:
 
 def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> ReplayResult:
     """Play all games again and compare; `progress` is told how many games are played."""
-    tape, db, experiment = Tape(ModelLog(kept.db)), kept.db, kept.experiment
+    tape, db, experiment = ReplayTape(ModelLog(kept.db)), kept.db, kept.experiment
     tally, difference, games = Tally(), None, 0
     models = kept.models(tape)
     try:
@@ -132,7 +132,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
-def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[str]]:
+def table_of(kept: RunToReplay, game: int, heard: Hear) -> tuple[Table, list[str]]:
     """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
 
     Raises UsageError if the run does not keep that game.
@@ -140,13 +140,13 @@ def table_of(kept: RunToReplay, game: int, heard: Heard) -> tuple[Table, list[st
     games = kept.experiment.game_numbers
     if game not in games:
         raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    models = kept.models(Tape(ModelLog(kept.db), heard))
+    models = kept.models(ReplayTape(ModelLog(kept.db), heard))
     table, lineup = ChunkPlayer(kept.experiment, kept.registry).table_of(game, models, Journal())
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 
 def _chunks(
-    kept: RunToReplay, models: "Models | None", tape: Tape, workers: int, progress: Callable[[int], None]
+    kept: RunToReplay, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)

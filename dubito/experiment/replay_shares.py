@@ -10,7 +10,7 @@ from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, dea
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
-from dubito.llm.tape import Tape
+from dubito.llm.replay_tape import ReplayTape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 
@@ -27,7 +27,7 @@ def worth(games: int, workers: int) -> int:
 
 
 def shared_chunks(
-    kept: "RunToReplay", workers: int, tape: Tape, progress: Callable[[int], None]
+    kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
@@ -37,7 +37,7 @@ def shared_chunks(
 
 
 def _played(
-    kept: "RunToReplay", workers: int, tape: Tape, progress: Callable[[int], None]
+    kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     """Each share as it was played, in order."""
     games, stop, play = 0, new_stop(), partial(_play, kept.folder, kept.home)
@@ -65,13 +65,13 @@ def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[Ch
 
 
 @lru_cache(maxsize=1)
-def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, Tape]:
+def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     """The run, opened once in a worker process."""
     from dubito.experiment.replay import run_to_replay  # late: it imports this
     from dubito.experiment.stored_run import game_of
 
     kept = run_to_replay(folder, find_bots(home, game_of(folder)), home)
-    tape = Tape(ModelLog(kept.db))
+    tape = ReplayTape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None
     return ThreadedChunks(ChunkPlayer(kept.experiment, kept.registry), models, 1, Watch(), lambda games: None), tape

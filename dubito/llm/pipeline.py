@@ -26,11 +26,10 @@ from dubito.llm.forecast import Past
 from dubito.llm.gate import Gate, MakeTry, Timing
 from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Price, Tariff, beyond
-from dubito.llm.protocols import read_reply
+from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
-from dubito.llm.tape import kept_reply
 from dubito.llm.wire import Ask, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
@@ -255,7 +254,7 @@ class Pipeline:
             )
         if kept.raw is None:
             raise AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
-        return kept_reply(self._log, ask.request.protocol, kept.raw)
+        return kept_reply(ask.request.protocol, self._log.text(kept.raw))
 
     def _tries(self, ask: Ask) -> int:
         return self._log.tries(ask.place.key) if self._goes_on else 0

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dubito.game import Spec
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
-from dubito.llm.tape import kept_reply
+from dubito.llm.protocols import kept_reply
 from dubito.llm.wire import Protocol, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog
@@ -93,7 +93,7 @@ class AskedQuestions:
     def _reply(self, protocol: Protocol, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
-        reply = kept_reply(self._log, protocol, raw)
+        reply = kept_reply(protocol, raw and self._log.text(raw))
         text = None if reply.text is None else texts.add(sendable(reply.text))
         reasoning = sendable(reasoning_of(reply.text or "")[:_REASONS]) or None
         body = texts.add(sendable(reply.received.raw))

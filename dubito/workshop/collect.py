@@ -17,7 +17,7 @@ from dubito.experiment.replay import RunToReplay
 from dubito.experiment.schedule import Lineup
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.tape import Tape
+from dubito.llm.replay_tape import ReplayTape
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.workshop.recorder import Origin, recorded_positions
@@ -41,7 +41,7 @@ def watched_games(kept: RunToReplay) -> Callable[[int], list[RecordedPosition]]:
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    models = kept.models(Tape(ModelLog(kept.db)), as_kept=True)
+    models = kept.models(ReplayTape(ModelLog(kept.db)), as_kept=True)
     return _Games(kept.experiment, kept.registry, kept.experiment.digest(), models, partial(_check, kept)).play
 
 

@@ -15,7 +15,7 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
-from dubito.llm.tape import kept_reply
+from dubito.llm.protocols import kept_reply
 from dubito.llm.wire import sendable
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
@@ -175,5 +175,5 @@ def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
     """The text of a reply; None where none came."""
     if not raw:
         return None
-    text = kept_reply(log, json.loads(log.text(request))["protocol"], raw).text
+    text = kept_reply(json.loads(log.text(request))["protocol"], raw and log.text(raw)).text
     return None if text is None else sendable(text)

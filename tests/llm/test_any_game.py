@@ -26,8 +26,8 @@ from dubito.llm.model_player import ModelPlayer
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
+from dubito.llm.replay_tape import ReplayTape
 from dubito.llm.settings import ModelSettings, settings_for
-from dubito.llm.tape import Tape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision
@@ -108,7 +108,7 @@ def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
     with at_the_table(tmp_path / "one") as (table, journal, log):
         first = finished(table)
         taped = Journal()
-        tape = Tape(log)
+        tape = ReplayTape(log)
         decider = table.players[0]._decider  # type: ignore[union-attr]
         again = Decider("x", decider.settings, PROMPT, decider.fallback, tape.ask, tape, 0, decider.rules, print)
         assert finished(table_of(again, taped)) == first

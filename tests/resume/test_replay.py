@@ -22,7 +22,7 @@ from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.watch import Watch
 from dubito.games.dubito.rules import is_honest
-from dubito.llm.tape import Tape
+from dubito.llm.replay_tape import ReplayTape
 from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made
@@ -79,7 +79,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
     kept = run_to_replay(Path("r"), find_bots(run.folder), run.folder)
-    alone, shared, told = Tape(ModelLog(kept.db)), Tape(ModelLog(kept.db)), list[int]()
+    alone, shared, told = ReplayTape(ModelLog(kept.db)), ReplayTape(ModelLog(kept.db)), list[int]()
     models = kept.models(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)

@@ -4,6 +4,7 @@ A body may be anything at all; what cannot be read becomes a reply without text,
 """
 
 import json
+from dataclasses import replace
 from types import ModuleType
 from typing import Final
 
@@ -12,7 +13,7 @@ from dubito.llm.protocols.bodies import Exchange, mapping
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Protocol, RawReply, Reply, Request, without_twins
 
-__all__ = ["Exchange", "build_request", "read_reply"]
+__all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
 
 _PROTOCOLS: Final[dict[Protocol, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
 
@@ -38,3 +39,8 @@ def read_reply(protocol: Protocol, received: RawReply) -> Reply:
         return Reply(None, "other", usage, received, charges=charges, failure=failure)
     text, finish = speaks.read(body)
     return Reply(text, finish, usage, received, charges=charges)
+
+
+def kept_reply(protocol: Protocol, body: str | None) -> Reply:
+    """The reply in a body that the tape has kept; without a body, a reply without text."""
+    return replace(read_reply(protocol, RawReply(200, body or "")), origin="tape")

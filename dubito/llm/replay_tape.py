@@ -4,18 +4,17 @@ Nothing here can reach a network: there is no provider.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import cast
 
 from dubito.errors import RunStopped
 from dubito.llm.explain import parts
 from dubito.llm.failures import AttemptFailed, Cause
-from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply
+from dubito.llm.protocols import kept_reply
+from dubito.llm.wire import Ask, Place, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, TapedAttempt, answer_in_words
 
-Heard = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
+Hear = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
 
 class Differs(RunStopped):
@@ -29,16 +28,11 @@ class Differs(RunStopped):
         return f"{self.where}: {self.what}"
 
 
-def kept_reply(log: ModelLog, protocol: Protocol, raw: str | None) -> Reply:
-    """The reply in the body of this digest, as the tape has it; without one, nothing. Raises RunStopped."""
-    return replace(read_reply(protocol, RawReply(200, log.text(raw) if raw else "")), origin="tape")
-
-
-class Tape:
+class ReplayTape:
     """The tape of a run as a way to ask, and as a log that compares; one for all its players."""
 
-    def __init__(self, log: ModelLog, heard: Heard = lambda place, question, end: None) -> None:
-        self._log, self._heard = log, heard
+    def __init__(self, log: ModelLog, hear: Hear = lambda place, question, end: None) -> None:
+        self._log, self._hear = log, hear
         self.decisions = 0
 
     def ask(self, ask: Ask) -> Reply:
@@ -52,10 +46,10 @@ class Tape:
             raise Differs(str(ask.place), "the draw differs", [f"recorded: {kept.draw}", f"replayed: {ask.draw}"])
         if kept.cause is not None:
             failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
-            self._heard(ask.place, _question(ask), failed)
+            self._hear(ask.place, _question(ask), failed)
             raise failed
         reply = self._reply(kept, ask)
-        self._heard(ask.place, _question(ask), reply)
+        self._hear(ask.place, _question(ask), reply)
         return reply
 
     def decision(self, decision: Decision) -> None:
@@ -70,7 +64,7 @@ class Tape:
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
-            reply = kept_reply(self._log, ask.request.protocol, kept.raw)
+            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
         except RunStopped as error:
             raise Differs(str(ask.place), "the reply on the tape was changed or is damaged", [str(error)]) from None
         if reply.digest != kept.reply:
