@@ -39,7 +39,7 @@ class GameQueue:
     ) -> None:
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
         self._games = deque[QueuedGame]()  # of deals that were started
-        self.refused: str | None = None  # why the next deal was not started, if it was not
+        self.why_not_started: str | None = None  # why the next deal was not started, if it was not
         self._put_back: list[QueuedGame] = []
         self._playing = 0
         self._closed = False
@@ -66,10 +66,10 @@ class GameQueue:
         """Whether the next deal was started just now."""
         if not self._deals:
             return False
-        self.refused = self._admit([waiting.game[1].game for waiting in self._deals[0]])
-        if self.refused is None:
+        self.why_not_started = self._admit([waiting.game[1].game for waiting in self._deals[0]])
+        if self.why_not_started is None:
             self._games.extend(self._deals.popleft())
-        return self.refused is None
+        return self.why_not_started is None
 
     def put_back(self, waiting: QueuedGame, why: str) -> None:
         """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""

@@ -71,7 +71,7 @@ class ThreadedChunks:
                 worker.result()
         for why in queue.reasons():
             self.watch.waited_for(why)
-        refused = None if stop() or queue.refused is None else AccountFault(queue.refused)
+        refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
         return self._gathered(number, deals, ended, errors, refused)
 
     def _deals(self, numbers: range) -> list[list[tuple[int, Lineup]]]:

@@ -84,12 +84,12 @@ class Budget:
         Before any game has ended one deal is let in whatever is left: nobody knows what it takes.
         """
         with self._settled:
-            if (reason := self._refusal(games)) is None:
+            if (reason := self._why_not(games)) is None:
                 for game in games:
                     self._forecast.begins(game)
             return reason
 
-    def _refusal(self, games: Sequence[int]) -> str | None:
+    def _why_not(self, games: Sequence[int]) -> str | None:
         needed = self._forecast.needed(games)
         if self._caps == Caps() or (self._forecast.idle and (needed is None or self._forecast.none_ended)):
             return None

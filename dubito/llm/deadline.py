@@ -99,7 +99,7 @@ class _Stream(httpcore2.NetworkStream):
             self._lost(self._unsent)
             raise
         if not data:
-            self._lost(self._idled is not None and (self._unsent or self._refused()))
+            self._lost(self._idled is not None and (self._unsent or self._was_reset()))
         elif self._idled is not None:
             self._deadline.worked_after(self._idled)
         self._read, self._idled = monotonic(), None
@@ -112,7 +112,7 @@ class _Stream(httpcore2.NetworkStream):
             if stale:
                 raise httpcore2.ConnectError("the server had closed the connection before it was asked") from None
 
-    def _refused(self) -> bool:
+    def _was_reset(self) -> bool:
         """Whether a reset came after the server had closed the connection; False on systems that do not tell."""
         connection = self._stream.get_extra_info("socket")
         if not isinstance(connection, socket.socket) or not hasattr(select, "poll"):

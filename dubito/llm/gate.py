@@ -138,7 +138,7 @@ class Gate:
         with self._changed:
             if self._answered <= mark and (self._pace.under_way or self._probing.locked()):
                 self._changed.wait(_LOOK)
-            self._refuse()
+            self._raise_if_ended()
             return self._answered > mark
 
     def gave_up(self, game: int) -> None:
@@ -178,7 +178,7 @@ class Gate:
                 self._slots.acquire()
                 with self._changed:
                     try:
-                        self._refuse()
+                        self._raise_if_ended()
                         now = self._timing.clock()
                         seconds = self._pace.wait(now, _costs(ask))
                         if seconds < _INSTANT:
@@ -205,7 +205,7 @@ class Gate:
             if self._silent_since is None:
                 self._silent_since = sent.at
             if error.kind == "rate_limit":
-                self._pace.refused(sent, now, self._pause(error, cap), limits)
+                self._pace.limited(sent, now, self._pause(error, cap), limits)
                 if (error.retry_after or 0) > self._timing.patience:
                     self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
             else:
@@ -213,7 +213,7 @@ class Gate:
             if now - self._silent_since >= self._timing.patience:
                 self._stop(f"cannot be reached: no answer for {in_words(now - self._silent_since)}", error)
             self._changed.notify_all()
-            self._refuse()
+            self._raise_if_ended()
 
     def _pause(self, error: TryFailed, cap: float) -> float:
         """How long nothing is sent after a rate limit: as the server says, and longer each time that is not enough."""
@@ -240,7 +240,7 @@ class Gate:
             told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
             self._outage = AccountFault(told, brief)
 
-    def _refuse(self) -> None:
+    def _raise_if_ended(self) -> None:
         """Raise what ends all asking, if anything does."""
         if self._timing.stopped():
             raise Interrupted("stopped by Ctrl-C")

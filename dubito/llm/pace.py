@@ -158,7 +158,7 @@ class Climb:
                 self.hold = 0
             self.passed = 0
 
-    def refused(self) -> None:
+    def limited(self) -> None:
         """One of the calls was refused."""
         self.taken -= 1
         self.refusals += 1
@@ -296,11 +296,11 @@ class Pace:
             self.opening.taken()
         self._told(sent, limits)
 
-    def refused(self, sent: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
+    def limited(self, sent: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """The server refused a call for its rate: nothing is sent for so many seconds."""
         self.under_way -= 1
         self._told(sent, limits)
-        self.climb.refused()
+        self.climb.limited()
         self._refused_since += 1
         if self._reopened:
             self._reopened, self._closed_at = False, now

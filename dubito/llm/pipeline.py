@@ -68,7 +68,7 @@ class Pipeline:
         options, tariff = self._options, Tariff(price, settings.max_output)
         gate = self._gate(account, settings.model)
         if options.offline:
-            live: MakeAttempt = self._refused_offline
+            live: MakeAttempt = self._offline_miss
         else:
             provider = self._provider(account, name)
             logged = self._logged(provider, account, settings, tariff)
@@ -132,7 +132,7 @@ class Pipeline:
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]
 
-    def _refused_offline(self, ask: Ask) -> Reply:
+    def _offline_miss(self, ask: Ask) -> Reply:
         place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
         raise AccountFault(
             f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "

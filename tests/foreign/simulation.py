@@ -94,7 +94,7 @@ def simulated(  # noqa: C901, a few events that share a world
         ready, refused = ready + 1, refused + 1
         grows = min(_PROBES, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals)
         pause = {"exact": seconds, "whole": float(math.ceil(seconds)), None: grows}[retry_after]
-        pace.refused(sent, now, pause, limits)
+        pace.limited(sent, now, pause, limits)
 
     while len(taken) < calls:
         while ready:

@@ -89,14 +89,14 @@ def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed
 def test_a_day_that_is_used_up_closes_the_pace_until_it_is_over() -> None:
     pace = Pace()
     sent = pace.sent(0.0)
-    pace.refused(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
+    pace.limited(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
     assert pace.wait(1.0, {}) == pytest.approx(7199.1)
 
 
 def test_after_a_pause_one_call_goes_first() -> None:
     pace = Pace()
     calls = [pace.sent(0.0) for _ in range(4)]
-    pace.refused(calls[0], 0.1, 5.0)
+    pace.limited(calls[0], 0.1, 5.0)
     assert pace.wait(2.0, {}) == pytest.approx(3.1)
     assert pace.wait(5.2, {}) <= 0.05
     pace.sent(5.3)
