@@ -66,7 +66,7 @@ class Gate:
         self._held = float("-inf")  # when a call last had to wait
         self._probing = threading.Lock()
 
-    def around(self, inner: MakeTry) -> MakeTry:
+    def before_budget(self, inner: MakeTry) -> MakeTry:
         """The same try, at its time and with a slot; and anew where it was not sent after all."""
 
         def gated(ask: Ask, number: int) -> Reply:
@@ -77,23 +77,23 @@ class Gate:
                 except NotSent:
                     continue
                 finally:
-                    if self._local.sent is not None:  # it never came to be sent
+                    if self._local.open_call is not None:  # it never came to be sent
                         with self._changed:
                             self._pace.ended()
                     self._slots.release()
 
         return gated
 
-    def behind(self, inner: MakeTry, cap: float) -> MakeTry:
+    def after_budget(self, inner: MakeTry, cap: float) -> MakeTry:
         """The same try, if the gate is open still, else NotSent. A server's word closes it for up to `cap` seconds."""
 
-        def sent(ask: Ask, number: int) -> Reply:
+        def sending(ask: Ask, number: int) -> Reply:
             with self._changed:
                 if self._outage is not None or self._pace.closed_until > self._timing.clock():
                     raise NotSent
                 self._sends += 1
-                order, mine = self._sends, replace(self._local.sent, at=self._timing.clock())
-                self._local.sent = None
+                order, mine = self._sends, replace(self._local.open_call, at=self._timing.clock())
+                self._local.open_call = None
             try:
                 reply = inner(ask, number)
             except TryFailed as error:
@@ -109,7 +109,7 @@ class Gate:
                 self._answers(order)
             return reply
 
-        return sent
+        return sending
 
     def sign_of_life(self, probe: Callable[[], object]) -> None:
         """Return once any try that is sent from now on has been answered.
@@ -182,7 +182,7 @@ class Gate:
                         now = self._timing.clock()
                         seconds = self._pace.wait(now, _costs(ask))
                         if seconds < _INSTANT:
-                            self._local.sent = self._pace.sent(now)
+                            self._local.open_call = self._pace.sent(now)
                             return
                         self._held = now
                     except BaseException:

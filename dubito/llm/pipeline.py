@@ -1,10 +1,10 @@
 """The pipeline: each stage a function around the next, composed here and nowhere else.
 
-    taped( cached( retried( gate.around( budget.around( gate.behind( logged( provider )))))))
+    taped( cached( retried( gate.before_budget( budget.around( gate.after_budget( logged( provider )))))))
 
 A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes up to `tries`
 tries, one HTTP call each; a rate limit counts as none of them. The gate stands on both sides of the budget: a try
-waits for its time before the budget reserves, and is looked at again behind it.
+waits for its time before the budget reserves, and is looked at again after that.
 
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's
 `attempts`) with its reply or its cause; nothing is ever used that is not on disk.
@@ -72,8 +72,8 @@ class Pipeline:
         else:
             provider = self._provider(account, name)
             logged = self._logged(provider, account, settings, tariff)
-            sent = gate.behind(logged, settings.retry_after_cap)
-            paced = gate.around(self.budget.around(sent, tariff))
+            sending = gate.after_budget(logged, settings.retry_after_cap)
+            paced = gate.before_budget(self.budget.around(sending, tariff))
 
             def tried(ask: Ask, number: int) -> Reply:
                 provider.prepare()  # slow the first time, so before the pace says when a call goes out

@@ -44,7 +44,7 @@ def times(kind: FailureKind, number: int) -> list[Outcome]:
 
 def through(gate: Gate, inner: MakeTry, cap: float = 60) -> MakeTry:
     """The same try, with the gate in front of it and behind, and no budget in between."""
-    return gate.around(gate.behind(inner, cap))
+    return gate.before_budget(gate.after_budget(inner, cap))
 
 
 def gated(gate: Gate, *outcomes: Outcome) -> Callable[[], Reply]:
@@ -218,7 +218,7 @@ class Narrow:
 
     def through(self, inner: MakeTry) -> MakeTry:
         """The same try, with the gate in front of the budget and behind it, as in a pipeline."""
-        return self.gate.around(self.budget.around(self.gate.behind(inner, 60), self.tariff))
+        return self.gate.before_budget(self.budget.around(self.gate.after_budget(inner, 60), self.tariff))
 
 
 def in_turn(narrow: Narrow, error: TryFailed, second: MakeTry) -> Future[Reply]:

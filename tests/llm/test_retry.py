@@ -25,7 +25,7 @@ def attempt(
     clock = clock or Clock()
     gate = Gate(ACCOUNT, 1, timing(clock))
     how = settings(**changes)
-    tried = gate.around(gate.behind(script, how.retry_after_cap))
+    tried = gate.before_budget(gate.after_budget(script, how.retry_after_cap))
     return retried(tried, how, gate, clock.sleep, probe=probe)(ask())
 
 
@@ -66,11 +66,11 @@ def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
 def test_after_two_failures_in_a_row_others_are_answered_first() -> None:
     probed, script = list[int](), Script(*times("server", 4))
     gate = Gate(ACCOUNT, 1, timing(Clock()))
-    tried = gate.around(gate.behind(script, 60))
+    tried = gate.before_budget(gate.after_budget(script, 60))
 
     def probe() -> None:
         probed.append(len(script.numbers))
-        gate.around(gate.behind(Script(), 60))(ask(), 1)
+        gate.before_budget(gate.after_budget(Script(), 60))(ask(), 1)
 
     assert retried(tried, settings(), gate, Clock().sleep, probe=probe)(ask()).text
     assert probed == [2, 3, 4], "behind the second, the third and the fourth try"
