@@ -13,8 +13,8 @@ from dubito.cli.output import note
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS
-from dubito.experiment.watch import Watch
 from dubito.game import Spec
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.registry import find_bots
@@ -89,8 +89,8 @@ def resumable(folder: Path) -> Iterator[None]:
         raise click.exceptions.Exit(130) from None
 
 
-def watch_of(quiet: bool) -> Watch:
-    watch = Watch()
+def watch_of(quiet: bool) -> ModelProgress:
+    watch = ModelProgress()
     if not quiet:
         watch.log = lambda event, **facts: note(f"{event} {one_line(str(facts.get('why', '')))}")
     return watch

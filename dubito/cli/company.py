@@ -11,8 +11,8 @@ from dubito.cli.output import note
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.model_checks import check_cache, checked_models, model_specs
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.opponents import Opponents, company
-from dubito.experiment.watch import Watch
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_games
 from dubito.registry import find_bots
@@ -58,7 +58,7 @@ def opponents(
         yield Opponents(
             together,
             registry,
-            stack.enter_context(serving(together, registry, db, calls, Watch(), stopped, first)),
+            stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first)),
         )
 
 

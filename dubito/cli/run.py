@@ -27,9 +27,9 @@ from dubito.experiment.model_checks import (
     model_specs,
     outdated_prices,
 )
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.resolve import resolve
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
-from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.registry import Registry, find_bots
 
@@ -277,7 +277,7 @@ def play(
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
-    stop, watch = new_stop(alone=asks or workers == 1), Watch()
+    stop, watch = new_stop(alone=asks or workers == 1), ModelProgress()
     more = watch.figures if asks else tuple
     with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
         means = runner.Means(registry, workers, calls, stop, progress, watch, crew)

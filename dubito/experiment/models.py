@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dubito.experiment.course import RunCourse
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
-from dubito.experiment.watch import Watch
+from dubito.experiment.model_progress import ModelProgress
 from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
@@ -36,7 +36,7 @@ def serving(
     registry: Registry,
     db: RunDb,
     options: CallOptions,
-    watch: Watch,
+    watch: ModelProgress,
     stopped: Callable[[], bool],
     first: int = 0,
 ) -> Iterator["Models"]:
@@ -67,7 +67,7 @@ def asking(
     log: ModelLog,
     cache: ReplyCache,
     options: CallOptions,
-    watch: Watch,
+    watch: ModelProgress,
     stopped: Callable[[], bool],
     suspend: bool,
     game: Spec,
@@ -83,7 +83,7 @@ def asking(
             options.offline,
             suspend=suspend,
             house_address=houses.address,
-            timing=Timing(options.patience, watch.sleep, watch.waits, watch.clock, stopped),
+            timing=Timing(options.patience, watch.sleep, watch.waiting_for, watch.clock, stopped),
             counted=watch.replied,
         ),
     )

@@ -10,13 +10,13 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
 from dubito.experiment.stored_run import read_run
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.watch import Watch
 from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.handlers import Table
@@ -159,7 +159,7 @@ def _chunks(
         return
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(
-        ChunkPlayer(experiment, kept.registry), models, 1, Watch(), lambda games: progress(before + games)
+        ChunkPlayer(experiment, kept.registry), models, 1, ModelProgress(), lambda games: progress(before + games)
     )
     for number in numbers:
         yield threads.play(number, lambda: False)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, deals_of
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
 from dubito.llm.replay_tape import ReplayTape
 from dubito.registry import find_bots
@@ -74,4 +74,6 @@ def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None
-    return ThreadedChunks(ChunkPlayer(kept.experiment, kept.registry), models, 1, Watch(), lambda games: None), tape
+    return ThreadedChunks(
+        ChunkPlayer(kept.experiment, kept.registry), models, 1, ModelProgress(), lambda games: None
+    ), tape

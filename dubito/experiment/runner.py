@@ -14,11 +14,11 @@ from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.results import all_games
 from dubito.experiment.stored_run import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.watch import Watch
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import Spec
 from dubito.llm.failures import Interrupted
@@ -42,7 +42,7 @@ class Means:
     calls: CallOptions
     stop: Stop
     progress: Progress
-    watch: Watch = field(default_factory=Watch)
+    watch: ModelProgress = field(default_factory=ModelProgress)
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
 

@@ -13,9 +13,9 @@ from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, GamePlayed, deals_of
 from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
-from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, Interrupted, Suspended
 from dubito.streams import DealStreams
 
@@ -30,7 +30,7 @@ class ThreadedChunks:
     player: ChunkPlayer
     models: "Models"
     in_flight: int
-    watch: Watch
+    watch: ModelProgress
     progress: Callable[[int], None]  # told how many games of the run have ended
 
     def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
@@ -47,14 +47,14 @@ class ThreadedChunks:
             while (waiting := queue.take()) is not None:
                 deal, lineup = waiting.game
                 if waiting.why:
-                    self.watch.waited_for(waiting.why)
+                    self.watch.end_wait(waiting.why)
                 try:
                     if course:
                         course.budget.begins(lineup.game)
                     played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
                     done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
-                    self.watch.waits_for(str(error))
+                    self.watch.begin_wait(str(error))
                     queue.put_back(waiting, str(error))
                     continue
                 except BaseException as error:
@@ -70,7 +70,7 @@ class ThreadedChunks:
             for worker in [pool.submit(work) for _ in range(threads)]:
                 worker.result()
         for why in queue.reasons():
-            self.watch.waited_for(why)
+            self.watch.end_wait(why)
         refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
         return self._gathered(number, deals, ended, errors, refused)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from dubito import __version__
 from dubito.experiment.model_checks import CallOptions, price_of_model
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.models import asking
-from dubito.experiment.watch import Watch
 from dubito.game import Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal, StatedProbability
@@ -50,7 +50,7 @@ class TrialMeans:
     """How a trial is done: nothing of it can change an answer."""
 
     calls: CallOptions
-    watch: Watch
+    watch: ModelProgress
     progress: Callable[[int], None]  # told how many questions are done
 
 

@@ -11,7 +11,7 @@ import pytest
 from dubito.__main__ import main as begin
 from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
-from dubito.experiment.watch import Watch
+from dubito.experiment.model_progress import ModelProgress
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]
@@ -98,7 +98,7 @@ def test_the_progress_of_models_is_one_line_on_a_terminal(
 
 
 def test_before_the_first_question_there_is_no_word_of_calls() -> None:
-    assert Watch().sentence() == "fallback 0.0 %, 0 decisions, 0/s, cache 0.0 %"
+    assert ModelProgress().sentence() == "fallback 0.0 %, 0 decisions, 0/s, cache 0.0 %"
 
 
 def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,15 +4,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run
-from dubito.experiment.watch import Watch
 from dubito.llm.gate import PATIENCE
 from dubito.llm.wire import Protocol
 from tests.foreign.server import Foreign
 from tests.llm.kit import asker, ran, small
 
 
-class Hurried(Watch):
+class Hurried(ModelProgress):
     """Its seconds are `scale` times as short as the clock's."""
 
     def __init__(self, scale: float) -> None:
@@ -21,7 +21,7 @@ class Hurried(Watch):
 
     def sleep(self, seconds: float, why: str) -> None:
         """Wait as long as that is here."""
-        with self.waits(why):
+        with self.waiting_for(why):
             time.sleep(seconds / self._scale)
 
 

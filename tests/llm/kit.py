@@ -16,8 +16,8 @@ import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run, play
-from dubito.experiment.watch import Watch
 from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
@@ -195,7 +195,7 @@ def reply(text: str = YES, protocol: Protocol = "responses", usage: Usage | None
     return Reply(text, "stop", usage, RawReply(200, json.dumps(reply_body(protocol, text))))
 
 
-class Unhurried(Watch):
+class Unhurried(ModelProgress):
     """Waits no time at all: for it, time passes faster."""
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 12, **config
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
-def ran(of: Experiment, folder: Path, watch: Watch | None = None, **calls: Any) -> Run:
+def ran(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Run:
     """The run of an experiment, played with no time lost by waiting; its cache lies beside its folder."""
     how = replace(means(folder, **calls), watch=watch or Unhurried())
     return play(checked_models(of, registry(), how.calls), folder, how)

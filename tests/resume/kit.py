@@ -6,8 +6,8 @@ from typing import Any
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run, play
-from dubito.experiment.watch import Watch
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, contender, small
 
@@ -18,7 +18,9 @@ def models(games: int = 12, **config: Any) -> Experiment:
     return small(*both, games=games, turns=15, **config)
 
 
-def go(of: Experiment, folder: Path, stop_after: int | None = None, watch: Watch | None = None, **calls: Any) -> Run:
+def go(
+    of: Experiment, folder: Path, stop_after: int | None = None, watch: ModelProgress | None = None, **calls: Any
+) -> Run:
     """Play the run from where it stands; stop when so many questions were answered in this go."""
     how = means(folder, **calls)
     watch = watch or Unhurried()

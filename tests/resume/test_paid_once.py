@@ -17,8 +17,8 @@ from pathlib import Path
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import play
-from dubito.experiment.watch import Watch
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell
@@ -171,8 +171,8 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
     assert ours.recv() == "held"
     how, whys = means(tmp_path / "run"), list[str]()
 
-    class Impatient(Watch):
-        def waits_for(self, why: str) -> None:
+    class Impatient(ModelProgress):
+        def begin_wait(self, why: str) -> None:
             """Press Ctrl-C as soon as somebody waits."""
             whys.append(why)
             how.stop.set()

@@ -17,10 +17,10 @@ from shutil import copytree
 import pytest
 
 from dubito.experiment.chunk import ChunkPlayer
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.replay import run_to_replay
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.watch import Watch
 from dubito.games.dubito.rules import is_honest
 from dubito.llm.replay_tape import ReplayTape
 from dubito.registry import find_bots
@@ -83,7 +83,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     models = kept.models(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)
-    one = ThreadedChunks(player, models, 1, Watch(), lambda games: None).play(0, lambda: False)
+    one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(0, lambda: False)
     (together,) = shared_chunks(kept, 2, shared, told.append)
     assert replace(together, tally=one.tally) == one
     assert together.tally.to_json() == one.tally.to_json()

@@ -9,14 +9,14 @@ import pytest
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import play
-from dubito.experiment.watch import Watch
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, rows, says
 from tests.resume.kit import go, published
 
 
-class Hurried(Watch):
+class Hurried(ModelProgress):
     """Its clock runs ten seconds at each look, and it never sleeps; keeps what was waited for."""
 
     def __init__(self) -> None:
@@ -27,10 +27,10 @@ class Hurried(Watch):
     def sleep(self, seconds: float, why: str) -> None:
         """No time at all."""
 
-    def waits_for(self, why: str) -> None:
+    def begin_wait(self, why: str) -> None:
         """Keep it."""
         self.whys.append(why)
-        super().waits_for(why)
+        super().begin_wait(why)
 
 
 def failing(sequence: int) -> Said:

@@ -12,8 +12,8 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions
+from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.watch import Watch
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
@@ -43,7 +43,7 @@ def tried(
     *entries: TrialEntry,
     found: dict[str, RecordedPosition] = FOUND,
     name: str = "trial",
-    watch: Watch | None = None,
+    watch: ModelProgress | None = None,
     **calls: Any,
 ) -> Trial:
     """A trial in a folder of this name, its cache beside it; no preflight unless asked for."""

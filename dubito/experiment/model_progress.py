@@ -15,7 +15,7 @@ _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged aga
 
 
 @dataclass(slots=True)
-class Watch:
+class ModelProgress:
     """What the progress line shows of the models; threads count under a lock."""
 
     clock: Callable[[], float] = time.monotonic
@@ -30,13 +30,13 @@ class Watch:
     _start: float | None = None
 
     def count(self, outcome: str) -> None:
-        """A decision ended so."""
+        """A decision ended with this outcome."""
         with self._lock:
             self._start = self.clock() if self._start is None else self._start
             self.outcomes[outcome] += 1
 
     def replied(self, origin: str) -> None:
-        """A reply came from there."""
+        """A reply came from this origin: live, cache or tape."""
         with self._lock:
             self.replies[origin] += 1
 
@@ -47,10 +47,10 @@ class Watch:
 
     def sleep(self, seconds: float, why: str) -> None:
         """Wait before another try, visibly."""
-        with self.waits(why):
+        with self.waiting_for(why):
             time.sleep(seconds)
 
-    def waits_for(self, why: str) -> None:
+    def begin_wait(self, why: str) -> None:
         """Somebody begins to wait."""
         with self._lock:
             self.waiting[why] += 1
@@ -61,19 +61,19 @@ class Watch:
         if news:
             self.log("waits", why=why)
 
-    def waited_for(self, why: str) -> None:
-        """A game that waited goes on."""
+    def end_wait(self, why: str) -> None:
+        """Somebody who waited for this waits no longer."""
         with self._lock:
             self.waiting[why] -= 1
 
     @contextmanager
-    def waits(self, why: str) -> Iterator[None]:
+    def waiting_for(self, why: str) -> Iterator[None]:
         """A time of waiting, for the progress line."""
-        self.waits_for(why)
+        self.begin_wait(why)
         try:
             yield
         finally:
-            self.waited_for(why)
+            self.end_wait(why)
 
     def sentence(self) -> str:
         """All figures in one line."""
