@@ -28,7 +28,7 @@ from dubito.llm.answers import read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.gate import PATIENCE, Timing
-from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.providers import Provider
@@ -110,7 +110,7 @@ def house(latency: float) -> Iterator[str]:
 def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator[Pipeline]:
     """The whole pipeline, with log, tape, cache and budget on disk."""
     folder.mkdir()
-    options = Options(
+    options = PipelineOptions(
         in_flight,
         offline=False,
         suspend=False,

@@ -67,13 +67,13 @@ def _document(
 ) -> StatusObject:
     log, trial, said = ModelLog(db), run_folder.is_trial(manifest), manifest.get("games")
     games = said if isinstance(said, int) else None
-    kept = db.games() if so_far is None else so_far.kept
+    kept = db.game_count() if so_far is None else so_far.kept
     return StatusObject(
         folder=name,
         trial=trial,
         games=None if trial else games,
         kept=None if trial else kept,
-        state=None if trial else state_of(db.games(), games, playing),
+        state=None if trial else state_of(db.game_count(), games, playing),
         replies=None if so_far is None else so_far.replies,
         results_digest=None if trial else db.results_digest(),
         models=result_objects.models({player: log.player(player) for player in log.players()}),

@@ -11,7 +11,7 @@ from dubito.experiment.schedule import Lineup
 _FIRST: Final = 2.0  # seconds that a game put back waits; then twice as long each time
 _MOST: Final = 60.0
 _DOUBLED: Final = 5  # times
-_LOOK: Final = 0.5  # seconds after which somebody who waits looks whether to stop
+_POLL_SECONDS: Final = 0.5  # seconds after which somebody who waits looks whether to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ class GameQueue:
                     return due
                 if due is None and not self._playing:
                     return None
-                self._changed.wait(_LOOK if due is None else max(0.0, min(_LOOK, due.due - self._clock())))
+                self._changed.wait(
+                    _POLL_SECONDS if due is None else max(0.0, min(_POLL_SECONDS, due.due - self._clock()))
+                )
             return None
 
     def _opened(self) -> bool:

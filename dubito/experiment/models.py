@@ -13,9 +13,9 @@ from dubito.experiment.model_progress import ModelProgress
 from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, Decisions, GameServices, Journal
+from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.gate import Timing
-from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, load_prompt
@@ -49,17 +49,17 @@ def serving(
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)
-        players = {}
+        deciders = {}
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)
             prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
             log.keep_prompt(prompt.digest, prompt.sources)
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
-            players[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
+            deciders[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
         if options.preflight and not options.offline:
-            for number, player in enumerate(players.values(), first):
+            for number, player in enumerate(deciders.values(), first):
                 preflight(player.name, number, player.settings, player.prompt.longest_form, player.ask)
-        yield Models(players, lambda: pipeline.put_back, pipeline.try_again, course)
+        yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def asking(
         log,
         cache,
         options.caps,
-        Options(
+        PipelineOptions(
             options.in_flight,
             options.offline,
             suspend=suspend,
@@ -140,7 +140,7 @@ def decider_of(
     registry: Registry,
     prompt: Prompt,
     ask: MakeAttempt,
-    log: Decisions,
+    log: DecisionLog,
     counted: Callable[[str], None],
 ) -> Decider:
     """A model player with this prompt and this way to ask."""
@@ -162,11 +162,11 @@ def decider_of(
 class Models:
     """The model players of a running experiment."""
 
-    players: Mapping[str, Decider]
+    deciders: Mapping[str, Decider]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
     course: RunCourse | None = None  # None: they are only played again
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
         """What each seat of a game is given; None for hand-written bots."""
-        return [GameServices(self.players[name], journal) if name in self.players else None for name in names]
+        return [GameServices(self.deciders[name], journal) if name in self.deciders else None for name in names]

@@ -142,7 +142,7 @@ class Opponents:
             return []
         journal, services = Journal(), list[object]()
         for name in names:
-            decider = self._models.players.get(name)
+            decider = self._models.deciders.get(name)
             own = decider and at_table(replace(decider, seed=seed, rules=rules))
             services.append(own and GameServices(own, journal))
         return services

@@ -148,7 +148,7 @@ def _logged(means: Means, games: int) -> Progress:
 
 
 def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) -> Run:
-    kept = db.deals()
+    kept = db.deals_by_chunk()
     begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals of a chunk to be played again, and further
     done = len(kept) - bool(begun)
     results = means.registry.game.results

@@ -114,7 +114,7 @@ class StoredRun:
     @cached_property
     def kept(self) -> int:
         """How many games are there."""
-        return self.db.games()
+        return self.db.game_count()
 
     @property
     def games_per_deal(self) -> int:

@@ -139,11 +139,13 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
 def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
     """The sums that a run keeps, over all of its games or those of complete chunks; raises UsageError if damaged."""
     try:
-        tally = Tally.from_json(db.sums(chunks), results)
+        tally = Tally.from_json(db.sums_json(chunks), results)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{db.path} is damaged: its sums cannot be read ({one_line(str(error), 80)})") from None
-    if chunks == "all" and tally.games != db.games():
-        raise UsageError(f"{db.path} is damaged: its sums are of {tally.games:,} games, and {db.games():,} are kept")
+    if chunks == "all" and tally.games != db.game_count():
+        raise UsageError(
+            f"{db.path} is damaged: its sums are of {tally.games:,} games, and {db.game_count():,} are kept"
+        )
     return tally
 
 

@@ -23,7 +23,7 @@ from dubito.registry import Registry
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _PARTS: Final = 4  # of a chunk among the last ones
-_LOOK: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
+_POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
 T = TypeVar("T")
 Stop = Event | threading.Event
@@ -129,7 +129,7 @@ def in_order(
                 yield from ((task, None) for task in tasks)
                 return
             task, future = pending[0]
-            while not crew.hears_stop and not wait([future], _LOOK).done and not stop.is_set():
+            while not crew.hears_stop and not wait([future], _POLL_SECONDS).done and not stop.is_set():
                 pass
             yield task, future.result() if crew.hears_stop or future.done() else None
             pending.popleft()

@@ -31,7 +31,7 @@ _BESIDE: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the folder of entries that were put aside
 _PREFIX: Final = 16  # digits of a key that tell it from all others
 _LOCKS: Final = "locks"  # the file whose bytes are locked, one for each key that somebody asks for
-_LOOK: Final = 0.1  # seconds between two looks whether another process is done
+_POLL_SECONDS: Final = 0.1  # seconds between two looks whether another process is done
 _LOCK_DIGITS: Final = 15  # of a key, in hex, that say which byte
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40}
 
@@ -90,7 +90,7 @@ def key_of_reply(server: str, request: str, draw: str) -> str:
 def _at_once(free: Callable[[], bool]) -> None:
     """Wait for another process, and for nothing else."""
     while not free():
-        time.sleep(_LOOK)
+        time.sleep(_POLL_SECONDS)
 
 
 class ReplyCache:

@@ -47,7 +47,7 @@ class Journal:
         return sha256(canonical(self.decisions).encode()).digest()
 
 
-class Decisions(Protocol):
+class DecisionLog(Protocol):
     """Receives every decision: a run's log, or a replay that compares."""
 
     def decision(self, decision: Decision) -> None:
@@ -73,7 +73,7 @@ class Decider:
     prompt: "Prompt"
     fallback: type[Player]
     ask: "MakeAttempt"
-    log: Decisions
+    log: DecisionLog
     seed: int
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line

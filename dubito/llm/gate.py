@@ -25,7 +25,7 @@ Waiting = Callable[[str], AbstractContextManager[object]]  # a time of waiting, 
 
 PATIENCE: Final = 30 * 60.0  # seconds: the default
 _SILENT: Final = ("rate_limit", "server", "connection", "deadline")  # kinds of failure that are no answer
-_LOOK: Final = 1.0  # seconds between two looks of a waiting thread whether to stop
+_POLL_SECONDS: Final = 1.0  # seconds between two looks of a waiting thread whether to stop
 _INSTANT: Final = 1e-6  # seconds: a wait too short to move a clock would be waited for without end
 _PROBES: Final = 5.0  # seconds between probes at the most, where a server says nothing of how long its limit lasts
 _TRUSTED: Final = 3  # rate limits in a row for which a server is believed how long they last
@@ -125,7 +125,7 @@ class Gate:
                     continue  # somebody else does
                 try:
                     probes += 1
-                    self._timing.sleep(pause(TryFailed("server", "no answer"), probes, _LOOK), why)
+                    self._timing.sleep(pause(TryFailed("server", "no answer"), probes, _POLL_SECONDS), why)
                     if not self._pace.under_way and self._answered <= mark:
                         probe()
                 except TryFailed:
@@ -137,7 +137,7 @@ class Gate:
         """Whether a later try has been answered; waits a moment for those that are under way."""
         with self._changed:
             if self._answered <= mark and (self._pace.under_way or self._probing.locked()):
-                self._changed.wait(_LOOK)
+                self._changed.wait(_POLL_SECONDS)
             self._raise_if_ended()
             return self._answered > mark
 
@@ -189,7 +189,7 @@ class Gate:
                         self._slots.release()
                         raise
                 self._slots.release()
-                self._timing.sleep(min(seconds, _LOOK), f"for {self.account} (rate limit)")
+                self._timing.sleep(min(seconds, _POLL_SECONDS), f"for {self.account} (rate limit)")
         finally:
             self._line.release()
 

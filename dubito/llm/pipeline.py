@@ -34,11 +34,11 @@ from dubito.llm.wire import Ask, Protocol, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
 
-_LOOK: Final = 0.1  # seconds between two looks whether another process is done
+_POLL_SECONDS: Final = 0.1  # seconds between two looks whether another process is done
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PipelineOptions:
     """What a run says about its calls; none of it can change a completed run's results."""
 
     in_flight: int
@@ -52,7 +52,7 @@ class Options:
 class Pipeline:
     """Everything a run's calls share: cache, budget, log, and a gate and a client for each account."""
 
-    def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: Options) -> None:
+    def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
         caps = Caps() if options.offline else caps  # no call is made
         self.budget = Budget(caps, options.timing.waiting, log.spent(), Past(log.ended(), *log.in_games()))
@@ -202,7 +202,7 @@ class Pipeline:
             while not free():
                 if self._options.timing.stopped():
                     raise Interrupted("stopped by Ctrl-C")
-                sleep(_LOOK)
+                sleep(_POLL_SECONDS)
 
     def _taped(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def taped(ask: Ask) -> Reply:

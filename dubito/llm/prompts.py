@@ -179,7 +179,7 @@ class Prompt:
         texts = before or SeatTexts()
         texts.begin(steady)
         try:
-            history = tuple(filter(str.strip, self._chapters(values, steady, texts)))  # no blank text is taken
+            history = tuple(filter(str.strip, self._rendered_chapters(values, steady, texts)))  # no blank text is taken
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
             return RenderedPrompt(texts.system, self._user.render(values), history)
@@ -187,7 +187,9 @@ class Prompt:
             where = self._files.place(error)
             raise UsageError(f"{where}: {said(error)}; correct the template") from None
 
-    def _chapters(self, values: Mapping[str, Any], steady: Mapping[str, Any], texts: SeatTexts) -> Iterator[str]:
+    def _rendered_chapters(
+        self, values: Mapping[str, Any], steady: Mapping[str, Any], texts: SeatTexts
+    ) -> Iterator[str]:
         if self._history is not None:
             for number, lines in enumerate(_chapters(values["history"], values["own_moves"])):
                 if texts.chapters[number : number + 1] and texts.chapters[number][0] == lines:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.answers import reasoning_of
-from dubito.llm.decider import Decider, Decisions
+from dubito.llm.decider import Decider, DecisionLog
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.wire import Ask, Reply
 from dubito.store.records import Decision, answer_in_words
@@ -62,7 +62,7 @@ def overheard(decider: Decider, hear: Callable[[Thought], None]) -> Decider:
 class _Ears:
     """Stands between a decider and what it asks and logs; what passes is as it was."""
 
-    def __init__(self, ask: "MakeAttempt", log: Decisions, hear: Callable[[Thought], None]) -> None:
+    def __init__(self, ask: "MakeAttempt", log: DecisionLog, hear: Callable[[Thought], None]) -> None:
         self._ask, self._log, self._hear = ask, log, hear
         self._asked, self._text = 0, ""
 

@@ -31,7 +31,7 @@ from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog
 
 _GB: Final = 1 << 30
-_LOOK: Final = 0.5  # seconds after which a process that waits for the main one looks whether to stop
+_POLL_SECONDS: Final = 0.5  # seconds after which a process that waits for the main one looks whether to stop
 _SECRET: Final = 16  # bytes
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _RULES: Final = (
@@ -296,7 +296,7 @@ def _agree(main: Connection, stop: Event) -> None:
     Once that process is gone its warden kills the bots, so a match may have ended by no fault of theirs.
     """
     main.send(("ended", None))
-    while not main.poll(_LOOK):
+    while not main.poll(_POLL_SECONDS):
         if stop.is_set():  # by the main process, which Ctrl-C may have kept from an answer
             return
     main.recv()

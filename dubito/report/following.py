@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.experiment.stored_run import read_run
 from dubito.registry import find_bots
-from dubito.report.questions import AskedQuestions
+from dubito.report.questions import ModelDecisions
 from dubito.report.replays import ReplayedGames
 from dubito.report.texts import Texts
 from dubito.store.lock import is_claimed
@@ -32,7 +32,7 @@ class FollowedRun:
     def finished(self) -> Collection[int]:
         """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""
         first = self.source.first_game
-        kept = range(first, first + self.source.db.games())
+        kept = range(first, first + self.source.db.game_count())
         ended = self.source.db.read("SELECT game FROM ended WHERE game >= ?", (kept.stop,))
         return {*kept, *(game for (game,) in ended)} if ended else kept
 
@@ -64,7 +64,7 @@ class FollowedRun:
 
     def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
         """What models were asked in a game that was told so, as the viewer has it."""
-        return AskedQuestions(self.source.db, self.source.game).of_game(game, told, Texts())
+        return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())
 
     def close(self) -> None:
         """Leave its store."""

@@ -11,7 +11,7 @@ from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
-from dubito.report.questions import AskedQuestions
+from dubito.report.questions import ModelDecisions
 from dubito.report.replays import NotShown, ReplayedGames
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
@@ -34,7 +34,7 @@ class ShownGames:
     source: StoredRun
     choice: GameChoice
     games: ReplayedGames
-    asked: AskedQuestions
+    asked: ModelDecisions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
     opened: list[int] = field(default_factory=list)  # the games that have a page
     refused: dict[int, str] = field(default_factory=dict)

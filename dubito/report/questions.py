@@ -21,7 +21,7 @@ _REASONS: Final = 2000  # characters beside a seat; the whole reply stands below
 
 
 @dataclass
-class AskedQuestions:
+class ModelDecisions:
     """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
 
     db: RunDb

@@ -16,7 +16,7 @@ from dubito.report.games import ShownGames
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.parts import HeatMap, Page
-from dubito.report.questions import AskedQuestions
+from dubito.report.questions import ModelDecisions
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.replays import ReplayedGames
 from dubito.report.result_table import ResultTable
@@ -61,7 +61,7 @@ def write_report(
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
         with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
-            shown = ShownGames(source, choice, played, AskedQuestions(source.db, source.game))
+            shown = ShownGames(source, choice, played, ModelDecisions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
     return folder / "index.html"
 

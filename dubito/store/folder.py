@@ -77,7 +77,7 @@ def check(folder: Path, manifest: Mapping[str, Any]) -> int | None:
         return 0  # it was cut off before its first write
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game(manifest))
-        kept = db.games()
+        kept = db.game_count()
     if kept > manifest["games"]:
         raise UsageError(
             f"{folder} holds {kept:,} games of this run already: ask for at least as many, or choose another --output"

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 from dubito.errors import UsageError
 
 LOCK: Final = "lock"
-_LOOK: Final = 0.05  # seconds: a look at a lock takes far less
+_POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def _lock_soon(file: IO[str]) -> None:
     try:
         _lock(file)
     except OSError:
-        time.sleep(_LOOK)
+        time.sleep(_POLL_SECONDS)
         _lock(file)
 
 

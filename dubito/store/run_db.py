@@ -199,15 +199,15 @@ class RunDb:
         except sqlite3.Error as error:
             raise RunStopped(f"cannot read {self.path}: {one_line(str(error))}") from None
 
-    def games(self) -> int:
+    def game_count(self) -> int:
         """How many games are kept."""
         return int(self._connection.execute("SELECT coalesce(sum(games), 0) FROM chunks").fetchone()[0])
 
-    def deals(self) -> list[int]:
+    def deals_by_chunk(self) -> list[int]:
         """How many deals each chunk holds."""
         return [deals for (deals,) in self._connection.execute("SELECT deals FROM chunks ORDER BY chunk")]
 
-    def sums(self, chunks: Literal["all", "complete"] = "all") -> str:
+    def sums_json(self, chunks: Literal["all", "complete"] = "all") -> str:
         """The sums over all games kept, or over those of complete chunks; `{}` where there is none."""
         row = self._connection.execute("SELECT sums FROM tally WHERE chunks = ?", (chunks,)).fetchone()
         return "{}" if row is None else str(row[0])

@@ -14,7 +14,7 @@ from dubito.game import Spec
 from dubito.human import as_sentence
 from dubito.record import records_of
 from dubito.report.parts import GamePage
-from dubito.report.questions import AskedQuestions
+from dubito.report.questions import ModelDecisions
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import story_of_record, title_of
 from dubito.report.texts import Texts
@@ -86,7 +86,7 @@ def _asked(spec: Spec, database: Path, number: int, told: Mapping[str, Any]) -> 
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} beside its file")
     with RunDb.open(database) as db:
-        asked = AskedQuestions(db, spec).of_game(number, told, Texts())
+        asked = ModelDecisions(db, spec).of_game(number, told, Texts())
     fits = getattr(told_of(spec), "fits", None)
     if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
         raise UsageError(f"the {DATABASE} beside its file has another game under its number")

@@ -21,7 +21,7 @@ from dubito.human import as_sentence
 from dubito.record import output_of, play
 from dubito.report.following import FollowedRun
 from dubito.report.parts import GamePage
-from dubito.report.questions import AskedQuestions
+from dubito.report.questions import ModelDecisions
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
@@ -73,7 +73,7 @@ class LiveGame:
 
     def __post_init__(self) -> None:
         self._lock, self._texts = threading.Lock(), Texts()
-        self._asked = None if self.database is None else AskedQuestions(self.database, self.spec)
+        self._asked = None if self.database is None else ModelDecisions(self.database, self.spec)
 
     def begin(self) -> None:
         """The first page lets the game be played."""

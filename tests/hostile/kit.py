@@ -14,7 +14,7 @@ from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal
 from dubito.llm.gate import Timing
-from dubito.llm.pipeline import Options, Pipeline
+from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.settings import check_settings
 from dubito.llm.wire import Place, Protocol
 from dubito.store.model_log import ModelLog
@@ -47,7 +47,7 @@ class Desk:
         self.clock = Clock()
         self._db = RunDb.create(folder / "run.db")
         self._log = ModelLog(self._db)
-        options = Options(
+        options = PipelineOptions(
             in_flight=IN_FLIGHT,
             offline=False,
             suspend=False,

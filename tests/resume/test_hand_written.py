@@ -74,4 +74,4 @@ def test_a_shorter_second_go_takes_nothing_back(tmp_path: Path) -> None:
     assert cut.interrupted
     assert cut.tally.games == 700
     with RunDb.open(folder / "run.db") as db:
-        assert (db.games(), db.deals()) == (700, [700])
+        assert (db.game_count(), db.deals_by_chunk()) == (700, [700])

@@ -59,7 +59,7 @@ def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
     longer = RUN | {"games": 5}
     assert check(tmp_path / "run", longer) == 3
     with begin(tmp_path / "run", longer) as db:
-        assert (db.games(), db.sums()) == (3, "sums")
+        assert (db.game_count(), db.sums_json()) == (3, "sums")
     assert "games: 5" in (tmp_path / "run" / MANIFEST).read_text()
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
         (tmp_path / "run" / DATABASE).write_bytes(left)
     assert check(tmp_path / "run", RUN) == 0
     with begin(tmp_path / "run", RUN) as db:
-        assert db.games() == 0
+        assert db.game_count() == 0
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,12 @@ def test_chunks_come_back_in_order_with_their_sums_and_digest(tmp_path: Path) ->
         db.add_chunk(SECOND, "both", complete=False)
     with RunDb.open(tmp_path / "run.db") as db:
         assert list(db.outcomes()) == [b"\x01a", b"\x01b", b"\x01c"]
-        assert (db.games(), db.sums(), db.sums("complete"), db.deals()) == (3, "both", "first", [2, 1])
+        assert (db.game_count(), db.sums_json(), db.sums_json("complete"), db.deals_by_chunk()) == (
+            3,
+            "both",
+            "first",
+            [2, 1],
+        )
         digests = [sha256(b"\x01a\x01b").digest(), sha256(b"\x01c").digest()]
         assert db.results_digest() == sha256(b"".join(digests)).hexdigest() == results_digest(digests)
 
@@ -31,18 +36,18 @@ def test_the_file_is_whole_though_somebody_reads_to_the_end(tmp_path: Path) -> N
         db.add_chunk(FIRST, "first", complete=True)
         reader = RunDb.open(tmp_path / "run.db")
     with reader:
-        assert reader.games() == 2
+        assert reader.game_count() == 2
         (tmp_path / "copy.db").write_bytes((tmp_path / "run.db").read_bytes())
     with RunDb.open(tmp_path / "copy.db") as db:
-        assert db.games() == 2
+        assert db.game_count() == 2
 
 
 def test_a_chunk_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(Chunk(0, 1, 0, [b"\x01a"]), "one", complete=False)
-        assert (db.games(), db.sums("complete")) == (1, "{}")
+        assert (db.game_count(), db.sums_json("complete")) == (1, "{}")
         db.add_chunk(FIRST, "two", complete=True)
-        assert (db.games(), db.deals(), db.sums("complete")) == (2, [2], "two")
+        assert (db.game_count(), db.deals_by_chunk(), db.sums_json("complete")) == (2, [2], "two")
         assert list(db.outcomes()) == [b"\x01a", b"\x01b"]
         db.check()
 
@@ -81,7 +86,7 @@ def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: st
 
 def test_an_empty_run_has_no_games(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
-        assert (db.games(), db.sums(), list(db.outcomes())) == (0, "{}", [])
+        assert (db.game_count(), db.sums_json(), list(db.outcomes())) == (0, "{}", [])
 
 
 def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
@@ -91,7 +96,7 @@ def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) ->
             db.add_chunk(Chunk(1, 1, 1, [b"\x01x"]), "game 1 is taken", complete=True)
         with pytest.raises(RunStopped, match="cannot write"):
             db.add_chunk(SECOND, None, complete=True)  # type: ignore[arg-type]
-        assert (db.games(), db.sums()) == (2, "first")
+        assert (db.game_count(), db.sums_json()) == (2, "first")
         db.add_chunk(SECOND, "both", complete=True)
         assert list(db.outcomes()) == [b"\x01a", b"\x01b", b"\x01c"]
 
@@ -135,7 +140,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(locked: Path) -> Non
     locked.chmod(0o555)
     with RunDb.open(locked / "run.db") as db:
         db.check()
-        assert (db.games(), list(db.outcomes())) == (2, list(FIRST.outcomes))
+        assert (db.game_count(), list(db.outcomes())) == (2, list(FIRST.outcomes))
     pack(locked, locked.parent / "run.zip")
     assert is_export(locked.parent / "run.zip")
 
