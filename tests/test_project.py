@@ -279,6 +279,13 @@ class MyBot(BotBase):
 """
 
 
+COUNT_TWINS = """
+from pathlib import Path
+from dubito.registry import find_bots
+print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, bot in find_bots(Path()).bots.items()))
+"""
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside the clone, with no compiler on the path."""
@@ -294,6 +301,7 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", "")
     (here / "bots" / "manual").mkdir(parents=True)
     assert "(compiled)" in command(here, sys.executable, "-m", "dubito", "--version", site=site)
+    assert command(here, sys.executable, "-c", COUNT_TWINS, site=site) == "11\n"
     for path in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/chromium.py"):
         (site / path).parent.mkdir(exist_ok=True)
         shutil.copy2(REPO / path, site / path)
