@@ -141,7 +141,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
 
 ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
 DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
-GROUND = ("errors", "native", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
+GROUND = ("errors", "checked", "native", "streams", "game", "handlers", "telling", "record")  # what a game may stand on
 
 
 def test_rooms_know_a_game_only_through_its_interface() -> None:
