@@ -311,8 +311,8 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
     run = ("run", "--games", "200", "--table-sizes", "3", "--workers", "1", "--no-report", "--output")
     digests = set[str]()
-    for name, path in (("compiled", site), ("pure", REPO)):
-        ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=path)
+    for name, source in (("compiled", site), ("pure", REPO)):
+        ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=source)
         digests |= {line for line in ranked.splitlines() if line.startswith("results digest: ")}
     assert len(digests) == 1
     (here / "bots" / "manual" / "my_bot.py").write_text(RAISING)
