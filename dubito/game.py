@@ -206,6 +206,13 @@ class Family(NamedTuple):
     members: Callable[[], Iterable[Member]]  # by name, what cannot be played among them; raises UsageError
 
 
+def no_rules(**said: Any) -> "BaseModel":
+    """The `rules` of a game with nothing to vary: refuses every key."""
+    from dubito.checked import NoRules  # late: whoever lists bots or games needs no pydantic
+
+    return NoRules(**said)
+
+
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 
 

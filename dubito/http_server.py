@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 import uvicorn
@@ -10,6 +11,7 @@ from starlette.types import ASGIApp
 from dubito.errors import UsageError, one_line
 
 _BACKLOG: Final = 2048
+_GRACE: Final = 2  # seconds that a request half sent may hold up the end
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -52,3 +54,28 @@ def plain_http(app: ASGIApp, **more: Any) -> uvicorn.Config:
         date_header=False,
         **more,
     )
+
+
+def address(host: str, listener: socket.socket) -> str:
+    """Where a browser finds what listens there."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+
+
+def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """A server for `run([listener])`.
+
+    `serves` is called once it serves; from then on it can be ended cleanly.
+    """
+    return _Server(plain_http(app, http="h11", timeout_graceful_shutdown=_GRACE), serves)
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves."""
+
+    def __init__(self, config: uvicorn.Config, serves: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._serves = serves
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._serves()

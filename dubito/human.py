@@ -7,7 +7,7 @@ that a mistake of theirs changes nothing.
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,8 +15,8 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO
 from dubito.handlers import Entrant, Table, step
-from dubito.person import person_of
-from dubito.record import first_fault, output_of, records_of
+from dubito.person import Person
+from dubito.record import Strict, first_fault, output_of, records_of
 from dubito.streams import DealStreams
 from dubito.telling import Panel, in_words_to, labels, told_of
 
@@ -35,10 +35,8 @@ class Guest(Player):
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Strict):
     """All that fixes a game beside the person's own moves."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}  # where it is read again
 
     bots: list[str]
     seat: int
@@ -102,7 +100,7 @@ class Sitting:
         self.me = setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if self.asks_models else 0
-        self.person = person_of(spec)
+        self.person = Person(spec)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
         self.game, streams = setup.dealt(spec)

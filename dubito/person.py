@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Cards, Choice, Node, Spec
@@ -10,58 +10,6 @@ from dubito.streams import DealStreams
 from dubito.telling import Label
 
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
-
-
-class Person(Protocol):
-    """A game's module `person`: what a person in a seat sees in words, and how they answer.
-
-    It may have less than this: answers of a game whose every move is one node's are typed by their kind.
-    """
-
-    @property
-    def BOTS(self) -> Sequence[str]:  # noqa: N802, a constant
-        """Good ones to begin with, against whom a person plays if they name nobody."""
-
-    @property
-    def HARD(self) -> Sequence[str]:  # noqa: N802, a constant
-        """Those against whom it is a hard game."""
-
-    @property
-    def HOW(self) -> str:  # noqa: N802, a constant
-        """How a move is typed."""
-
-    @property
-    def ENTER(self) -> str:  # noqa: N802, a constant
-        """What an empty line means; empty: nothing."""
-
-    def sees(self, game: Any, seat: int, label: Label) -> list[str]:
-        """What the seat to move sees and is asked, a line each: nothing that it may not know."""
-
-    def keys(self, game: Any) -> str:
-        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
-
-    def read(self, line: str, game: Any, seat: int) -> Any:
-        """The output that was typed, legal or not; raises UsageError for what cannot be read."""
-
-    def answered(self, answer: Any, game: Any, seat: int) -> Any:
-        """The output that a page has sent as JSON, legal or not; raises UsageError for what cannot be read."""
-
-    def holding(self, game: Any, seat: int) -> list[int]:
-        """The cards that the seat may answer with, each as often as it is held."""
-
-    def choices(self, game: Any) -> list[str]:
-        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
-
-    def why_illegal(self, game: Any, output: Any) -> str | None:
-        """Why the seat to move may not do this, in the engine's words."""
-
-    def cheer(self, game: Any, seat: int) -> str:
-        """What is called out to a person on the move that has ended the game for them; empty if nothing is."""
-
-
-def person_of(spec: Spec) -> Person:
-    """How people play a game."""
-    return _Person(spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +34,14 @@ def lead_of(spec: Spec) -> str:
 def bots_of(spec: Spec, there: Sequence[Any]) -> list[str]:
     """Whom a person plays against if they say nothing, of those who are `there`: never nobody."""
     names = [one.name for one in there if not one.asks]
-    return [name for name in person_of(spec).BOTS if name in names] or names
+    return [name for name in Person(spec).BOTS if name in names] or names
 
 
-class _Person:
-    """Asks the module of the game for what it has."""
+class Person:
+    """What a person in a seat sees in words, and how they answer: by the game's module `person`, as far as it says so.
+
+    What it leaves unsaid of a game whose every move is one node's answer is typed by the kind of that answer.
+    """
 
     def __init__(self, spec: Spec) -> None:
         self._spec, self._module = spec, spec.module("person")
@@ -100,17 +51,17 @@ class _Person:
 
     @property
     def BOTS(self) -> Sequence[str]:  # noqa: N802
-        """Those of the module; nobody else is known to be good."""
+        """Good ones to begin with, against whom a person plays if they name nobody; of a module only."""
         return cast(Sequence[str], self._own("BOTS") or ())
 
     @property
     def HARD(self) -> Sequence[str]:  # noqa: N802
-        """Those of the module; of nobody else it is known."""
+        """Those against whom it is a hard game; of a module only."""
         return cast(Sequence[str], self._own("HARD") or ())
 
     @property
     def HOW(self) -> str:  # noqa: N802
-        """How answers of the game's kinds are typed."""
+        """How a move is typed."""
         if how := self._own("HOW"):
             return cast(str, how)
         kinds = " ".join(dict.fromkeys(_how(node) for node in self._spec.nodes))
@@ -118,11 +69,11 @@ class _Person:
 
     @property
     def ENTER(self) -> str:  # noqa: N802
-        """Of the module."""
+        """What an empty line means; empty: nothing."""
         return cast(str, self._own("ENTER") or "")
 
     def sees(self, game: Any, seat: int, label: Label) -> list[str]:
-        """In the words of the module, or the public parts of the view."""
+        """What the seat to move sees and is asked, a line each: nothing that it may not know."""
         if self._own("sees"):
             return cast(list[str], self._own("sees")(game, seat, label))
         view, node = game.view(), self._node(game)
@@ -133,18 +84,18 @@ class _Person:
         return [*said, f"Your cards: {held}", f"{node.name}? {wanted(node)}"]
 
     def keys(self, game: Any) -> str:
-        """Of the module."""
+        """What may be typed at the question of now, in short; empty where `HOW` has said it."""
         return cast(str, self._own("keys")(game)) if self._own("keys") else ""
 
     def read(self, line: str, game: Any, seat: int) -> Any:
-        """By the module, or by the kind of answer that is asked now."""
+        """The output that was typed, legal or not; raises UsageError for what cannot be read."""
         if self._own("read"):
             return self._own("read")(line, game, seat)
         node = self._node(game)
         return self.output(node, _answer(line, node), game, seat)
 
     def answered(self, answer: Any, game: Any, seat: int) -> Any:
-        """By the module, or by the kind of answer that is asked now, of JSON."""
+        """The output that a page has sent as JSON, legal or not; raises UsageError for what cannot be read."""
         if self._own("answered"):
             return self._own("answered")(answer, game, seat)
         node = self._node(game)
@@ -153,14 +104,14 @@ class _Person:
         return self.output(node, answer, game, seat)
 
     def holding(self, game: Any, seat: int) -> list[int]:
-        """Of the module; without it, all cards that there are to choose from."""
+        """The cards that the seat may answer with, each as often as it is held; else all that there are."""
         if self._own("holding"):
             return cast(list[int], self._own("holding")(game, seat))
         kind = self._node(game).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
     def choices(self, game: Any) -> list[str]:
-        """Of the module; without it, all names that the node has."""
+        """The names among which the seat to move is to choose; a page shows those that are illegal as such."""
         if self._own("choices"):
             return cast(list[str], self._own("choices")(game))
         kind = self._node(game).answer
@@ -171,13 +122,13 @@ class _Person:
         return self._spec.output_of(node.name, answer, game.cards(seat, DealStreams(0, 0).seat(seat)))
 
     def why_illegal(self, game: Any, output: Any) -> str | None:
-        """By the module, or the view."""
+        """Why the seat to move may not do this, in the engine's words."""
         if self._own("why_illegal"):
             return cast(str | None, self._own("why_illegal")(game, output))
         return cast(str | None, game.view().why_illegal(output))
 
     def cheer(self, game: Any, seat: int) -> str:
-        """Of the module; else how the game ended for the seat, where it is over."""
+        """What is called out to a person on the move that has ended the game for them; empty if nothing is."""
         if self._own("cheer"):
             return cast(str, self._own("cheer")(game, seat))
         if not game.over:

@@ -19,11 +19,16 @@ from dubito.streams import DealStreams
 from dubito.telling import forfeit_in_words, seat_label, told_of
 
 
-@dataclass(frozen=True, slots=True)
-class GameRecord:
-    """One game, complete."""
+class Strict:
+    """A dataclass of this kind is read from JSON as it is: no field more, and none of another type."""
 
+    __slots__ = ()
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord(Strict):
+    """One game, complete."""
 
     game: str  # its name
     players: list[str]

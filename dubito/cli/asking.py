@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dubito.cli.calls import call_options, caps_of
-from dubito.cli.options import flags
+from dubito.cli.options import flags, spending_options
 from dubito.cli.output import note
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.config import check
@@ -33,11 +33,7 @@ asking_options = flags(
     click.option("--max-output", type=int, metavar="N", help="Most tokens of a reply. [default: 8192]"),
     click.option("--reasks", type=int, metavar="N", help="Times an unusable reply is asked for again. [default: 1]"),
     click.option("--in-flight", type=int, metavar="N", help="Questions at once. [default: 32]"),
-    click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Most it may use up. [default: no cap]"),
-    click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]"),
-    click.option("--preflight/--no-preflight", default=None, help="Ask the model once first. [default: preflight]"),
-    click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared with runs. [default: cache]"),
-    click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
+    spending_options,
     click.option("--quiet", is_flag=True, help="Hide the progress line."),
 )
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from dubito.cli.options import number
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config
@@ -46,14 +47,6 @@ def note_unused_addresses(experiment: Experiment, registry: Registry) -> None:
     settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
     for variable in sorted({name for each in settings if (name := unused_address(each))}):
         note(f"note: {variable} is set and not used: `base_url: env` or --base-url env asks that server")
-
-
-def number(text: str) -> int | str:
-    """A whole number, or the text as it is for the config's check to refuse."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def caps_of(text: str) -> dict[str, int | float | str]:

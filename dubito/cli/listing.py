@@ -1,8 +1,9 @@
 """Groups of commands whose help says of each what it does in a whole sentence; a command is loaded when it is used."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -21,36 +22,33 @@ class Listing(click.Group):
     def summary_of(self, ctx: click.Context, name: str) -> str:
         """What a command does, in a sentence."""
         command = self.get_command(ctx, name)
-        text = " ".join(((command and command.help) or "").split("\n\n")[0].split())
-        first = _SENTENCE.match(text)
-        return first[0] if first else text
+        return _first_sentence((command and command.help) or "")
+
+
+def _first_sentence(text: str) -> str:
+    words = " ".join(text.split("\n\n")[0].split())
+    first = _SENTENCE.match(words)
+    return first[0] if first else words
 
 
 class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
-    def __init__(
-        self, *rest: Any, summaries: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
-    ) -> None:
-        """By a command's name, what it does: the command NAME is `NAME` in dubito/cli/NAME.py, or in a
-        package of that name, `-` there being `_`.
-
-        `aliases` are other names of commands, which are not listed.
-        """
+    def __init__(self, *rest: Any, names: Sequence[str], aliases: Mapping[str, str], **more: Any) -> None:
+        """The command NAME is `NAME` in dubito/cli/NAME.py or cli/NAME/; `aliases` are other names, not listed."""
         super().__init__(*rest, **more)
-        self._summaries, self._aliases = summaries, aliases or {}
+        self._names, self._aliases = names, aliases
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in order."""
-        return sorted(self._summaries)
+        return sorted(self._names)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, loaded now; None if there is no such command."""
         name = self._aliases.get(name, name)
-        if name not in self._summaries:
+        if name not in self._names:
             return None
-        word = name.replace("-", "_")
-        found: click.Command = getattr(import_module(f"dubito.cli.{word}"), word)
+        found: click.Command = getattr(import_module(f"dubito.cli.{name}"), name)
         return found
 
     def resolve_command(
@@ -63,5 +61,8 @@ class LateListing(Listing):
             raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
-        """As it was given: nothing is loaded."""
-        return self._summaries[name]
+        """The same, read in the command's source: nothing is loaded."""
+        folder = Path(__file__).with_name(name)
+        source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        text = re.search(rf'^def {name}\(.*?"""(.*?)"""', source.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        return _first_sentence(text[1] if text else "")

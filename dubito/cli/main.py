@@ -17,40 +17,16 @@ from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.native import engine_in_words
 
-_COMMANDS: Final = {  # what each does: the first sentence of its own help
-    "demo": "Play two model players against hand-written bots over HTTP, with the embedded house server in place of "
-    "a provider (a stand-in, not a language model); then the same again offline, from the cache.",
-    "run": "Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report.",
-    "compare": "Compare the contenders of RUN..., paired over the deals that all of them keep.",
-    "merge": "Join the folders RUN..., all shards of one run, into the run that one machine would have made.",
-    "report": "Write RUN, by default the latest, as pages to be opened in a browser, with no network.",
-    "runs": "List the runs in FOLDER, by default `runs`, the last written first.",
-    "view": "Open the report of RUN, by default the latest, in the browser.",
-    "status": "Say how far RUN is, by default the latest, what its models were asked, and what they cost.",
-    "replay": "Play a run (by default the latest), an exported run or a saved game again, with no network and no "
-    "model.",
-    "export": "Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere.",
-    "estimate": "Say how many calls, tokens, dollars and how much time the experiment in CONFIG will take, as ranges.",
-    "play": "Play a game yourself against these bots, by default some good ones.",
-    "web": "Play in the browser, against hand-written bots and the players of CONFIG, including those that ask models.",
-    "games": "List the games: name, seats, and what each is.",
-    "bots": "List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be "
-    "used.",
-    "watch": "Tell a game between these bots and models live, seated in this order, or the games of a run as they "
-    "finish.",
-    "policy": "Say how exploitable each PLAYER's complete strategy for a small game is, exactly.",
-    "tournament": "Hold a tournament of programs at games of hidden information: a strict referee, ranked by instant "
-    "run-off.",
-    "prompts": "List prompts, show what one says, and try them out on recorded positions.",
-    "cache": "Look into the cache of replies.",
-    "house": "Serve the OpenAI and Anthropic protocols on loopback.",
-}
+_COMMANDS: Final = (
+    *("demo", "run", "compare", "merge", "report", "runs", "view", "status", "replay", "export"),
+    *("estimate", "play", "web", "games", "bots", "watch", "policy", "tournament", "prompts", "cache", "house"),
+)
 
 _OLD_NAMES: Final = {"play-game": "watch"}
 
 
 @click.group(
-    cls=LateListing, summaries=_COMMANDS, aliases=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LateListing, names=_COMMANDS, aliases=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")
 def cli() -> None:

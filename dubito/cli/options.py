@@ -51,10 +51,31 @@ server_options = flags(
 
 # What varies a game's rules; what is not said is the game's to say.
 rules_options = flags(
-    click.option("--jokers", type=int, help="Dubito: jokers in the deck, 0 to 2. [default: 2]"),
-    click.option("--win-rule", help="Dubito: immediate, or contested. [default: immediate]"),
-    click.option("--max-turns", type=int, help="Dubito: turns after which a game stops. [default: 1000]"),
+    click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]"),
+    click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]"),
+    click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]"),
 )
+
+# What asking models may use up, and what is kept of it.
+spending_options = flags(
+    click.option("--budget", metavar="usd=N,calls=N,tokens=N", help="Hard cap on what it may spend. [default: no cap]"),
+    click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]"),
+    click.option(
+        "--preflight/--no-preflight",
+        default=None,
+        help="Call each model once before anything else. [default: preflight]",
+    ),
+    click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared by runs. [default: cache]"),
+    click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
+)
+
+
+def number(text: str) -> int | str:
+    """A whole number, or the text as it is for the config's check to refuse."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def rules_from(flags: Mapping[str, Any], spec: Spec) -> "BaseModel":
@@ -62,5 +83,5 @@ def rules_from(flags: Mapping[str, Any], spec: Spec) -> "BaseModel":
     from dubito.experiment.config import check  # most commands have no use for either
     from dubito.experiment.resolve import rules_of
 
-    said = {key: value for key, value in flags.items() if value is not None}
+    said = {key: number(value) for key, value in flags.items() if value is not None}
     return rules_of(check({"game": spec.name}, "the command", said), spec)

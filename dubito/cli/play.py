@@ -21,7 +21,7 @@ from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import Sitting, as_sentence, set_up
-from dubito.person import person_of
+from dubito.person import Person
 from dubito.registry import find_bots
 
 
@@ -54,7 +54,7 @@ def play(
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
     spec, server = find_game(game, Path.cwd()), {key: flags.pop(key) for key in ("base_url", "api_key_env")}
-    against = bots or person_of(spec).BOTS or _anybody(spec)
+    against = bots or Person(spec).BOTS or _anybody(spec)
     setup = set_up(spec, against, rules_from(flags, spec), seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):

@@ -22,8 +22,7 @@ from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
 from dubito.registry import find_bots
-from dubito.report.policies import Findings, against, fallbacks, largest_losses, worth
-from dubito.report.policy_pages import pages, site_of
+from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
 from dubito.report.site import write_pages
 from dubito.store.records import Spend
 from dubito.workshop.statements import StatedPolicy, of_bot, of_model

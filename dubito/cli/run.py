@@ -11,9 +11,9 @@ from typing import Any, Final
 import click
 
 from dubito.cli import result_objects
-from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses, number
+from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
 from dubito.cli.documents import RunObject
-from dubito.cli.options import json_option, server_options
+from dubito.cli.options import json_option, number, rules_options, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line
@@ -49,9 +49,7 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
 @click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
 @click.option("--contenders", metavar="A,B,...", help="Players compared with each other on the same deals.")
-@click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]")
-@click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]")
-@click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]")
+@rules_options
 @click.option(
     "--on-bot-error",
     metavar="POLICY",
@@ -73,19 +71,11 @@ _LISTS: Final = ("table_sizes", "bots", "contenders")
 @server_options
 @click.option("--in-flight", metavar="N", help="Games at once when models play. [default: 32]")
 @click.option(
-    "--budget", metavar="usd=N,calls=N,tokens=N", help="Hard cap on what the run may spend. [default: no cap]"
-)
-@click.option("--prices", metavar="FILE", help="Prices of models, over the list prices. [default: none]")
-@click.option(
-    "--preflight/--no-preflight", default=None, help="Call each model once before the first game. [default: preflight]"
-)
-@click.option(
     "--patience",
     metavar="TIME",
     help="Stop after an account has not answered for this long: 90s, 30m, 2h. [default: 30m]",
 )
-@click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared by runs. [default: cache]")
-@click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache.")
+@spending_options
 @click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
@@ -144,9 +134,9 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
     """Refuse an executor that cannot play this experiment; raises UsageError."""
     if config.executor == "processes":
         if config.scheduler is not None:
-            raise UsageError(f"{config.where('scheduler')}: a scheduler belongs to Dask: add `executor: dask`")
+            raise UsageError(f"{config.said.where('scheduler')}: a scheduler belongs to Dask: add `executor: dask`")
         return
-    where = config.where("executor")
+    where = config.said.where("executor")
     if model_specs(experiment, registry):
         raise UsageError(
             f"{where}: model players are asked from one process, which holds budget and pace: leave it out, or cut the "

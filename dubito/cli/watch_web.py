@@ -15,14 +15,13 @@ from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
-from dubito.http_server import listen
+from dubito.http_server import address, listen, make_server
 from dubito.human import as_sentence
 from dubito.report.following import FollowedRun
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
 from dubito.web.guard import is_loopback
-from dubito.web.server import address, make_server
 from dubito.web.table_file import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 

@@ -33,9 +33,8 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
 
     Only this machine can reach the page unless --host says so.
     """
-    from dubito.http_server import listen  # late: no other command needs a web server
+    from dubito.http_server import listen, make_server  # late: no other command needs a web server
     from dubito.web.app import make_app
-    from dubito.web.server import make_server
     from dubito.web.tables import Tables
 
     stop = threading.Event()
@@ -53,8 +52,8 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
 
 def _announce(host: str, listener: socket.socket, games: Path, models: list[str]) -> None:
     """Where to play, and who can."""
+    from dubito.http_server import address
     from dubito.web.guard import is_loopback
-    from dubito.web.server import address
 
     if not is_loopback(listener.getsockname()[0]):
         asked = ", and ask the models at your cost" if models else ""

@@ -65,13 +65,13 @@ def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> Non
                 bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
         impossible = sum(statement.impossible for statement in own)
         m = sum(map(len, bins.values()))
-        tally.add("brier", (player,), [*_cluster(m, squares), len(own) - m - impossible, impossible])
+        tally.add("brier", (player,), [*cluster(m, squares), len(own) - m - impossible, impossible])
         for number, stated in bins.items():
-            cluster = _cluster(len(stated), sum(dishonest for _, dishonest in stated))
-            tally.add("stated", (player, number), [*cluster, sum(p for p, _ in stated)])
+            within = cluster(len(stated), sum(dishonest for _, dishonest in stated))
+            tally.add("stated", (player, number), [*within, sum(p for p, _ in stated)])
 
 
-def _cluster(m: int, y: int) -> list[int]:
+def cluster(m: int, y: int) -> list[int]:
     """A deal's part of a ratio's sums: deals, m, m^2, y, y^2, y*m."""
     return [int(m > 0), m, m * m, y, y * y, y * m]
 

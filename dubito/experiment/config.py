@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, ProviderErrors
 from dubito.game_registry import DUBITO
@@ -22,10 +23,8 @@ PlayerEntry = str | dict[str, Any]
 _DAY: Final = 24 * 3600.0  # seconds
 
 
-class BudgetConfig(BaseModel):
+class BudgetConfig(Checked):
     """`budget` of a config: what a run may use up; a cap that is not given is none."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     calls: int | None = Field(default=None, ge=1)
@@ -47,10 +46,8 @@ class ConfigSource:
         return f"{self.source}: {'.'.join(map(str, loc))}"
 
 
-class Config(BaseModel):
+class Config(Checked):
     """What a config file or the flags may say."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     game: str = Field(default=DUBITO, min_length=1)
     games: int = Field(default=10_000, ge=1, le=10**9)
@@ -79,12 +76,8 @@ class Config(BaseModel):
 
     @property
     def said(self) -> ConfigSource:
-        """Where it comes from, for errors."""
+        """Where a user said it, for errors: the flags, or the file."""
         return self._said
-
-    def where(self, *key: str | int) -> str:
-        """Where a user said this, for errors: the flag, or the file with the key."""
-        return self._said.where(*key)
 
 
 def read_config(path: Path) -> dict[str, Any]:

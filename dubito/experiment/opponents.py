@@ -48,10 +48,6 @@ def trouble(error: DubitoError) -> str:
     return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
 
 
-def _itself(decider: Decider) -> Decider:
-    return decider
-
-
 @dataclass(frozen=True, slots=True)
 class Opponent:
     """One who may sit down."""
@@ -135,7 +131,7 @@ class Opponents:
         names: Sequence[str],
         seed: int,
         rules: Any,
-        at_table: Callable[[Decider], Decider] = _itself,
+        at_table: Callable[[Decider], Decider] = lambda decider: decider,
     ) -> list[object]:
         """By seat, a model player's way to ask in one game, and None for a hand-written bot; nothing without models."""
         if self._models is None:

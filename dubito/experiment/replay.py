@@ -21,7 +21,7 @@ from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.handlers import Table
 from dubito.llm.decider import Journal
-from dubito.llm.replay_tape import Differs, Hear, ReplayTape
+from dubito.llm.replay_tape import Differs, HearReply, ReplayTape
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
@@ -132,7 +132,7 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
-def table_of(kept: RunToReplay, game: int, heard: Hear) -> tuple[Table, list[str]]:
+def table_of(kept: RunToReplay, game: int, heard: HearReply) -> tuple[Table, list[str]]:
     """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
 
     Raises UsageError if the run does not keep that game.

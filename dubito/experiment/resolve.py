@@ -26,7 +26,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     game = registry.game
     rules, sizes = rules_of(config, game), _table_sizes(config, game)
     if config.on_bot_error == "forfeit" and not game.forfeits:
-        raise UsageError(f"{config.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
+        raise UsageError(f"{config.said.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
     if config.bots is None:
         field = [unsettled(bot) for bot in registry.hand_written()]
     else:
@@ -94,9 +94,9 @@ def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
     for place, size in enumerate(config.table_sizes):
         if not least <= size <= most:
             bound = f"at least {least}" if size < least else f"at most {most}"
-            raise UsageError(f"{config.where('table_sizes', place)}: must be {bound}, not {size}")
+            raise UsageError(f"{config.said.where('table_sizes', place)}: must be {bound}, not {size}")
     if len(set(config.table_sizes)) < len(config.table_sizes):
-        raise UsageError(f"{config.where('table_sizes')}: a size stands twice")
+        raise UsageError(f"{config.said.where('table_sizes')}: a size stands twice")
     return tuple(sorted(config.table_sizes))
 
 
@@ -105,7 +105,9 @@ def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> 
     most, n = max(experiment.table_sizes), len(experiment.field)
     needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
     if fills_tables and experiment.lineup != "uniform" and n < needed:
-        raise UsageError(f"{config.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more")
+        raise UsageError(
+            f"{config.said.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more"
+        )
 
 
 def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
@@ -115,7 +117,7 @@ def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, confi
         try:
             players.append(player(entry, registry, config))
         except UsageError as error:
-            raise UsageError(f"{config.where(key, place)}: {error}") from None
+            raise UsageError(f"{config.said.where(key, place)}: {error}") from None
     return players
 
 
@@ -144,7 +146,7 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
         from dubito.llm.settings import settings_for  # only those who ask models need it
 
         settings_for(bot.cls, name, settings)
-    return _spec(bot, name, settings)
+    return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
 def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None]) -> dict[str, Any]:
@@ -169,13 +171,9 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     return settings
 
 
-def _spec(bot: Bot, name: str, settings: Mapping[str, Any]) -> PlayerSpec:
-    return PlayerSpec(name, bot.name, settings, bot.digest)
-
-
 def unsettled(bot: Bot) -> PlayerSpec:
     """A bot under its own name, with no settings."""
-    return _spec(bot, bot.name, {})
+    return PlayerSpec(bot.name, bot.name, {}, bot.digest)
 
 
 def _parameters(bot: Bot) -> list[inspect.Parameter]:

@@ -162,7 +162,8 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
                     tally = everything = tally + played.tally
-                    chunk = _stored(played, first_game_of(experiment, played.number))
+                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decisions)
+                    chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
                     if not played.decisions:  # else it was told of each game
                         means.progress(chunk.first_game + len(chunk.outcomes) - experiment.game_numbers.start)
@@ -176,10 +177,6 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
     return Run(
         folder, experiment, means.registry.game, everything, digest, logs, first_fallback, interrupted, failure, so_far
     )
-
-
-def _stored(played: ChunkResult, first_game: int) -> Chunk:
-    return Chunk(played.number, played.deals, first_game, played.outcomes, played.decisions, played.records)
 
 
 @contextmanager

@@ -150,10 +150,7 @@ def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 
 
 def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
-    """The sums of whole deals, each the outcomes of its games.
-
-    Collects first and adds once a key: Python's own loops would cost more than the games' statistics may.
-    """
+    """The sums of whole deals, each the outcomes of its games; added once a key, as adding each row costs too much."""
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: Counter[SumKey] = Counter()
     clusters: Counter[tuple[int, int, Measured]] = Counter()

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NoReturn
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
+from dubito.checked import Checked
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.wire import Reply, TwinKey, read_json, without_twins
@@ -150,8 +151,7 @@ def form_of(fields: tuple[Field, ...], node: Node) -> Form:
     }
     known = {**_TYPES, "answer": _type_of(node.answer)}
     types: dict[str, Any] = {field: (known[field], ...) for field in asked}
-    config = ConfigDict(extra="forbid", strict=True)
-    return Form(asked, node.answer, schema, create_model("Answer", __config__=config, **types))
+    return Form(asked, node.answer, schema, create_model("Answer", __base__=Checked, **types))
 
 
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
@@ -256,7 +256,10 @@ def _unreadable(text: str) -> str:
 def _detail(error: dict[str, Any], form: Form) -> str:
     where = error["loc"][0] if error["loc"] else ""
     if where == "answer" and error["type"] not in ("missing", "string_unicode"):
-        return "`answer` is neither true nor false (without quotes)" if form.kind == Bool() else _not(form.kind)
+        if form.kind == Bool():
+            return "`answer` is neither true nor false (without quotes)"
+        quotes = "" if isinstance(form.kind, Choice | Shares) else " (without quotes)"
+        return f"`answer` is not {in_words(form.kind)}{quotes}"
     match error["type"]:
         case "json_invalid" | "string_unicode":
             return _NO_JSON
@@ -268,7 +271,3 @@ def _detail(error: dict[str, Any], form: Form) -> str:
             return f"`{where}` is no text"
         case _:
             return "it is no JSON object"
-
-
-def _not(kind: Answer) -> str:
-    return f"`answer` is not {in_words(kind)}" + ("" if isinstance(kind, Choice | Shares) else " (without quotes)")

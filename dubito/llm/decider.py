@@ -60,10 +60,6 @@ def _no_texts() -> "SeatTexts":
     return SeatTexts()
 
 
-def _always(answer: Any) -> None:
-    """Every answer of the node's kind is legal."""
-
-
 @dataclass(frozen=True, slots=True)
 class Decider:
     """Takes the decisions of one model player in all games of a run."""
@@ -96,7 +92,7 @@ class Decider:
         turn: int,
         journal: Journal,
         otherwise: Callable[[], Any],
-        accept: Callable[[Any], None] = _always,
+        accept: Callable[[Any], None] = lambda answer: None,
     ) -> Any:
         """Take a decision: ask the model, else the fallback; record it in journal and log, and return the answer.
 

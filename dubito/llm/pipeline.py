@@ -85,7 +85,7 @@ class Pipeline:
                 gate,
                 options.timing.sleep,
                 probe=None if options.suspend else lambda: tried(probe_of(name, settings), next(self._probes)),
-                made=self._tries,
+                made=lambda ask: self._log.tries(ask.place.key) if self._goes_on else 0,
                 suspend=options.suspend,
             )
         return self._taped(self._cached(live, account), account)
@@ -255,9 +255,6 @@ class Pipeline:
         if kept.raw is None:
             raise AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
         return kept_reply(ask.request.protocol, self._log.text(kept.raw))
-
-    def _tries(self, ask: Ask) -> int:
-        return self._log.tries(ask.place.key) if self._goes_on else 0
 
 
 def _failed(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:

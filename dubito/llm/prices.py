@@ -14,8 +14,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
@@ -35,10 +36,10 @@ _SHORT: Final = ("5m", "30m")  # how long input is kept for the price `cache_wri
 _BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins", "mcp_servers", "container")
 
 
-class _Listed(BaseModel):
+class _Listed(Checked):
     """A price as files and configs say it: USD per million tokens. All four, since none follows from another."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(allow_inf_nan=False, defer_build=True)
 
     input: float = Field(ge=0, le=_MOST)
     cached_input: float = Field(ge=0, le=_MOST)

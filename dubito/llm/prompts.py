@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2.meta import find_undeclared_variables
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 import dubito
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Position, Spec
 from dubito.game_registry import DUBITO, find_game
@@ -74,10 +75,8 @@ class SeatTexts:
             self.system, self.chapters, self._steady = None, [], steady
 
 
-class Description(BaseModel):
+class Description(Checked):
     """What `prompt.yaml` says."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     title: str = Field(min_length=1)
     answer: list[answers.Field] = Field(min_length=1)  # fields of the reply, in this order

@@ -14,7 +14,7 @@ from dubito.llm.wire import Ask, Place, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, TapedAttempt, answer_in_words
 
-Hear = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
+HearReply = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 
 
 class Differs(RunStopped):
@@ -31,7 +31,7 @@ class Differs(RunStopped):
 class ReplayTape:
     """The tape of a run as a way to ask, and as a log that compares; one for all its players."""
 
-    def __init__(self, log: ModelLog, hear: Hear = lambda place, question, end: None) -> None:
+    def __init__(self, log: ModelLog, hear: HearReply = lambda place, question, end: None) -> None:
         self._log, self._hear = log, hear
         self.decisions = 0
 

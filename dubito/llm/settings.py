@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Spec
 from dubito.llm.wire import Protocol, entries
@@ -36,10 +37,10 @@ _PROVIDERS: Final[dict[Protocol, tuple[str, str, str]]] = {  # the variable of t
 }
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(Checked):
     """What a config may say of a model player, besides `bot` and `name`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(defer_build=True)
 
     model: str = Field(min_length=1)
     api: Protocol

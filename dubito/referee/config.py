@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import in_our_words, read_config
 from dubito.referee.bots import Program, bot
@@ -15,23 +16,17 @@ from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.schedule import Source
 
-_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-
-class BotConfig(BaseModel):
+class BotConfig(Checked):
     """A bot with more to say of it than its command."""
-
-    model_config = _STRICT
 
     command: str | list[str]
     data: str | None = None  # a folder with a folder for each game
     network: bool = False
 
 
-class TournamentConfig(BaseModel):
+class TournamentConfig(Checked):
     """What a config file or the flags may say. Times are seconds."""
-
-    model_config = _STRICT
 
     games: list[str] = Field(min_length=1)
     bots: dict[str, str | list[str] | BotConfig] = Field(min_length=2)

@@ -12,7 +12,15 @@ from dubito.referee.games import observation
 _FLOAT: Final = "<f4"  # lowest byte first, wherever we run
 
 
-class V1:
+class _Dialect:
+    """What both protocols begin with."""
+
+    def opening(self, game: str, seat: int) -> bytes:
+        """The first two lines: the game's name and the seat."""
+        return f"{game}\n{seat}\n".encode()
+
+
+class V1(_Dialect):
     """The protocol of the announcement of May 2021.
 
     Two lines first, the game's name and the seat. Then a line a node for every seat: the default observation as
@@ -23,10 +31,6 @@ class V1:
 
     def __init__(self, game: Any) -> None:
         self._observation = observation(game)
-
-    def opening(self, game: str, seat: int) -> bytes:
-        """The first two lines."""
-        return f"{game}\n{seat}\n".encode()
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
         """What a seat sees at a node, and what it may do there."""
@@ -39,7 +43,7 @@ class V1:
         return f"end of game {score!r}\n".encode()
 
 
-class V2:
+class V2(_Dialect):
     """The protocol of the referee that was written in July 2021 and that the bots in OpenSpiel's repository speak.
 
     A node shows two observations, what is public and what is private, each as base64 of a first byte and the rest:
@@ -53,10 +57,6 @@ class V2:
         none, single = pyspiel().PrivateInfoType.NONE, pyspiel().PrivateInfoType.SINGLE_PLAYER
         kinds = [(True, none), (False, single)]
         self._parts = [_part(game, public, private) for public, private in kinds]
-
-    def opening(self, game: str, seat: int) -> bytes:
-        """The first two lines."""
-        return f"{game}\n{seat}\n".encode()
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
         """What a seat sees at a node, and what it may do there."""

@@ -10,7 +10,7 @@ field with the same rank are not told apart from each other.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
@@ -95,7 +95,8 @@ def comparison_in_words(order: Order, deals: int) -> str:
     ranks = order.ranks
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     said = [_ahead(order, groups)] if len(groups) > 1 else []
-    said += [_tied(order, group) for group in groups if len(group) > 1 and _are_tied(order, group)]
+    tied = [group for group in groups if len(group) > 1 and not any(starmap(order.apart, combinations(group, 2)))]
+    said += [f"{_listed([order.names[place] for place in group])} are not told apart" for group in tied]
     text = "; ".join(filter(None, said)) + "."
     if ranks[:2] == [1, 1] and order.more_games:
         text += f" About {order.more_games:,} more games would tell the first two apart."
@@ -117,14 +118,6 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
         whom = "everybody else" if len(rest) > 1 else one_line(order.names[rest[0]])
         said += f", and {whom} by at least as much"
     return said
-
-
-def _are_tied(order: Order, group: Sequence[int]) -> bool:
-    return not any(order.apart(better, other) for better, other in combinations(group, 2))
-
-
-def _tied(order: Order, group: Sequence[int]) -> str:
-    return f"{_listed([order.names[place] for place in group])} are not told apart"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponent
 from dubito.game import Spec
 from dubito.human import SEEDS, as_sentence
-from dubito.person import Option, bots_of, lead_of, options_of, person_of
+from dubito.person import Option, Person, bots_of, lead_of, options_of
 from dubito.record import first_fault
 from dubito.telling import told_of
 from dubito.web import archive
@@ -82,7 +82,7 @@ class _Pages:
             game=spec,
             lead=lead_of(spec),
             groups=_groups(choices),
-            hard=person_of(spec).HARD,
+            hard=Person(spec).HARD,
             first=[*(choice.name for choice in choices if choice.asks), *bots_of(spec, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),

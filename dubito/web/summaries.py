@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,7 +15,7 @@ from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.human import GUEST, as_sentence
-from dubito.record import game_named, play, records_of, whole_game
+from dubito.record import Strict, game_named, play, records_of, whole_game
 from dubito.report.story import winners
 from dubito.store.folder import write_whole
 from dubito.telling import names_to
@@ -28,10 +28,8 @@ _MEMORY: Final = "running/summaries"  # beside the tables that are played
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Strict):
     """A finished game; of a file that cannot be shown, only why."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     changed: int  # the file's time, in nanoseconds, and its size in bytes: another file under its name has others
     size: int
@@ -45,10 +43,8 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _Memory(Strict):
     """The summaries by name, as they are kept over the server's end."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     games: dict[str, Summary]
     format: Literal["dubito summaries 1"] = "dubito summaries 1"

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.human import Setup, as_sentence
+from dubito.record import Strict
 from dubito.telling import names_to
 from dubito.web.frames import after, dealt, words
 
@@ -23,10 +24,8 @@ _Moment = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).times
 
 
 @dataclass(frozen=True, slots=True)
-class TableFile:
+class TableFile(Strict):
     """A table as its file has it."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     setup: Setup
     made: _Moment

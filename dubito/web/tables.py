@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
@@ -20,7 +20,7 @@ from dubito.experiment.opponents import Opponent, Opponents
 from dubito.game import Spec
 from dubito.game_registry import DUBITO
 from dubito.human import SEEDS, as_sentence, set_up
-from dubito.record import first_fault, records_of
+from dubito.record import Strict, first_fault, records_of
 from dubito.store.folder import write_whole
 from dubito.web.summaries import MADE, Summaries
 from dubito.web.table_file import Live, TableFile, read, replayed
@@ -30,14 +30,11 @@ MOST_TABLES: Final = 100
 MOST_BOTS: Final = 31  # at one table
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
 _GRACE: Final = 5.0  # seconds that the end waits for the models' answers
-_STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True, slots=True)
-class NewTable:
+class NewTable(Strict):
     """What a page asks for: the game, the bots, its rules, and what it does not leave to chance."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
     bots: Annotated[list[str], Field(min_length=1, max_length=MOST_BOTS)]
     game: str = DUBITO
@@ -47,14 +44,12 @@ class NewTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Strict):
     """The person's move. `turn` is how many moves they have seen, so that no move is made twice.
 
     `table` is which of their tables it is for, where that is said: another page of theirs may have opened a new
     one since. `answer` is the move, as its game's page sends it.
     """
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
     turn: int
     answer: Any

@@ -93,11 +93,11 @@ def missing(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[st
     """
     some = [prompt.game.facts.facts(position) for position in positions if position.node == node]
     important: Mapping[str, Sequence[Sequence[str]]] = part(prompt.game, "IMPORTANT", {})
-    return [group[0] for group in important.get(node, ()) if not any(_tells(prompt, some, fact) for fact in group)]
-
-
-def _tells(prompt: Prompt, positions: Iterable[Mapping[str, Any]], fact: str) -> bool:
-    return any(_depends(prompt, values, fact) for values in positions)
+    return [
+        group[0]
+        for group in important.get(node, ())
+        if not any(_depends(prompt, values, fact) for fact in group for values in some)
+    ]
 
 
 def _depends(prompt: Prompt, values: Mapping[str, Any], fact: str) -> bool:

@@ -9,25 +9,23 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
+from dubito.record import Strict
 from dubito.text_file import read_text
 from dubito.workshop.parts import part
 
-_STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 _Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Strict):
     """Where a position was taken from."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
     run: str | None  # digest of the run's identity; None: its game was played to take it
     seed: int
@@ -92,10 +90,8 @@ def read_recorded(text: str, game: Spec) -> RecordedPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing:
+class _Nothing(Strict):
     """The truth of a game that keeps none."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = _STRICT
 
 
 def _read_as(kind: Any, told: object, where: str) -> Any:

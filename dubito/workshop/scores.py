@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
-from dubito.experiment.calibration import Statement, add_stated
+from dubito.experiment.calibration import Statement, add_stated, cluster
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
 from dubito.game import Bool
@@ -128,12 +128,5 @@ def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:
     deals: defaultdict[object, list[bool]] = defaultdict(list)
     for deal, true in counted:
         deals[deal].append(true)
-    sums = [(len(group), sum(group)) for group in deals.values()]
-    return clustered_rate(
-        len(sums),
-        sum(m for m, _ in sums),
-        sum(m * m for m, _ in sums),
-        sum(y for _, y in sums),
-        sum(y * y for _, y in sums),
-        sum(y * m for m, y in sums),
-    )
+    parts = [cluster(len(group), sum(group)) for group in deals.values()]
+    return clustered_rate(*map(sum, zip(*parts, strict=True))) if parts else Rate(None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dubito.person import person_of
+from dubito.person import Person
 from dubito.record import game_named
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, registry_of, write_kuhn
@@ -230,6 +230,6 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
 
 @pytest.mark.parametrize("game", ["dubito", "defuse"])
 def test_whoever_wants_a_hard_game_is_told_whom_to_name(shell: Shell, game: str) -> None:
-    hard = person_of(GAMES[game]).HARD
+    hard = Person(GAMES[game]).HARD
     assert {*hard} < {*registry_of(game).bots}
     assert all(f" {bot}" in shell("play", "--help").out for bot in hard)

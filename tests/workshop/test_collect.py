@@ -16,7 +16,7 @@ from dubito.games.dubito.game_data import TurnData, TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.rules import Rules, deal_hands, is_honest
 from dubito.games.dubito.spec import SPEC
-from dubito.games.dubito.truth import Hidden
+from dubito.games.dubito.workshop import Hidden
 from dubito.handlers import Entrant
 from dubito.llm.budget import Caps
 from dubito.llm.decider import Decider, Journal

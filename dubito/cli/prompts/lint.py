@@ -6,8 +6,8 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
-from dubito.cli.prompts.options import game_of
 from dubito.errors import one_line
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.report.result_table import cell_text
 from dubito.workshop.lint import lint as advice_on
@@ -21,7 +21,7 @@ from dubito.workshop.sample import sample_games
 @game_option
 def lint(name: str, game: str) -> None:
     """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
-    prompt = load_prompt(name, Path.cwd(), game_of(game))
+    prompt = load_prompt(name, Path.cwd(), find_game(game, Path.cwd()))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [

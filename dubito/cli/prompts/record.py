@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.output import note, say
-from dubito.cli.prompts.options import check_node, nodes_of
+from dubito.cli.prompts.show import check_node, nodes_of
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.replay import run_to_replay

@@ -8,14 +8,31 @@ import click
 
 from dubito.cli.options import game_option
 from dubito.cli.output import say, table
-from dubito.cli.prompts.options import check_node, game_of, main_node, nodes_of
 from dubito.errors import UsageError
 from dubito.game import Position, Spec
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.text_file import read_text
 from dubito.workshop.differ import differences
 from dubito.workshop.golden import golden_files
 from dubito.workshop.recordings import write_files
+
+
+def nodes_of(game: Spec) -> list[str]:
+    """The names of its nodes."""
+    return [node.name for node in game.nodes]
+
+
+def main_node(game: Spec) -> str:
+    """The node that is shown if none is named: one that states something, if there is one."""
+    return next((node.name for node in game.nodes if node.states), game.nodes[0].name)
+
+
+def check_node(game: Spec, node: str | None) -> None:
+    """Raise click's error for a node that the game does not have."""
+    names = nodes_of(game)
+    if node is not None and node not in names:
+        raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")
 
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +59,7 @@ def position_of(game: Spec, node: str | None, file: Path | None) -> Position:
 @game_option
 def list_prompts(game: str) -> None:
     """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
-    here, spec = Path.cwd(), game_of(game)
+    here, spec = Path.cwd(), find_game(game, Path.cwd())
     found = [load_prompt(name, here, spec) for name in prompt_names(here, spec)]
     rows = [[prompt.name, prompt.title, prompt.digest[:12], str(prompt.folder)] for prompt in found]
     table(f"{len(rows)} prompts", ["prompt", "title", "digest", "folder"], rows)
@@ -54,7 +71,7 @@ def list_prompts(game: str) -> None:
 @game_option
 def show(name: str, node: str | None, file: Path | None, game: str) -> None:
     """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
-    spec = game_of(game)
+    spec = find_game(game, Path.cwd())
     position = position_of(spec, node, file)
     say(str(load_prompt(name, Path.cwd(), spec).render(position)))
 
@@ -67,7 +84,7 @@ def show(name: str, node: str | None, file: Path | None, game: str) -> None:
 def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
     """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
     does."""
-    spec, here = game_of(game), Path.cwd()
+    spec, here = find_game(game, Path.cwd()), Path.cwd()
     position = position_of(spec, node, file)
     old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
     lines = list(differences(old, new, position))
@@ -89,7 +106,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -
 @game_option
 def golden(name: str, game: str) -> None:
     """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
-    files = golden_files(load_prompt(name, Path.cwd(), game_of(game)))
+    files = golden_files(load_prompt(name, Path.cwd(), find_game(game, Path.cwd())))
     write_files(files)
     for file in files:
         say(f"written: {file}")

@@ -8,11 +8,11 @@ import click
 
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.options import game_option
-from dubito.cli.prompts.options import game_of
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import check_asking, price_of_model
 from dubito.game import Spec
+from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.workshop.recordings import read_folder, shipped
@@ -43,7 +43,7 @@ def test(
     """
     given = {key: value for key, value in flags.items() if value is not None}
     calls = calls_of(given)
-    spec = game_of(game)
+    spec = find_game(game, Path.cwd())
     settings = settings_of_model(model, given, spec)
     entries = _entries([name] if against is None else [name, against], settings, spec)
     found = read_folder(_folder(spec) if positions is None else positions, spec)

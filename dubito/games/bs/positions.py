@@ -10,8 +10,9 @@ from dataclasses import asdict, fields
 from functools import cache
 from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
+from dubito.checked import Checked
 from dubito.errors import UsageError
 from dubito.games.bs.cards import COPIES, NUMBERS
 from dubito.games.bs.notebook import Number, Position
@@ -28,7 +29,7 @@ _FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fie
     "format": (Literal["bs position 1"], ...),
     "hidden": (Any, None),
 }
-_File: Final = create_model("_File", __config__=ConfigDict(extra="forbid", strict=True), **_FIELDS)
+_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
 
 
 def to_json(position: Position) -> str:

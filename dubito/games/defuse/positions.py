@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError
 from dubito.games.defuse.cards import DEALT, DEFUSE, IN_HAND
 from dubito.games.defuse.knowledge import Witness
@@ -23,11 +24,7 @@ Held = Literal["defuse", "skip", "bottom", "shuffle", "see", "nothing"]
 Card = Literal["bomb", "defuse", "skip", "bottom", "shuffle", "see", "nothing"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Act(_Strict):
+class _Act(Checked):
     seat: Seat
     act: ActName
     card: Card | None = None
@@ -35,7 +32,7 @@ class _Act(_Strict):
     place: Annotated[int, Field(ge=0)] | None = None
 
 
-class _File(_Strict):
+class _File(Checked):
     format: Literal["defuse position 1"]
     seat: Seat
     node: Literal["turn", "place"]

@@ -2,25 +2,16 @@
 
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole
+from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole, no_rules
 from dubito.games.defuse.bot import DefuseBot, missing_nodes
 from dubito.games.defuse.cards import ACTS, HELD
 from dubito.games.defuse.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
 
-if TYPE_CHECKING:
-    from dubito.games.defuse.rules_config import DefuseRules
 
-
-def _rules(**said: Any) -> "DefuseRules":
-    from dubito.games.defuse.rules_config import DefuseRules  # late: whoever lists bots or games needs no pydantic
-
-    return DefuseRules(**said)
-
-
-def _deal(rules: "DefuseRules", seats: int, rng: Random) -> Game:
+def _deal(rules: object, seats: int, rng: Random) -> Game:
     if seats != 2:
         raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
     return deal(rng)
@@ -67,7 +58,7 @@ RESULTS = Results(
 SPEC = Spec(
     name="defuse",
     summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
-    rules=_rules,
+    rules=no_rules,
     seats=(2, 2),
     lineup="ordered_pairs",
     base=DefuseBot,

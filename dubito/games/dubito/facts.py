@@ -4,19 +4,12 @@
 certain); `knowledge` makes the facts for prompts; `positions` reads and writes files.
 """
 
-from dubito.games.dubito.knowledge import Position, facts, rate, steady_facts
-from dubito.games.dubito.memory import OwnPlay
-from dubito.games.dubito.notebook import Notebook
-from dubito.games.dubito.positions import example_position, from_json, to_json
-
-__all__ = [
-    "Notebook",
-    "OwnPlay",
-    "Position",
-    "example_position",
-    "facts",
-    "from_json",
-    "rate",
-    "steady_facts",
-    "to_json",
-]
+from dubito.games.dubito.knowledge import Position as Position
+from dubito.games.dubito.knowledge import facts as facts
+from dubito.games.dubito.knowledge import rate as rate
+from dubito.games.dubito.knowledge import steady_facts as steady_facts
+from dubito.games.dubito.memory import OwnPlay as OwnPlay
+from dubito.games.dubito.notebook import Notebook as Notebook
+from dubito.games.dubito.positions import example_position as example_position
+from dubito.games.dubito.positions import from_json as from_json
+from dubito.games.dubito.positions import to_json as to_json

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,7 +12,7 @@ from dubito.games.dubito.game_data import JOKER, NUMBERS, TurnOutput
 from dubito.games.dubito.record import card_name, cards_in_words
 from dubito.games.dubito.rules import why_illegal as refused
 from dubito.games.dubito.told import to_me
-from dubito.record import first_fault
+from dubito.record import Strict, first_fault
 from dubito.telling import Label
 
 BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
@@ -87,10 +87,8 @@ def _card(word: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(Strict):
     """What the page sends."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     doubt: bool = False
     cards: list[int] | None = None

@@ -10,10 +10,10 @@ from dataclasses import asdict, fields
 from functools import cache
 from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
+from dubito.checked import Checked
 from dubito.errors import UsageError, one_line
-from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import (
     JOKER,
     MOST,
@@ -21,22 +21,17 @@ from dubito.games.dubito.game_data import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
-    Event,
     GameStartEvent,
-    TurnData,
-    TurnOutput,
 )
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.memory import Memory
-from dubito.games.dubito.notebook import Notebook
-from dubito.games.dubito.player import NODES, FiveNodes
+from dubito.games.dubito.player import NODES
+from dubito.games.dubito.questions import Questions
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
-from dubito.handlers import Entrant, step
+from dubito.games.dubito.sample import sample_table
 from dubito.record import first_fault
-from dubito.streams import DealStreams
 
 FORMAT: Final = "dubito position 1"
-_EXAMPLE_SEED: Final = 0
 _EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of
 # The nodes that may have been answered before on the same turn (R24); where C or D is not asked, it is missing.
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
@@ -45,7 +40,7 @@ _FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fie
     "format": (Literal["dubito position 1"], ...),
     "hidden": (Any, None),
 }
-_File: Final = create_model("_File", __config__=ConfigDict(extra="forbid", strict=True), **_FIELDS)
+_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
 
 
 def to_json(position: Position) -> str:
@@ -157,51 +152,12 @@ def _numbers(position: Position) -> Iterator[int]:
 @cache
 def example_position(node: str) -> Position:
     """A fixed position in the middle of a game of four at which this node ("A" to "E") is asked."""
-    entrants = [Entrant(f"example {seat}", _Example) for seat in range(4)]
-    table = deal_table(entrants, Rules(), DealStreams(_EXAMPLE_SEED, 0))
+    table, asked = sample_table(Rules(), 4, 0), list[Position]()
+    questions = Questions(table, Rules(), lambda _, position: asked.append(position))
     while not table.game.over:
-        seat = table.game.seat
-        step(table)
-        player = table.players[seat]
-        assert isinstance(player, _Example)
-        for position in player.asked:
+        questions.step()
+        for position in asked:
             if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
                 return position
+        asked.clear()
     raise AssertionError(f"the example game never comes to node {node}")
-
-
-class _Example(FiveNodes):
-    """Answers by chance and keeps the positions of its turn."""
-
-    def __init__(self, id: int) -> None:
-        super().__init__(id)
-        self.asked: list[Position] = []
-        self._notebook = Notebook(id, Rules())
-        self.listeners = (self._notebook,)
-
-    def observe(self, event: Event) -> None:
-        self._notebook.observe(event, self.cards)
-
-    def play(self, p: TurnData) -> TurnOutput:
-        self.asked.clear()
-        self._notebook.turn_begins(self.cards)
-        return super().play(p)
-
-    def bluff_first_hand(self, p: TurnData) -> bool:
-        return self._answer("A", p, 0.3)
-
-    def maximize_first_hand(self, p: TurnData) -> bool:
-        return self._answer("B", p, 0.7)
-
-    def should_doubt(self, p: TurnData) -> bool:
-        return self._answer("C", p, 0.2)
-
-    def bluff_regular(self, p: TurnData) -> bool:
-        return self._answer("D", p, 0.3)
-
-    def maximize_regular(self, p: TurnData) -> bool:
-        return self._answer("E", p, 0.7)
-
-    def _answer(self, node: str, p: TurnData, chance: float) -> bool:
-        self.asked.append(self._notebook.position(node, p, self.cards))
-        return self.rng.random() < chance

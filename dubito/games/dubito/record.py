@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Final, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, assert_never
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -28,7 +28,7 @@ from dubito.games.dubito.game_data import (
 )
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules, check_players
-from dubito.record import as_lines, first_fault, seal
+from dubito.record import Strict, as_lines, first_fault, seal
 from dubito.telling import Label, seat_label
 
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
@@ -36,10 +36,8 @@ Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedOutput:
+class RecordedOutput(Strict):
     """A `TurnOutput` as it is kept."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     doubt: bool
     number: int | None
@@ -47,10 +45,8 @@ class RecordedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class GameRecord:
+class GameRecord(Strict):
     """One game, complete."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     players: list[str]
     hands: list[list[Card]]

@@ -3,17 +3,16 @@
 from functools import cached_property
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dubito.checked import Checked
 from dubito.games.dubito.rules import MAX_JOKERS, Rules, WinRule
 
 _RULES: Final = Rules()
 
 
-class RulesConfig(BaseModel):
+class RulesConfig(Checked):
     """`rules` of a config; its defaults are those of `Rules`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
     win_rule: WinRule = _RULES.win_rule

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.game import Bool, Node, Spec
-from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
@@ -18,14 +17,6 @@ def _rules(**said: Any) -> "RulesConfig":
     from dubito.games.dubito.rules_config import RulesConfig  # late: whoever lists bots or games needs no pydantic
 
     return RulesConfig(**said)
-
-
-def _hands(game: Game) -> dict[str, Any]:
-    return {"hands": [list(hand.cards) for hand in game.hands]}
-
-
-def _to_json(output: TurnOutput) -> list[Any]:
-    return [output.doubt, output.number, output.cards]
 
 
 def _from_json(plain: Any) -> TurnOutput:
@@ -45,8 +36,8 @@ SPEC: Final = Spec(
     nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,
     deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
-    deal_to_json=_hands,
-    output_to_json=_to_json,
+    deal_to_json=lambda game: {"hands": [list(hand.cards) for hand in game.hands]},
+    output_to_json=lambda output: [output.doubt, output.number, output.cards],
     output_from_json=_from_json,
     package=__package__,
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from dubito.checked import Checked
 from dubito.errors import UsageError
 from dubito.games.openspiel.sight import Entry
 from dubito.games.openspiel.state import Game, View
@@ -53,16 +54,12 @@ def position_of(name: str, view: View, node: NodeName = "act") -> Position:
     )
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Entry(_Strict):
+class _Entry(Checked):
     by: Annotated[int, Field(ge=0)] | None
     text: str
 
 
-class _File(_Strict):
+class _File(Checked):
     format: Literal["openspiel position 1"]
     game: str
     seat: Annotated[int, Field(ge=0)]

@@ -4,28 +4,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec
+from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec, no_rules
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
 from dubito.games.openspiel.rule_text import title_of
 from dubito.games.openspiel.sight import all_names
 from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
 
-if TYPE_CHECKING:
-    from dubito.games.openspiel.rules_config import OpenSpielRules
-
 NAME: Final = "openspiel"
-
-
-def _rules(**said: Any) -> "OpenSpielRules":
-    from dubito.games.openspiel.rules_config import (
-        OpenSpielRules,  # late: whoever lists bots or games needs no pydantic
-    )
-
-    return OpenSpielRules(**said)
 
 
 def engine_of(spec: Spec) -> Any:
@@ -46,7 +35,7 @@ def member(name: str) -> Spec:
         family=NAME,
         version=engine_version(),
         summary=f"{title_of(engine)}, by OpenSpiel",
-        rules=_rules,
+        rules=no_rules,
         seats=(seats, seats),
         lineup="ordered_pairs" if seats == 2 else "uniform",
         base=OpenSpielBot,

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
+from dubito.checked import NoRules
 from dubito.errors import UsageError
 from dubito.game import GameEvent
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.house import act, place, read_facts
 from dubito.games.defuse.knowledge import Pile, Witness
-from dubito.games.defuse.rules_config import DefuseRules
 from dubito.games.defuse.state import Game
 from tests.conftest import cases
 from tests.games.defuse.kit import dealt
@@ -25,7 +25,7 @@ class Watched:
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        self.books = [Notebook(seat, DefuseRules()) for seat in (0, 1)]
+        self.books = [Notebook(seat, NoRules()) for seat in (0, 1)]
         self.tell([game.start])
 
     def tell(self, events: list[GameEvent]) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from dubito.checked import NoRules
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.defuse.cards import ALL_CARDS
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
-from dubito.games.defuse.rules_config import DefuseRules
 from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game, deal, shuffle
 from dubito.streams import DealStreams
@@ -161,7 +161,7 @@ def test_what_is_refused_changes_nothing(place: bool) -> None:
 
 def test_three_players_are_refused() -> None:
     with pytest.raises(UsageError, match="draw and defuse is played by 2, not 3"):
-        SPEC.deal(DefuseRules(), 3, DealStreams(0, 0).deck())
+        SPEC.deal(NoRules(), 3, DealStreams(0, 0).deck())
 
 
 def test_counts_are_what_was_done() -> None:
