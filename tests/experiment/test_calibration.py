@@ -135,12 +135,9 @@ class Seats:
     def __init__(self, touched: Set[int] = frozenset()) -> None:
         self.touched = touched
 
-    def journal(self) -> Journal:
-        """A new game's."""
-        return Journal(touched={*self.touched})
-
     def services(self, names: list[str], journal: Journal) -> list[object]:
         """The journal, seat by seat."""
+        journal.touched |= self.touched
         return [journal] * len(names)
 
 
