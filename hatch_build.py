@@ -1,10 +1,12 @@
-"""Compiles the engine's hot modules into the wheel if the environment has DUBITO_COMPILE=1 (docs/performance.md).
+"""Compiles hot modules and Dubito's bots into the wheel if the environment has DUBITO_COMPILE=1 (docs/performance.md).
 
 Without it nothing happens here, and no compiler is needed. An editable install stays pure: what is edited is to run.
 """
 
 import os
+import shutil
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,10 +30,23 @@ HOT: Final = (
     "dubito/games/dubito/player.py",
     "bots/base.py",
 )
+BOTS: Final = (
+    "adapty_boi",
+    "always_truthful",
+    "claude_bot",
+    "just_put_cards",
+    "mr_doubt",
+    "mr_no_doubt",
+    "random_boi",
+    "risk_counter",
+    "stefa_bot",
+    "sus_boi",
+    "usual_bot",
+)
 
 
 class CompiledEngine(BuildHookInterface[Any]):
-    """mypyc turns the hot modules into C; their sources go into the wheel too, for people and tracebacks."""
+    """mypyc turns hot modules and bots into C; their sources go into the wheel too, for people and tracebacks."""
 
     def dependencies(self) -> list[str]:
         """What a build needs beside hatchling."""
@@ -61,14 +76,17 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
-    here = Path.cwd()
-    os.chdir(root)  # tracebacks name the sources as they are named here
+    here, source = Path.cwd(), folder / "source"
+    for package in ("dubito", "bots"):
+        shutil.copytree(root / package, source / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    twins = [_add_twin(source, source / "bots" / "manual" / f"{name}.py") for name in BOTS]
+    os.chdir(source)  # tracebacks name the sources as they are named here
     try:
         # None of our dependencies is looked at: a build has none, and the SDKs would take ten times what we do.
         flags = ["--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
         optimize = os.environ.get("MYPYC_OPT_LEVEL", "3")
         target = str(folder / "c")
-        extensions = mypycify([*flags, *HOT], opt_level=optimize, target_dir=target, group_name="dubito")
+        extensions = mypycify([*flags, *HOT, *twins], opt_level=optimize, target_dir=target, group_name="dubito")
         command = build_ext(Distribution({"name": "dubito", "ext_modules": extensions}))
         command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
         command.ensure_finalized()
@@ -76,3 +94,25 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     finally:
         os.chdir(here)
     return {str(file): str(file.relative_to(folder / "lib")) for file in (folder / "lib").rglob("*") if file.is_file()}
+
+
+def _add_twin(source: Path, bot: Path) -> str:
+    """A bot's file once more, where `dubito.native.compiled_twin` looks for its compiled class: under its digest.
+
+    Each line keeps its number. The word over the class is one that a person's bot does without: it stands where a
+    blank line was, as does the import of it.
+    """
+    text = bot.read_text(encoding="utf-8")
+    for blank, word in (
+        ("\n\nfrom bots", "\nfrom dubito.native import mypyc_attr\nfrom bots"),
+        ("\n\n\nclass ", "\n\n@mypyc_attr(allow_interpreted_subclasses=True)\nclass "),
+    ):
+        if text.count(blank) != 1:
+            raise ValueError(f"{bot}: expected one blank line before {blank.strip()!r}")
+        text = text.replace(blank, word)
+    package = source / "dubito" / "compiled_bots" / f"d{sha256(bot.read_bytes()).hexdigest()}"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package / bot.name).write_text(text, encoding="utf-8")
+    return str((package / bot.name).relative_to(source))

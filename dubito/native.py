@@ -7,7 +7,9 @@ by the rules, in their own words, and not before.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -30,6 +32,17 @@ else:
 
         def __class_getitem__(cls, kind: Any) -> Any:
             return kind
+
+
+def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
+    """The compiled class of a bot whose file has these very bytes, by their sha256; without one, the class itself."""
+    if find_spec("dubito.compiled_bots") is None:
+        return cls
+    try:
+        twin: type[T] = getattr(import_module(f"dubito.compiled_bots.d{digest}.{file.stem}"), cls.__name__)
+    except ModuleNotFoundError:
+        return cls
+    return twin
 
 
 def engine_in_words() -> str:

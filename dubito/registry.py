@@ -23,6 +23,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO, find_game, game_names
 from dubito.loading import import_as, import_file, private_name
+from dubito.native import compiled_twin
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
@@ -44,6 +45,11 @@ class Bot(NamedTuple):
     def usual(self) -> bool:
         """Whether it plays where no field is named; a subclass of one that does not is a bot of its own."""
         return self.cls.__dict__.get("usual", True) is not False
+
+    @property
+    def fastest(self) -> type[Any]:
+        """The class as this installation plays it fastest: compiled from the same bytes, if it was."""
+        return compiled_twin(self.cls, self.file, self.digest)
 
     @property
     def summary(self) -> str:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,12 @@ import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 RULINGS = re.findall(r"^- \*\*R(\d+) ", (REPO / "docs" / "rules.md").read_text(), re.MULTILINE)
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A module's syntax tree; most tests here look at that of every module."""
+    return ast.parse(path.read_text())
 
 
 def shell_blocks(text: str) -> list[str]:
@@ -59,7 +66,7 @@ def test_no_text_that_users_read_names_a_ruling() -> None:
 
 def shown(path: Path) -> Iterator[str]:
     """The texts in a module that are no docstrings, and the docstrings that are a command's help."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(parsed(path)))
     docstrings = {
         id(node.body[0].value)
         for node in nodes
@@ -88,7 +95,7 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
         f"{path}: {node.name}"
         for path in sources
         if "tests" not in path.relative_to(REPO).parts
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 40
     ]
     assert functions == []
@@ -107,7 +114,7 @@ def test_no_two_types_share_a_name() -> None:
 
 def types_of(path: Path) -> Iterator[str]:
     """The public classes of a module, and its names for types."""
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign):
@@ -179,8 +186,8 @@ def of_an_extra(module: str) -> bool:
 
 @functools.cache
 def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """A module's imports; four tests look at those of every module."""
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    """A module's imports."""
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def modules(path: Path) -> Iterator[str]:
@@ -272,6 +279,13 @@ class MyBot(BotBase):
 """
 
 
+COUNT_TWINS = """
+from pathlib import Path
+from dubito.registry import find_bots
+print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, bot in find_bots(Path()).bots.items()))
+"""
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside the clone, with no compiler on the path."""
@@ -279,18 +293,26 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     monkeypatch.setenv(
         "MYPYC_OPT_LEVEL", "0"
     )  # what is compiled does the same at any level; `scripts/compiled` has -O3
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     (wheel,) = tmp_path.glob("dubito-*.whl")
     site, here = tmp_path / "site", tmp_path / "here"
-    command(tmp_path, *pip, "install", "--no-deps", "--no-compile", "--target", str(site), str(wheel))
+    with zipfile.ZipFile(wheel) as archive:  # the other test installs one
+        archive.extractall(site)
     monkeypatch.setenv("PATH", "")
     (here / "bots" / "manual").mkdir(parents=True)
     assert "(compiled)" in command(here, sys.executable, "-m", "dubito", "--version", site=site)
+    assert command(here, sys.executable, "-c", COUNT_TWINS, site=site) == "11\n"
+    for path in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/chromium.py"):
+        (site / path).parent.mkdir(exist_ok=True)
+        shutil.copy2(REPO / path, site / path)
+    shutil.copytree(REPO / "tests" / "engine", site / "tests" / "engine")
+    quick = [str(Path("tests", "engine", f"test_{name}.py")) for name in ("hostile", "rounds")]
+    said = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
+    assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
     run = ("run", "--games", "200", "--table-sizes", "3", "--workers", "1", "--no-report", "--output")
     digests = set[str]()
-    for name, path in (("compiled", site), ("pure", REPO)):
-        ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=path)
+    for name, source in (("compiled", site), ("pure", REPO)):
+        ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=source)
         digests |= {line for line in ranked.splitlines() if line.startswith("results digest: ")}
     assert len(digests) == 1
     (here / "bots" / "manual" / "my_bot.py").write_text(RAISING)

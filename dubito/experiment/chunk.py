@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dubito.bot_deadline import in_time
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.calibration import Statement
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
 from dubito.handlers import Entrant, Table, play_game, step
-from dubito.registry import Registry
+from dubito.registry import Bot, Registry
 from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
@@ -100,15 +100,18 @@ class ChunkPlayer:
         self.experiment = experiment
         self.results = registry.game.results
         self._game, self._rules = registry.game, registry.game.rules_of_run(experiment.rules)
-        self._entrants = [Entrant(p.name, registry.find(p.bot).cls, p.settings) for p in experiment.players]
-        if (seconds := experiment.bot_deadline) is not None:
-            self._entrants = [
-                replace(entrant, bot=in_time(entrant.bot, seconds, self._game.nodes)) for entrant in self._entrants
-            ]
+        self._entrants = [self._entrant(player, registry.find(player.bot)) for player in experiment.players]
         self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
+
+    def _entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
+        """Who sits down as this player; with settings or a deadline it is the class that its own file gives."""
+        cls = bot.cls if player.settings else bot.fastest
+        if (seconds := self.experiment.bot_deadline) is not None:
+            cls = in_time(bot.cls, seconds, self._game.nodes)
+        return Entrant(player.name, cls, player.settings)
 
     def play(self, number: int, stop: Callable[[], bool], part: int = 0, of: int = 1) -> ChunkResult:
         """Play a chunk, or a part of it, between hand-written bots; between deals, `stop` says whether to leave off."""

@@ -18,7 +18,7 @@ from dubito.handlers import Entrant, play_game
 from dubito.streams import DealStreams
 from tests.bots.kit import REGISTRY
 
-GAMES = 12_000  # at length; in the gate a third of them
+GAMES = 12_000  # at length; in the gate a quarter of them
 SEED = 2024
 ALLOWED = 0.005
 ERRORS = 4
@@ -79,7 +79,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(at_length: bool) -> Run:
     counted = Run()
-    for number, names, winner, turns, free_turns in games(GAMES if at_length else GAMES // 3):
+    for number, names, winner, turns, free_turns in games(GAMES if at_length else GAMES // 4):
         for seat, name in enumerate(names):
             won = seat == winner
             counted.hard_wins[name].add(number, won)

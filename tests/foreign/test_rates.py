@@ -15,7 +15,7 @@ from tests.llm.kit import error_body, outcomes_of, reply_body, rows
 
 SCALE: Final = 30.0  # of the server's time, and of ours
 QUICK: Final = (0.2, 0.6)  # seconds that an answer takes
-GAMES: Final = 24
+GAMES: Final = 12
 A_CALL: Final = 11_000.0  # tokens, about, those that it may put out counted
 
 LIMITED: Final[dict[str, Callable[[], Habits]]] = {

@@ -1,5 +1,6 @@
 """Each transport fault as the SDKs meet it, or, where they would wait, a bare socket."""
 
+import gc
 import os
 import socket
 import threading
@@ -216,6 +217,7 @@ def test_a_trickle_that_is_not_waited_for_is_no_answer() -> None:
 
 
 def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    gc.collect()  # the clients of other tests have their files no longer
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
     with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:
         connections = [clients.enter_context(bare(house, draw)) for draw in range(256)]
@@ -251,13 +253,13 @@ def test_a_storm_repeats_and_runs_into_no_deadline(caplog: pytest.LogCaptureFixt
             def one(number: int) -> tuple[int, str]:
                 return ask(PROTOCOLS[number % 3], draw=number // 3 % 40, attempt=number // 120 + 1)
 
-            seen = list(pool.map(one, range(480)))
+            seen = list(pool.map(one, range(240)))
             calls = house.calls
         return seen, sorted((call.request, call.draw, str(call.try_number), str(call.fault)) for call in calls)
 
     seen, calls = weather()
     assert weather() == (seen, calls)
-    assert len(calls) == 480, "one record a try"
+    assert len(calls) == 240, "one record a try"
     assert {fault for *_, fault in calls} >= {"None"} | (set(TRANSPORT_FAULTS) - SLOW)
     assert {status for status, _ in seen} == {0, 200, 429, 500, 502, 503, 529}
     assert {body for status, body in seen if status == 0} == {"APIConnectionError"}, "none was a timeout"

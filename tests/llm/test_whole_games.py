@@ -122,7 +122,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return ran(two(), tmp_path_factory.mktemp("whole") / "run")
 
 
-GAMES = 24
+GAMES = 16
 
 
 def two() -> Experiment:

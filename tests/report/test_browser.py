@@ -39,10 +39,13 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
     ],
 )
 def test_every_page_opens_without_an_error(
-    which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest
+    which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest, at_length: bool
 ) -> None:
+    """Of the pages of bots, which are alike, the gate opens the longest and the shortest; of games one."""
     run: Path = request.getfixturevalue(which)
-    pages = [path for path in (run / "report").rglob("*.html") if path.parent.name != "games"]
+    pages = [path for path in (run / "report").rglob("*.html") if path.parent.name not in ("bots", "games")]
+    bots = sorted((run / "report" / "bots").glob("*.html"), key=lambda page: page.stat().st_size)
+    pages += bots if at_length else [bots[0], bots[-1]]
     chrome.screen(width, dark=dark)
     for page in [*pages, run / "report" / "games" / "0.html"]:
         chrome.open(page)
@@ -223,19 +226,21 @@ def test_a_decision_says_whence_its_reply_came_and_its_cost(
     assert chrome.text("#decisions .cost").endswith(" · no call")
 
 
-@pytest.mark.parametrize("typed", ["UsualBot (place 1)", "usualbot place 1", "StefaBot usualbot  place 1"])
-def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome, typed: str) -> None:
+def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome) -> None:
     """Not those that it sat in, and somebody won."""
     listed = data(bots_run / "report", "games")
-    wanted = [row["game"] for row in listed if "UsualBot (place 1)" in row["seats"]]
-    if typed.startswith("StefaBot"):
-        wanted = [row["game"] for row in listed if row["game"] in wanted and "StefaBot" in row["seats"]]
-    assert 0 < len(wanted) < sum("UsualBot" in row["seats"] for row in listed)
+    won = [row for row in listed if "UsualBot (place 1)" in row["seats"]]
+    with_stefa = [row for row in won if "StefaBot" in row["seats"]]
+    assert 0 < len(with_stefa) < len(won) < sum("UsualBot" in row["seats"] for row in listed)
     chrome.open(bots_run / "report" / "games.html")
-    chrome.run(
-        f"(f => {{ f.value = {json.dumps(typed)}; f.dispatchEvent(new Event('input', {{bubbles: true}})); }})(filter)"
-    )
-    assert chrome.run(LEFT) == wanted
+    for typed, wanted in (
+        ("UsualBot (place 1)", won),
+        ("StefaBot usualbot  place 1", with_stefa),
+        ("usualbot place 1", won),
+    ):
+        value = json.dumps(typed)
+        chrome.run(f"(f => {{ f.value = {value}; f.dispatchEvent(new Event('input', {{bubbles: true}})); }})(filter)")
+        assert chrome.run(LEFT) == [row["game"] for row in wanted], typed
 
 
 def test_the_list_of_games_is_searched(bots_run: Path, chrome: Chrome) -> None:

@@ -33,7 +33,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
-    file = config_file(one, contender("two"), games=30, prices=PRICES)
+    file = config_file(one, contender("two"), games=16, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
@@ -41,7 +41,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
-    shell("run", config_file(free, contender("two"), games=30, name="d.yaml"), "--output", "r", "--quiet")
+    shell("run", config_file(free, contender("two"), games=16, name="d.yaml"), "--output", "r", "--quiet")
     ((made, sent, got),) = rows(
         Path("r"), "SELECT count(*), sum(input), sum(output) FROM attempts WHERE player = 'one' AND game >= 0"
     )
@@ -106,7 +106,7 @@ def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:
 
 def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
     plain, reasoned = contender("plain", "house-sharp"), contender("wordy", "house-sharp", prompt="reasoned")
-    shell("run", config_file(plain, reasoned, games=20), "--output", "r", "--quiet")
+    shell("run", config_file(plain, reasoned, games=12), "--output", "r", "--quiet")
     said = shell("estimate", "c.yaml", "--from", "r").out
     for name in ("plain", "wordy"):
         ((out,),) = rows(Path("r"), "SELECT sum(output) FROM attempts WHERE player = ? AND game >= 0", (name,))
@@ -114,11 +114,11 @@ def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
         assert low < out < high
         assert line_of(said, name).endswith("run r")
     renamed = [contender("new name", "house-sharp", prompt="reasoned"), contender("plain", "house-sharp")]
-    other = shell("estimate", config_file(*renamed, games=20, name="d.yaml"), "--from", "r").out
+    other = shell("estimate", config_file(*renamed, games=12, name="d.yaml"), "--from", "r").out
     assert line_of(other, "new name").endswith("run r: wordy")
     assert figures(line_of(other, "new name")) == figures(line_of(said, "wordy"))
     lone = shell(
-        "run", config_file(plain, contender("x"), games=20, name="e.yaml"), "--output", "s", "--cache", "new", "--quiet"
+        "run", config_file(plain, contender("x"), games=12, name="e.yaml"), "--output", "s", "--cache", "new", "--quiet"
     )
     assert lone.code == 0
     last = shell("estimate", "c.yaml", "--from", "s").out

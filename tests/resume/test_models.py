@@ -44,8 +44,8 @@ def test_a_stopped_run_goes_on_to_the_same_end(
 
 def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    go(models(games=8), folder)
-    of = models(games=8)
+    go(models(games=6), folder)
+    of = models(games=6)
     with_no_cache = go(of, folder, cache=tmp_path / "empty", offline=True)
     assert with_no_cache.failure is None
     longer = go(models(), folder, cache=tmp_path / "other")

@@ -20,6 +20,7 @@ from tests.workshop.kit import PLAIN, prompt
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
 ASKS = "{{ question }} {{ if_true }} {{ if_false }} {{ hand }}"
 KEYS = PLAIN.variables
+SOME = sample_games(SPEC)[::3]  # of all table sizes but two
 
 
 def of_node(node: str) -> list[Position]:
@@ -122,22 +123,22 @@ def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
 
 
 def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
-    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), sample_games(SPEC))
+    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), SOME)
     said = system_fault(made)
     assert said is not None
     assert said.startswith("the system text changes within a game, at ")
     assert "from line 2 of the system text on: You hold " in said
-    assert system_fault(requests(PLAIN, sample_games(SPEC))) is None
+    assert system_fault(requests(PLAIN, SOME)) is None
 
 
 def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
-    said = beginning_fault(requests(prompt(tmp_path, user=user), sample_games(SPEC)))
+    said = beginning_fault(requests(prompt(tmp_path, user=user), SOME))
     assert said is not None
     assert "requests from a player's decision 5 on share less than 85% with its request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
-    assert beginning_fault(requests(steady, sample_games(SPEC))) is None
+    assert beginning_fault(requests(steady, SOME)) is None
 
 
 def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:

@@ -39,7 +39,7 @@ TURNS, LIES, CARDS, ACCUSED, RIGHT = 38.95, 0.437, 5.03, 0.331, 0.702
 def pool(at_length: bool) -> list[tuple[list[type[BSBot]], Game]]:
     """Games of four different ones of the pool, with who sat where."""
     games = []
-    for number in range(GAMES if at_length else GAMES // 3):
+    for number in range(GAMES if at_length else GAMES // 4):
         bots = DealStreams(1, number).seating().sample(list(RATES), 4)
         games.append((bots, play_deal(bots, 1, number)))
     return games

@@ -1,0 +1,70 @@
+"""The compiled class of a bot is played where its file has the very bytes that were compiled, and nothing is added."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dubito
+from dubito.experiment.chunk import ChunkPlayer
+from dubito.experiment.config import Config
+from dubito.experiment.resolve import resolve
+from dubito.registry import find_bots
+from hatch_build import BOTS
+
+BOT = """from bots.base import BotBase
+
+
+class MyBot(BotBase):
+    def __init__(self, id, eager=True):
+        super().__init__(id)
+
+    def bluff_first_hand(self, p):
+        return False
+
+    should_doubt = bluff_regular = bluff_first_hand
+"""
+TWIN = BOT.replace("return False", "raise ValueError('the twin is asked')")
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory with a bot, and a twin of it that says so, in plain Python."""
+    for file, text in (
+        (tmp_path / "bots" / "manual" / "my_bot.py", BOT),
+        (tmp_path / "twins" / "compiled_bots" / f"d{sha256(BOT.encode()).hexdigest()}" / "my_bot.py", TWIN),
+    ):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    with monkeypatch.context() as patch:
+        patch.setattr(dubito, "__path__", [str(tmp_path / "twins"), *dubito.__path__])
+        yield tmp_path
+
+
+def error_of(clone: Path, **said: Any) -> str:
+    """What went wrong in a chunk of a few games of the bot against itself."""
+    registry = find_bots(clone)
+    experiment = resolve(Config(games=3, table_sizes=[3], **{"bots": ["MyBot"], **said}), registry)
+    return str(ChunkPlayer(experiment, registry).play(0, lambda: False).error)
+
+
+def test_the_twin_of_the_same_bytes_plays(clone: Path) -> None:
+    assert "the twin is asked (my_bot.py, line 9)" in error_of(clone)
+
+
+@pytest.mark.parametrize("said", [{"bot_deadline": 60}, {"bots": [{"bot": "MyBot", "eager": False}]}])
+def test_with_settings_or_a_deadline_its_file_plays(clone: Path, said: dict[str, Any]) -> None:
+    assert error_of(clone, **said) == "None"
+
+
+def test_an_edited_file_plays_itself(clone: Path) -> None:
+    file = clone / "bots" / "manual" / "my_bot.py"
+    file.write_text(file.read_text() + "\n")
+    assert error_of(clone) == "None"
+
+
+def test_the_eleven_bots_of_the_source_are_compiled(tmp_path: Path) -> None:
+    bots = find_bots(tmp_path).bots.values()
+    assert {bot.file.stem for bot in bots if "isBre/Dubito" in getattr(bot.cls, "origin", "")} == {*BOTS}
