@@ -9,10 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.experiment import Shard
 from dubito.experiment.results import all_games
 from dubito.experiment.shards import FOLDER
-from dubito.experiment.stored_run import StoredRun, opened_run
+from dubito.experiment.stored_run import StoredRun, StoredShard, opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK
@@ -127,7 +126,7 @@ def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
     return {"games": shard_of(shards[0]).games, "identity": identity, "versions": versions}
 
 
-def shard_of(run: StoredRun) -> Shard:
+def shard_of(run: StoredRun) -> StoredShard:
     """Which shard a run is."""
     assert run.identity.shard is not None  # `shards_in` has seen to it
     return run.identity.shard

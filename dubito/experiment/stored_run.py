@@ -43,6 +43,16 @@ class StoredPlayer(_Stated):
     fallback: str = ""
 
 
+class StoredShard(_Stated):
+    """Which part of a run this is (`experiment.py: Shard`)."""
+
+    number: int
+    of: int
+    games: int
+    first_game: int
+    engine: str = ""
+
+
 class Identity(_Stated):
     """What can change a run's results."""
 
@@ -53,7 +63,7 @@ class Identity(_Stated):
     contenders: list[StoredPlayer]
     rules: dict[str, Any]
     on_bot_error: str
-    shard: Shard | None = None
+    shard: StoredShard | None = None
 
 
 class Manifest(_Stated):
