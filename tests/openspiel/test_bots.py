@@ -179,7 +179,7 @@ def test_what_a_bot_may_not_do_is_refused() -> None:
     ("bot", "says"),
     [
         ("StefaBott", "did you mean 'StefaBot'"),
-        ("ConMan", "say `game: bs`"),
+        ("ConMan", "add `game: bs`"),
         ("OpenAIBot", "OpenAIBot asks a model, which only runs of the harness do"),
     ],
 )

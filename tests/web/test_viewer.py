@@ -112,7 +112,7 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: Served, chrome: Chrome
         assert f"You are seat {decision['seat']}." in words
         assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
         assert '{"answer": true}' in words
-        assert "from live · 1 call" in words
+        assert "answered live · 1 call" in words
         assert ("doubts" in chrome.text("#said")) == decision["answer"]
     others = {decision["turn"] for decision in game["decisions"]}
     chrome.open(address(saved, "models"), f"#turn={min(set(range(1, 30)) - others)}")

@@ -193,7 +193,7 @@ def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
         other = browser("GET", f"{news[:-1]}x")
         assert (other.status, other.json) == (
             400,
-            {"error": "Something else is watched here now: load the page again."},
+            {"error": "This server now shows another game: reload the page."},
         )
         assert not live.followed.is_set()
         assert browser("GET", news).status == 200
