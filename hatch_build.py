@@ -83,7 +83,8 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     os.chdir(source)  # tracebacks name the sources as they are named here
     try:
         # None of our dependencies is looked at: a build has none, and the SDKs would take ten times what we do.
-        flags = ["--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
+        config = f"--config-file={root / 'pyproject.toml'}"  # and no other that lies about
+        flags = [config, "--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
         optimize = os.environ.get("MYPYC_OPT_LEVEL", "3")
         target = str(folder / "c")
         extensions = mypycify([*flags, *HOT, *twins], opt_level=optimize, target_dir=target, group_name="dubito")

@@ -40,7 +40,9 @@ def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
         return cls
     try:
         twin: type[T] = getattr(import_module(f"dubito.compiled_bots.d{digest}.{file.stem}"), cls.__name__)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("dubito.compiled_bots"):
+            raise  # it is there, and what it imports is not
         return cls
     return twin
 

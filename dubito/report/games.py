@@ -127,7 +127,7 @@ class ShownGames:
         words = Paragraph(
             "Each game that is a link opens turn by turn. The list shows the games that contain every word you type; "
             "to find games that a player won or lost, type its name and the result as the list has them, such as "
-            "`ClaudeBot place 1`."
+            "“ClaudeBot (place 1)”."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}

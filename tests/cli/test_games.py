@@ -172,3 +172,17 @@ def test_what_only_lists_loads_no_library_for_it(commands: list[str]) -> None:
     loaded = {name.partition(".")[0] for name in said.stdout.splitlines()[-1].split()}
     assert {"click", "dubito"} < loaded
     assert not loaded & {"pydantic", "jinja2", "yaml", "rich", "openai", "anthropic", "httpx2", "multiprocessing"}
+
+
+def test_a_run_alone_starts_no_other_process(tmp_path: Path) -> None:
+    script = (
+        "import contextlib, sys; from multiprocessing import resource_tracker; from dubito.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main(sys.argv[1:])\n"
+        "print(resource_tracker._resource_tracker._pid)"
+    )
+    words = ("run", "--bots", "StefaBot", "--games", "3", "--workers", "1", "--no-report", "--output", "r")
+    said = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "results digest: " in said.stdout
+    assert said.stdout.splitlines()[-1] == "None"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from dubito.cli import documents
 from tests.cli import json_docs
@@ -28,6 +29,12 @@ def printed(shell: Shell, shape: Any, *words: str) -> Any:
 
 def test_the_page_says_what_is_printed() -> None:
     assert json_docs.FILE.read_text(encoding="utf-8") == json_docs.text(), "python -m tests.cli.json_docs"
+
+
+@pytest.mark.parametrize("low", [float("-inf"), float("nan")])
+def test_a_number_that_json_has_not_is_no_figure(low: float) -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        documents.Interval(value=0, low=low, high=0)
 
 
 def test_a_run_with_models(shell: Shell) -> None:
