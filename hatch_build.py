@@ -15,7 +15,6 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOT: Final = (
     "dubito/streams.py",
     "dubito/seating.py",
-    "dubito/results.py",
     "dubito/games/dubito/results.py",
     "dubito/games/dubito/dealing.py",
     "dubito/experiment/outcome.py",

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from dubito.native import mypyc_attr
-
 FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
 FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
 
@@ -56,7 +54,6 @@ class Habit:
     most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
 
 
-@mypyc_attr(native_class=False)  # compiled, it would work out what it keeps at each reading
 @dataclass(frozen=True)
 class Results:
     """What a game counts, and what of it is rated."""

@@ -168,7 +168,8 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
                 seat_rows[player, n, bucket].append(counts[seat])
-                beside[player, bucket, seats[seat - 1], seats[seat + 1 - n]] += 1
+                beside[player, bucket, 0, seats[seat - 1]] += 1
+                beside[player, bucket, 1, seats[seat + 1 - n]] += 1
                 in_deal[player].append(measured[seat])
         for player, own in in_deal.items():
             clusters[player, len(own), own[0] if len(own) == 1 else _sum(own)] += 1
@@ -179,9 +180,8 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [len(rows), *_sum(rows)])
-    for (player, bucket, before, after), count in beside.items():
-        tally.add("beside", (player, bucket, 0, before), [count])
-        tally.add("beside", (player, bucket, 1, after), [count])
+    for key, count in beside.items():
+        tally.add("beside", key, [count])
     for (player, m, ys), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
     add_contended(tally, contended)
