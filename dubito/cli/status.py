@@ -103,6 +103,6 @@ def _models(log: ModelLog, places: str) -> None:
         spent = "no price is known" if own.picodollars is None else dollars(own.picodollars)
         say(f"  cost: {spent}; calls counted at their worst case: {own.assumed:,}")
         if own.beyond:
-            say(f"  calls that used more than was reserved: {own.beyond:,}; of the first {own.first_beyond}")
+            say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
     for kind, count in sorted(log.failures().items()):
         say(f"failed calls, {kind}: {count:,}")

@@ -198,7 +198,7 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
     assert "of 1,000,000 tokens spent, and another game takes about" in stopped.err
-    begins = "  calls that used more than was reserved: 1; "
+    begins = "  calls that used more than was reserved: 1. "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins))
 
