@@ -190,7 +190,8 @@ def test_a_line_that_races_the_question_counts_once(meet: Meet) -> None:
         mine = [strike for strike in line.strikes if line.seats[strike.seat] == "one"]
         assert {strike.kind for strike in mine} <= {"ponder", "illegal"}
         assert 1 <= len(mine) <= 5
-        assert {strike.said for strike in mine if strike.kind == "illegal"} <= {"99"}
+        # A busy machine may ask again before the bot's own move, a cell, is out: then that answers the wrong question.
+        assert {strike.said for strike in mine if strike.kind == "illegal"} <= {"99", *"012345678"}
         assert strikes(line, "other") == []
 
 
