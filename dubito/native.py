@@ -36,8 +36,6 @@ else:
 
 def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
     """The compiled class of a bot whose file has these very bytes, by their sha256; without one, the class itself."""
-    if find_spec("dubito.compiled_bots") is None:
-        return cls
     try:
         twin: type[T] = getattr(import_module(f"dubito.compiled_bots.d{digest}.{file.stem}"), cls.__name__)
     except ModuleNotFoundError as error:
