@@ -152,8 +152,8 @@ def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     """The sums of whole deals, each the outcomes of its games; added once a key, as adding each row costs too much."""
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
-    beside: Counter[SumKey] = Counter()
-    clusters: Counter[tuple[int, int, Measured]] = Counter()
+    beside: defaultdict[SumKey, int] = defaultdict(int)  # a Counter meets a new key in Python, this in C
+    clusters: defaultdict[tuple[int, int, Measured], int] = defaultdict(int)
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
     contended: list[list[tuple[Measured, ...]]] = []

@@ -4,9 +4,9 @@ Whoever drives it (bots, a terminal, a replay) repeats `turn_data()` and `apply(
 An illegal output raises and changes nothing (R13).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.game import Ending
@@ -192,8 +192,8 @@ class Game:
         if output.doubt:
             earned = self._doubt(seat)
         else:
-            assert output.cards is not None  # why_illegal saw to it
-            self._play(seat, output.cards, output.number or self.number)
+            cards: Any = output.cards
+            self._play(seat, cards if type(cards) is list else [*cards], output.number or self.number)
         if self._free:
             self.free_turns += 1
         else:
@@ -205,7 +205,7 @@ class Game:
                 self.over = self.capped = True  # R12: a free turn that was earned is still played
         return events
 
-    def _play(self, seat: int, cards: Sequence[int], number: int) -> None:
+    def _play(self, seat: int, cards: list[int], number: int) -> None:
         n = len(cards)
         self.hands[seat].remove(cards)
         self.board += cards

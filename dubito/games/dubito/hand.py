@@ -30,7 +30,7 @@ class Hand:
             if held == COPIES:
                 self.has_set = True
 
-    def remove(self, cards: Sequence[int]) -> None:
+    def remove(self, cards: list[int]) -> None:
         """Put down cards that are held."""
         counts = self.counts
         for card in cards:

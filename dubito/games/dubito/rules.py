@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import UsageError
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
@@ -95,7 +95,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -
     """
     if type(output) is not TurnOutput:
         return f"the output is {_kind(output)}, not a TurnOutput"
-    cards = output.cards
+    cards: Any = output.cards
     if output.doubt is True:
         if cards is not None and not _is_empty(cards):
             return "a doubt comes without cards"
@@ -104,7 +104,8 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -
         return "there is no doubting on an empty board" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
-    if type(cards) is not list and type(cards) is not tuple:
+    cards = [*cards] if type(cards) is tuple else cards
+    if type(cards) is not list:
         return f"cards is {_kind(cards)}, not a list of 1 to {MOST} cards"
     n = len(cards)
     if not 1 <= n <= MOST:
