@@ -191,15 +191,13 @@ def test_a_line_that_races_the_question_counts_once(meet: Meet, tmp_path: Path) 
     """
     answers, two_dice = tmp_path / "answers", "watched=-2"
     racing = acting(
-        f"{FIRST}; echo >> {answers}",
+        f"wait; {FIRST}; echo >> {answers}",
         first=two_dice,
-        pondering="watched=$((watched + 1)); case $watched in 1|2) { sleep 0.01; echo 99; } & esac",
+        pondering="watched=$((watched + 1)); case $watched in 1) echo 99 & ;; 2) { sleep 0.05; echo 99; } & esac",
         last=f"rm -f {answers}; exit 0",
     )
     until_answered = f'until [ "$(cat {answers} 2>/dev/null | wc -l)" -ge $watched ]; do sleep 0.01; done'
-    partner = acting(
-        f"{until_answered}; sleep 0.0$((1 + $$ % 2)); {FIRST}", first=two_dice, pondering="watched=$((watched + 1))"
-    )
+    partner = acting(f"{until_answered}; {FIRST}", first=two_dice, pondering="watched=$((watched + 1))")
     for line in meet(racing, partner, games=["liars_dice(numdice=1)"], move_seconds=60.0):
         mine = [strike for strike in line.strikes if line.seats[strike.seat] == "one"]
         assert {strike.kind for strike in mine} <= {"ponder", "illegal"}
