@@ -22,7 +22,7 @@ from dubito.record import game_named, play, records_of
 from dubito.registry import find_bots
 from dubito.store.export import is_export
 from dubito.telling import labels
-from dubito.text_file import read_text
+from dubito.user_files import read_text
 
 
 @click.command()

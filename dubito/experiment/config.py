@@ -14,7 +14,7 @@ from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, ProviderErrors
 from dubito.game_registry import DUBITO
-from dubito.yaml_file import read_yaml
+from dubito.user_files import read_yaml
 
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
