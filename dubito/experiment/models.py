@@ -1,7 +1,7 @@
 """The model players of an experiment while it is played: what they share, and their way to ask."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -73,33 +73,25 @@ def asking(
     game: Spec,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
-    houses = _Houses(game)
-    pipeline = Pipeline(
-        log,
-        cache,
-        options.caps,
-        PipelineOptions(
+    with ExitStack() as running:
+        how = PipelineOptions(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            house_address=houses.address,
+            house_address=_Houses(game, running).address,
             timing=Timing(options.patience, watch.sleep, watch.waiting_for, watch.clock, stopped),
             counted=watch.replied,
-        ),
-    )
-    try:
-        yield pipeline
-    finally:
-        pipeline.close()
-        houses.close()
+        )
+        with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
+            yield pipeline
 
 
 class _Houses:
     """The embedded servers, each started when first needed: one, or one for each kind of faults."""
 
-    def __init__(self, game: Spec) -> None:
-        """They have the models of this game."""
-        self._game = game
+    def __init__(self, game: Spec, running: ExitStack) -> None:
+        """They have the models of this game, and end with what is `running`."""
+        self._game, self._running = game, running
         self._houses: dict[str, House] = {}
         self._lock = Lock()
 
@@ -113,13 +105,8 @@ class _Houses:
         with self._lock:
             if server not in self._houses:
                 policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
-                self._houses[server] = House(policy=policy, faults=failing).__enter__()
+                self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
             return self._houses[server].base_url(api)
-
-    def close(self) -> None:
-        """Stop those that run."""
-        for house in self._houses.values():
-            house.__exit__(None, None, None)
 
 
 def _in_words(budget: Budget, caps: Caps) -> str:
