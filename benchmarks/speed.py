@@ -81,7 +81,7 @@ def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) 
     """Wall seconds of a whole run."""
     start = time.perf_counter()
     calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, working_directory=HERE)
-    runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(), lambda _: None))
+    runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(workers)))
     return time.perf_counter() - start
 
 

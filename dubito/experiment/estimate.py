@@ -121,7 +121,7 @@ def _played(
         calls = CallOptions(
             options.in_flight, Path(scratch) / "cache", False, options.working_directory, preflight=False
         )
-        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(alone=True), lambda games: None))
+        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop()))
         if run.failure is not None:
             raise run.failure
         with opened_run(folder) as played:

@@ -151,7 +151,7 @@ def _chunks(
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, kept.registry, workers, new_stop(alone=workers == 1), numbers)
+        yield from play_chunks(experiment, kept.registry, workers, new_stop(workers), numbers)
         return
     workers = worth(experiment.games, workers)
     if workers > 1:

@@ -40,7 +40,7 @@ def _played(
     kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     """Each share as it was played, in order."""
-    games, stop, play = 0, new_stop(), partial(_play, kept.folder, kept.home)
+    games, stop, play = 0, new_stop(workers), partial(_play, kept.folder, kept.home)
     with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
         for share, result in back:
             assert result is not None  # none is given up: nobody stops it

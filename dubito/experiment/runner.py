@@ -41,7 +41,7 @@ class Means:
     workers: int
     calls: CallOptions
     stop: Stop
-    progress: Progress
+    progress: Progress = lambda games: None
     watch: ModelProgress = field(default_factory=ModelProgress)
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
