@@ -75,9 +75,8 @@ class Price:
     cached_input: int  # read from the provider's cache
     cache_write: int  # input that the provider keeps for later
     output: int  # reasoning included
-    surcharges: Surcharges = field(
-        default=_NO_SURCHARGES, compare=False, kw_only=True
-    )  # none on a price of the config's own
+    # None on a price of the config's own.
+    surcharges: Surcharges = field(default=_NO_SURCHARGES, compare=False, kw_only=True)
 
     def of(self, usage: Usage, charges: Charges = PLAIN) -> int:
         """What these tokens cost, so served."""
