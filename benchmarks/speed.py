@@ -80,7 +80,7 @@ def the_experiment(registry: Registry, games: int) -> Experiment:
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
     """Wall seconds of a whole run."""
     start = time.perf_counter()
-    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, working_directory=HERE)
+    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
     runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(workers)))
     return time.perf_counter() - start
 

@@ -199,7 +199,7 @@ def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
-            write_report(folder, registry, registry.working_directory)
+            write_report(folder, registry)
         return index
     except (RunStopped, UsageError) as error:  # the run stands as it is
         note(f"no report: {one_line(str(error), 400)}")

@@ -52,7 +52,7 @@ def serving(
         deciders = {}
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)
-            prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
+            prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             log.keep_prompt(prompt.digest, prompt.sources)
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
             deciders[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)

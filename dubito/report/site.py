@@ -43,7 +43,6 @@ def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool =
 def write_report(
     run_folder: Path,
     registry: Registry,
-    home: Path,
     *,
     output: Path | None = None,
     games: str | None = None,
@@ -51,7 +50,7 @@ def write_report(
 ) -> Path:
     """Write the report of a run and return its first page.
 
-    `registry` and `home` are for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
+    `registry` is for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
     `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
@@ -60,7 +59,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
-        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
+        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry)) as played:
             shown = ShownGames(source, choice, played, ModelDecisions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
     return folder / "index.html"

@@ -60,7 +60,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
     """A game of two model players, with a run's tables and cache."""
     folder.mkdir(exist_ok=True)
     checked, journal = settings(**more), Journal()
-    calls = CallOptions(8, folder.parent / "cache", offline, HOME)
+    calls = CallOptions(8, folder.parent / "cache", offline)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:

@@ -81,7 +81,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
     settings = settings_for(bots.find("OpenAIBot").cls, "x", said, SPEC)
-    calls = CallOptions(8, folder / "cache", False, REPO)
+    calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=SPEC) as pipeline:
