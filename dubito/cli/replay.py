@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.narrator import Narrator, faults_of
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.telling import Narrator, faults_of
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay

@@ -9,14 +9,14 @@ from typing import Final
 
 from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.following import LOOK
+from dubito.cli.narrator import save_record
 from dubito.cli.output import note, say
-from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
 from dubito.http_server import listen, serve
-from dubito.human import as_sentence
 from dubito.report.following import FollowedRun
+from dubito.sitting import as_sentence
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of

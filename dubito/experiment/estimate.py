@@ -102,7 +102,7 @@ def _played(
 ) -> dict[str, _Measured]:
     """A few deals with the house in every model's place, in a folder of their own."""
 
-    from dubito.house.policy import models  # late: most commands need no house
+    from dubito.house.opinions import models  # late: most commands need no house
 
     stand_in = {**_STAND_IN, "model": models(registry.game)[-1]}
 

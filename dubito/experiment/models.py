@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dubito.experiment.course import RunCourse
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.model_progress import ModelProgress
+from dubito.experiment.run_course import RunCourse
 from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
@@ -98,7 +98,7 @@ class _Houses:
     def address(self, api: Protocol, server: str) -> str:
         """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
         from dubito.house.faults import Faults  # late: most runs need no server
-        from dubito.house.policy import house_policy
+        from dubito.house.opinions import house_policy
         from dubito.house.server import House
 
         faults = faults_of(server)

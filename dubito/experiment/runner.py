@@ -11,11 +11,11 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.contenders import Contender, contenders_of
-from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.results import all_games
+from dubito.experiment.run_course import Standing, standing
 from dubito.experiment.stored_run import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED_TEXT, End, ModelOutput, Problem, ReadPrompt, Wire
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest, JsonBody
 from dubito.house.structured import check_schema
+from dubito.house.wire_base import CREATED_TEXT, End, ModelOutput, Problem, ReadPrompt, Wire
 
 _INVALID: Final = "invalid_request_error"
 _PARAMETERS: Final = (

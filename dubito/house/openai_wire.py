@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED, Problem, ReadPrompt, Wire
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import JsonBody
 from dubito.house.structured import check_schema
+from dubito.house.wire_base import CREATED, Problem, ReadPrompt, Wire
 
 _CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
 _INVALID: Final = "invalid_request_error"

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from dubito.policy.table import PolicyTable, seated
+from dubito.policy.policy_table import PolicyTable, seated
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import best_response, nash_conv
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from dubito.referee import warden
-from dubito.referee.bots import Program
 from dubito.referee.keeper import PROCESSES
 from dubito.referee.process import Keeper
+from dubito.referee.programs import Program
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.statistics import Rate, student
 from dubito.referee.log import Log, MatchLine
-from dubito.referee.ranking import GameRanking, Matrix, final, is_disqualified, rank_game
+from dubito.referee.runoff import GameRanking, Matrix, final, is_disqualified, rank_game
 
 RESAMPLES: Final = 1000
 _SEED: Final = 18  # of the resamples: the same log gives the same shares

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from dubito.experiment.statistics import Rate
 from dubito.referee import partners
-from dubito.referee.bots import Program
 from dubito.referee.config import Tournament, checked_config
 from dubito.referee.limits import Limits
 from dubito.referee.log import Log, MatchLine
+from dubito.referee.programs import Program
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 

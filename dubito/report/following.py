@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.experiment.stored_run import read_run
 from dubito.registry import find_bots
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
 from dubito.report.replays import ReplayedGames
 from dubito.report.texts import Texts
 from dubito.store.lock import is_claimed

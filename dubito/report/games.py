@@ -7,15 +7,15 @@ from typing import Any, Final
 from dubito.errors import one_line
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.stored_run import StoredRun
-from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
+from dubito.report.page_parts import Filter, GamePage, Page, Paragraph, Section
 from dubito.report.replays import NotShown, ReplayedGames
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
+from dubito.sitting import as_sentence
 from dubito.store.records import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB

@@ -13,10 +13,10 @@ from dubito.registry import Registry
 from dubito.report.bots import bots
 from dubito.report.choice import chosen_games
 from dubito.report.games import ShownGames
+from dubito.report.model_decisions import ModelDecisions
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
-from dubito.report.parts import HeatMap, Page
-from dubito.report.questions import ModelDecisions
+from dubito.report.page_parts import HeatMap, Page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.replays import ReplayedGames
 from dubito.report.result_table import ResultTable

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dubito.game import Results, Spec
-from dubito.human import GUEST
 from dubito.record import Forfeit, play, records_of, whole_game
+from dubito.sitting import GUEST
 from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it

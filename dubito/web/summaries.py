@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game_registry import DUBITO, find_game
-from dubito.human import GUEST, as_sentence
 from dubito.record import Strict, game_named, play, records_of, whole_game
 from dubito.report.story import winners
+from dubito.sitting import GUEST, as_sentence
 from dubito.store.folder import write_whole
 from dubito.telling import names_to
 

@@ -17,14 +17,14 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
-from dubito.human import as_sentence
 from dubito.record import output_of, play
 from dubito.report.following import FollowedRun
-from dubito.report.parts import GamePage
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
+from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
+from dubito.sitting import as_sentence
 from dubito.store.run_db import RunDb
 from dubito.telling import labels
 from dubito.web.guard import VIEWER, site_at

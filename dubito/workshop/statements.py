@@ -13,7 +13,7 @@ from dubito.game import Seating, Spec, make_player
 from dubito.handlers import Entrant
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings
-from dubito.policy.table import Row
+from dubito.policy.policy_table import Row
 from dubito.policy.tree import InfoState
 from dubito.store.records import Spend
 from dubito.streams import DealStreams

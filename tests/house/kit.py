@@ -13,12 +13,12 @@ import openai
 from pydantic import BaseModel, ConfigDict
 
 from dubito.games.dubito.spec import SPEC
-from dubito.house.calls import Call
+from dubito.house.call_log import Call
 from dubito.house.core import Policy
-from dubito.house.dialect import Api
-from dubito.house.policy import house_policy
+from dubito.house.opinions import house_policy
 from dubito.house.server import House
 from dubito.house.structured import Opinion
+from dubito.house.wire_base import Api
 
 
 class Answer(BaseModel):

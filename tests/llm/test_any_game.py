@@ -17,7 +17,7 @@ from dubito.game import Player
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant, Table, step
 from dubito.house.content_faults import CONTENT_FAULTS
-from dubito.house.policy import by_lot
+from dubito.house.opinions import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, GameServices, Journal

@@ -22,9 +22,9 @@ from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
+from dubito.referee.result_tables import ballot_table
 from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
-from dubito.referee.tables import ballot_table
 from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import play
 from tests.referee import kit

@@ -17,7 +17,7 @@ _SHOWN = 3  # places where a point does not hold
 
 
 def _bot(command: str) -> Any:
-    from dubito.referee.bots import bot
+    from dubito.referee.programs import bot
 
     return bot("your-bot", command, Path.cwd(), "your bot")
 

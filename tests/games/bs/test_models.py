@@ -17,7 +17,7 @@ from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.spec import SPEC
 from dubito.handlers import Entrant, Table, step
-from dubito.house.policy import by_lot
+from dubito.house.opinions import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, GameServices, Journal
