@@ -21,7 +21,7 @@ from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import faults_of
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -95,7 +95,7 @@ class _Houses:
         self._houses: dict[str, House] = {}
         self._lock = Lock()
 
-    def address(self, api: Protocol, server: str) -> str:
+    def address(self, api: Api, server: str) -> str:
         """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
         from dubito.house.faults import Faults  # late: most runs need no server
         from dubito.house.opinions import house_policy

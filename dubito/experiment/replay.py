@@ -180,7 +180,7 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
                 f"replayed: {_in_words(played.outcomes[place], results)}",
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
-    chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decisions)
+    chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
     ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
     if digest != chunk.digest:
         said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]

@@ -162,10 +162,10 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
                     tally = everything = tally + played.tally
-                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decisions)
+                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
-                    if not played.decisions:  # else it was told of each game
+                    if not played.decision_digests:  # else it was told of each game
                         means.progress(chunk.first_game + len(chunk.outcomes) - experiment.game_numbers.start)
                 begun = 0
     except Interrupted:

@@ -30,7 +30,7 @@ from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
-from dubito.llm.wire import Ask, Protocol, RawReply, Reply
+from dubito.llm.wire import Api, Ask, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
 
@@ -44,7 +44,7 @@ class PipelineOptions:
     in_flight: int
     offline: bool
     suspend: bool  # `provider_errors: suspend`
-    house_address: Callable[[Protocol, str], str]  # (api, `house...`) -> base URL of the embedded server
+    house_address: Callable[[Api, str], str]  # (api, `house...`) -> base URL of the embedded server
     timing: Timing
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
 
@@ -192,7 +192,7 @@ class Pipeline:
 
     def _paid(self, account: Account, ask: Ask) -> RawReply | None:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
-        return self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        return self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
 
     def _wait(self, free: Callable[[], bool]) -> None:
         """Wait for another process that asks the same; raises Interrupted on a stop."""
@@ -209,7 +209,7 @@ class Pipeline:
             if self._options.timing.stopped():
                 raise Interrupted("stopped by Ctrl-C")
             self.budget.asked(ask.place.game)
-            if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
+            if self._goes_on and (kept := self._log.finished_attempt(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
             else:
                 reply = self._recorded(inner, account, ask)

@@ -36,20 +36,20 @@ class ShownGames:
     games: ReplayedGames
     asked: ModelDecisions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
-    opened: list[int] = field(default_factory=list)  # the games that have a page
-    refused: dict[int, str] = field(default_factory=dict)
+    with_pages: list[int] = field(default_factory=list)  # of the games
+    why_not: dict[int, str] = field(default_factory=dict)  # of those without
     written: int = 0  # characters of the pages so far
 
     def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _BYTES:
-                self.refused[game] = "the report would become too large; --games shows the games that it names"
+                self.why_not[game] = "the report would become too large; --games shows the games that it names"
                 continue
             try:
                 told = self.games.play(game)
             except NotShown as error:
-                self.refused[game] = str(error)
+                self.why_not[game] = str(error)
                 continue
             texts = Texts()
             decisions = self.asked.decisions(game, told, texts) if self.source.models else []
@@ -57,7 +57,7 @@ class ShownGames:
             names = self._names(game)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
-            self.opened.append(game)
+            self.with_pages.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
             title = title_of(f"Game {game}", told["names"], told["winners"])
@@ -117,13 +117,13 @@ class ShownGames:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
             if self._caught is not None:
                 columns.append(Column("caught", "bluffs of models that were caught"))
-        asked, there = self._counts(), set(self.opened)
+        asked, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
             rows.append(self._line(game, unpack(row, results), asked))
             links.append(f"games/{game}.html" if game in there else None)
-        notes = [self.choice.why, *_reasons(self.refused)]
+        notes = [self.choice.why, *_reasons(self.why_not)]
         words = Paragraph(
             "Each game that is a link opens turn by turn. The list shows the games that contain every word you type; "
             "to find games that a player won or lost, type its name and the result as the list has them, such as "
@@ -182,9 +182,9 @@ class ShownGames:
         return line
 
 
-def _reasons(refused: dict[int, str]) -> list[str]:
+def _reasons(why_not: dict[int, str]) -> list[str]:
     by_reason: dict[str, list[int]] = {}
-    for game, reason in refused.items():
+    for game, reason in why_not.items():
         by_reason.setdefault(reason, []).append(game)
     return [as_sentence(f"{_count(games)} not shown ({_some(games)}): {reason}") for reason, games in by_reason.items()]
 

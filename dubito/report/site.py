@@ -110,7 +110,7 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
         text = viewer(game)
         shown.written += len(text)
         _put(folder / game.path, text)
-    shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
+    shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.with_pages}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
     pages = [overview(source, scanned), strategy(source, scanned), shown.listed()]
     if source.game.has_neighbours:

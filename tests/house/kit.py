@@ -18,7 +18,7 @@ from dubito.house.core import Policy
 from dubito.house.opinions import house_policy
 from dubito.house.server import House
 from dubito.house.structured import Opinion
-from dubito.house.wire_base import Api
+from dubito.house.wire_base import WireName
 
 
 class Answer(BaseModel):
@@ -37,7 +37,7 @@ FORMATS: Final[Mapping[str, Any]] = {
     },
     "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
-PROTOCOLS: Final[Sequence[Api]] = ("responses", "chat", "messages")
+PROTOCOLS: Final[Sequence[WireName]] = ("responses", "chat", "messages")
 SEEN: list[str] = []  # the prompts that the policy below has got
 
 

@@ -101,7 +101,7 @@ def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
         while any(script.left.values()) and not table.game.over:
             seat, node = table.game.seat, table.game.view().node
             step(table)
-            taken = log.taken(0, seat, asked[seat])
+            taken = log.decision_at(0, seat, asked[seat])
             assert taken is not None
             found[node].append(taken.outcome)
             asked[seat] += 1
