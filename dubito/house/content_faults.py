@@ -26,12 +26,12 @@ class ContentFault:
 
 
 def _said(text: Callable[[str], str]) -> ContentFault:
-    """Another text."""
+    """A fault that changes what the model writes."""
     return ContentFault(write=lambda said: ModelOutput(text(said)))
 
 
 def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
-    """Other bytes, in which no usage is to be found."""
+    """A fault that changes the body, in which no usage is to be found then."""
     return ContentFault(pack=pack, counted=False)
 
 

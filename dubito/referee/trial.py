@@ -36,7 +36,7 @@ class Finding:
 
 
 def partner(kind: str) -> Program:
-    """A bot of ours."""
+    """A partner of this kind, as a program."""
     return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 

@@ -80,11 +80,11 @@ class LiveGame:
         self.followed.set()
 
     def newest(self) -> int:
-        """There is one."""
+        """The only one."""
         return 0
 
     def ended(self) -> bool:
-        """There is one."""
+        """There is no other game."""
         return True
 
     def data(self, game: int) -> dict[str, Any]:
