@@ -12,11 +12,11 @@ waits for its time before the budget reserves, and is looked at again after that
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from itertools import count
 from shlex import quote
 from threading import Lock
-from time import sleep
-from typing import Final, cast
+from typing import cast
 
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget, Caps
@@ -33,8 +33,6 @@ from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_b
 from dubito.llm.wire import Api, Ask, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
-
-_POLL_SECONDS: Final = 0.1  # seconds between two looks whether another process is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +178,13 @@ class Pipeline:
         return logged
 
     def _cached(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
+        waiting = partial(self._options.timing.waiting, "for another process that asks the same")
+
         def cached(ask: Ask) -> Reply:
             def asked() -> RawReply:
                 return self._paid(account, ask) or inner(ask).received
 
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, self._wait)
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop)
             reply = read_reply(ask.request.protocol, received)
             return replace(reply, origin="cache" if stored else "live")
 
@@ -194,20 +194,14 @@ class Pipeline:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
         return self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
 
-    def _wait(self, free: Callable[[], bool]) -> None:
-        """Wait for another process that asks the same; raises Interrupted on a stop."""
-        if free():
-            return
-        with self._options.timing.waiting("for another process that asks the same"):
-            while not free():
-                if self._options.timing.stopped():
-                    raise Interrupted("stopped by Ctrl-C")
-                sleep(_POLL_SECONDS)
+    def _check_stop(self) -> None:
+        """Raise Interrupted on a stop."""
+        if self._options.timing.stopped():
+            raise Interrupted("stopped by Ctrl-C")
 
     def _taped(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def taped(ask: Ask) -> Reply:
-            if self._options.timing.stopped():
-                raise Interrupted("stopped by Ctrl-C")
+            self._check_stop()
             self.budget.asked(ask.place.game)
             if self._goes_on and (kept := self._log.finished_attempt(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
