@@ -33,7 +33,7 @@ def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Pa
     yield Page("conduct.html", "Conduct", [Section("What the bots did", [result_tables.conduct_table(result)])])
     yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
     for place, pairing in enumerate(log.pairings()):
-        yield _matches(log, place, pairing, manifest["matches"])
+        yield _matches(log, place, pairing)
 
 
 def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
@@ -109,7 +109,7 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
     return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
 
 
-def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
+def _matches(log: Log, place: int, pairing: Pairing) -> Page:
     """The first matches of a pairing in words, and those with strikes."""
     lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
     chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
@@ -119,7 +119,7 @@ def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
     )
     command = "`dubito tournament replay RUN --match K` tells any other one by its number."
     sections = [Section("Which", [Paragraph(f"{said} {command}")])]
-    sections += [_match(root, line, 2 * matches * place + line.match) for line in chosen]
+    sections += [_match(root, line, 2 * log.matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
 

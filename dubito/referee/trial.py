@@ -113,9 +113,9 @@ def score_in_words(mean: Rate) -> str:
     return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")
 
 
-def qualifications(log: Log, matches: int) -> list[Qualification]:
+def qualifications(log: Log) -> list[Qualification]:
     """How the log's first bot did against the second in every game."""
-    result = standings(log, matches, resamples=0)
+    result = standings(log, resamples=0)
     return [
         Qualification(game.name, game.conduct[0].matches, game.meetings[0, 1].interval, 0 in result.disqualified)
         for game in result.games

@@ -53,7 +53,7 @@ def _print_result(folder: Path, report: bool = True) -> int:
 
     kept = log.opened_log(folder)
     manifest = log.read_manifest(folder)
-    result = standings(kept, manifest["matches"])
+    result = standings(kept)
     for sentence in (*result.damaged, *result.warnings(manifest)):
         note(f"warning: {sentence}")
     for number, game in enumerate(result.games):
