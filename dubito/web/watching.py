@@ -96,7 +96,7 @@ class LiveGame:
         with self._lock:
             whole = story_of_game(spec, state, moves, names, label)
             decisions = self._decisions(whole)
-        final = title_of("The game", names, won_by(spec, state)) if state.over else None
+        final = title_of("The game", names, won_by(spec.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
         warnings = [*self.faults, *([trouble] if trouble else [])]
