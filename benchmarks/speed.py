@@ -35,7 +35,6 @@ from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent
 
-
 _ITERATIONS = 1_000_000
 _SCRIPT = compile(f"s = 0.0\nfor _ in range({_ITERATIONS}):\n    s += random.random()", "script", "exec")
 

@@ -19,7 +19,6 @@ from dubito.user_files import read_yaml
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
 
-
 _DAY: Final = 24 * 3600.0  # seconds
 
 

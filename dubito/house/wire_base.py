@@ -21,8 +21,8 @@ class Problem(NamedTuple):
 
     status: int
     type: str
-    code: str | None
     message: str
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
