@@ -53,7 +53,7 @@ class ChunkResult:
     number: int
     deals: int = 0
     outcomes: list[bytes] = field(default_factory=list)
-    decision_digests: list[bytes] = field(default_factory=list)  # a game with model players each
+    decision_digests: list[bytes] = field(default_factory=list)  # of each game with model players
     records: list[str] = field(default_factory=list)  # games with model players: deal and outputs
     tally: Tally = field(default_factory=Tally)
     first_fallback: BotError | None = None
