@@ -8,6 +8,7 @@ at most 5 % of the calls refused, no fallback, one results digest.
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,36 +18,24 @@ from tests.foreign.server import Foreign, Habits
 
 GAMES = 600
 A_CALL = 10_800.0  # tokens, about, with those that it may put out
-CASES: dict[str, tuple[float, Callable[[float], Habits]]] = {  # requests a minute, and the server
-    "500 RPM, bursts of 8, headers": (
-        500,
-        lambda scale: Habits([Bucket(500, 8)], headers="openai", retry_after="ms", scale=scale),
-    ),
-    "500 RPM, bursts of 500, headers": (
-        500,
-        lambda scale: Habits([Bucket(500, 500)], headers="openai", retry_after="exact", scale=scale),
-    ),
-    "500 RPM, bursts of 8, whole seconds": (
-        500,
-        lambda scale: Habits([Bucket(500, 8)], retry_after="whole", scale=scale),
-    ),
-    "500 RPM, bursts of 8, nothing told": (500, lambda scale: Habits([Bucket(500, 8)], scale=scale)),
-    "50 RPM, Anthropic's headers": (
-        50,
-        lambda scale: Habits([Bucket(50, 5)], headers="anthropic", retry_after="whole", scale=scale),
-    ),
+CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests a minute, and the server
+    "500 RPM, bursts of 8, headers": (500, lambda: Habits([Bucket(500, 8)], headers="openai", retry_after="ms")),
+    "500 RPM, bursts of 500, headers": (500, lambda: Habits([Bucket(500, 500)], headers="openai", retry_after="exact")),
+    "500 RPM, bursts of 8, whole seconds": (500, lambda: Habits([Bucket(500, 8)], retry_after="whole")),
+    "500 RPM, bursts of 8, nothing told": (500, lambda: Habits([Bucket(500, 8)])),
+    "50 RPM, Anthropic's headers": (50, lambda: Habits([Bucket(50, 5)], headers="anthropic", retry_after="whole")),
     "5.4 M tokens a minute, headers": (
         500,
-        lambda scale: Habits(tokens=[Bucket(500 * A_CALL, 8 * A_CALL)], headers="openai", scale=scale),
+        lambda: Habits(tokens=[Bucket(500 * A_CALL, 8 * A_CALL)], headers="openai"),
     ),
-    "500 in each minute": (500, lambda scale: Habits([Window(500)], retry_after="whole", scale=scale)),
+    "500 in each minute": (500, lambda: Habits([Window(500)], retry_after="whole")),
 }
 
 
 def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
     """Play a run; how it went, in words."""
     rate, habits = CASES[name]
-    with Foreign(habits(scale)) as server:
+    with Foreign(replace(habits(), scale=scale)) as server:
         run = played(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
     taken = sorted(heard.at for heard in server.heard if heard.status == 200)
     end = max(heard.at for heard in server.heard)
@@ -66,9 +55,8 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         for name in CASES:
             for in_flight in (32, 128):
-                print(
-                    measure(name, scale, in_flight, Path(folder) / f"{len(name)}-{name[:12]}-{in_flight}"), flush=True
-                )
+                run = Path(folder) / f"{len(name)}-{name[:12]}-{in_flight}"
+                print(measure(name, scale, in_flight, run), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from time import perf_counter, process_time
 from typing import Final
 
 from dubito.experiment.workers import cores_here
-from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament, checked_config
 from dubito.referee.confine import Confinement
@@ -21,10 +20,11 @@ from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.match import Match, MatchDraws
-from dubito.referee.play import Pair
+from dubito.referee.match_table import MatchTable, Referee
+from dubito.referee.pair import Pair
 from dubito.referee.process import alone
+from dubito.referee.programs import Program
 from dubito.referee.schedule import Pairing
-from dubito.referee.table import MatchTable, Referee
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """

@@ -26,11 +26,11 @@ MODELS = [
 def replayed(registry: Registry, folder: Path) -> None:
     """Milliseconds a decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
-    calls = CallOptions(32, folder / "cache", False, HERE, preflight=False)
+    calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(), lambda games: None))
+    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop()))
     start = time.perf_counter()
-    found = replay.replay(replay.run_to_replay(folder / "run", registry, HERE), 1, lambda games: None)
+    found = replay.replay(replay.run_to_replay(folder / "run", registry), 1, lambda games: None)
     seconds = time.perf_counter() - start
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest
@@ -41,8 +41,8 @@ def replayed(registry: Registry, folder: Path) -> None:
 def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
     """Seconds from the command to the first new games."""
     experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
-    calls = CallOptions(1, folder / "cache", True, HERE)
-    stop = new_stop()
+    calls = CallOptions(1, folder / "cache", True)
+    stop = new_stop(2)
 
     def until(done: int) -> None:
         if done >= games * 9 // 10:
@@ -58,7 +58,7 @@ def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
         if done > before and not first:
             first = time.perf_counter() - start
 
-    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, new_stop(), watch))
+    runner.play(experiment, folder / "long", runner.Means(registry, 2, calls, new_stop(2), watch))
     print(f"going on with {before or 0:,} of {games:,} games there: the next ones after {first:.1f} s")
 
 

@@ -35,7 +35,6 @@ from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent
 
-
 _ITERATIONS = 1_000_000
 _SCRIPT = compile(f"s = 0.0\nfor _ in range({_ITERATIONS}):\n    s += random.random()", "script", "exec")
 
@@ -80,8 +79,8 @@ def the_experiment(registry: Registry, games: int) -> Experiment:
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
     """Wall seconds of a whole run."""
     start = time.perf_counter()
-    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True, working_directory=HERE)
-    runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(), lambda _: None))
+    calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
+    runner.play(experiment, folder, runner.Means(registry, workers, calls, new_stop(workers)))
     return time.perf_counter() - start
 
 

@@ -40,9 +40,9 @@ def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Exper
 
 def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
     """How the twins of one run differ; its folder and cache are new."""
-    calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, working_directory=HERE, preflight=False)
-    means = runner.Means(registry, 1, calls, new_stop(), lambda _: None)
-    run = runner.play(checked_models(experiment, registry, calls), folder / "run", means)
+    calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
+    playable = checked_models(experiment, registry, calls)
+    run = runner.play(playable, folder / "run", runner.Means(registry, 1, calls, new_stop()))
     if run.failure is not None:
         raise run.failure
     (pair,) = contender_pairs(run.tally, [Contender(player.name) for player in experiment.contenders], RESULTS)

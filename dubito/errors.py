@@ -46,12 +46,9 @@ class BotError(DubitoError):
 def one_line(text: str, limit: int = 300) -> str:
     """The text on one printable line: foreign words may not move the user's cursor."""
     line = " ".join(text.split())
-    safe = (
-        line
-        if line.isprintable()
-        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-    )
-    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import uvicorn
@@ -67,6 +68,12 @@ def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvic
     `serves` is called once it serves; from then on it can be ended cleanly.
     """
     return _Server(plain_http(app, http="h11", timeout_graceful_shutdown=_GRACE), serves)
+
+
+def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; `announce` is told the address once it serves."""
+    with suppress(KeyboardInterrupt):
+        make_server(app, lambda: announce(address(host, listener))).run([listener])
 
 
 class _Server(uvicorn.Server):

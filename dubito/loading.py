@@ -17,11 +17,6 @@ def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleTyp
     return loaded
 
 
-def private_name(folder: Path, stem: str) -> str:
-    """A name for a module of this folder that no other folder's has."""
-    return f"{stem}_{sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
-
-
 def import_as(name: str, file: Path, source: bytes, package: Path | None = None) -> ModuleType:
     """A module of these very bytes: a cache of bytecode could be of others, and the digest would lie."""
     folders = None if package is None else [str(package)]

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Player, Spec
 from dubito.game_registry import DUBITO, find_game, game_names
-from dubito.loading import import_as, import_file, private_name
+from dubito.loading import import_as, import_file
 from dubito.native import compiled_twin
 
 BotKind = Literal["manual", "llms"]
@@ -198,7 +198,7 @@ def _module_name(file: Path, own: Path) -> str:
     inside = file.relative_to(own) if file.is_relative_to(own) else None
     if inside is not None:
         return ".".join(["bots", *inside.with_suffix("").parts])
-    return f"{private_name(file.parent, 'bots')}.{file.stem}"
+    return f"bots_{sha256(str(file.parent.resolve()).encode()).hexdigest()[:12]}.{file.stem}"  # no other folder's
 
 
 def _pin_own_package() -> Path:

@@ -149,7 +149,7 @@ class _PlainTold:
         return [f"{said}." for said in (self._spec.summary, self.in_short(rules)) if said]
 
     def in_short(self, rules: Any) -> str:
-        """The rules' values."""
+        """Each rule with its value."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:

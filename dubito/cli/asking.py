@@ -18,7 +18,7 @@ from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Spec
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.registry import find_bots
-from dubito.yaml_file import from_yaml
+from dubito.user_files import from_yaml
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(

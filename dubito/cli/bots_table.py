@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dubito.bot_deadline import in_time
+from dubito.cli.narrator import check_save, faults_of
 from dubito.cli.options import rules_from
-from dubito.cli.telling import check_save, faults_of
 from dubito.errors import UsageError
 from dubito.experiment.opponents import Opponents
 from dubito.handlers import Entrant, Table, step

@@ -26,7 +26,6 @@ def call_options(config: Config, here: Path) -> CallOptions:
         config.in_flight,
         Path(config.cache),
         config.offline,
-        here,
         Caps(config.budget.calls, config.budget.tokens, None if usd is None else int(Decimal(repr(usd)) * PICO)),
         read_prices(config.prices, "prices", here),
         config.preflight,

@@ -12,7 +12,7 @@ from dubito.cli.output import note, print_document, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
 from dubito.experiment.stored_run import opened_run
-from dubito.report.standings import contender_tables
+from dubito.report.run_tables import contender_tables
 
 
 @click.command()

@@ -25,7 +25,7 @@ from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
 from dubito.report.result_table import cell_text
-from dubito.report.standings import kind_of
+from dubito.report.run_tables import kind_of
 
 
 @click.command()

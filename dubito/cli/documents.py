@@ -80,7 +80,7 @@ class ModelUse(_Part):
 
 
 class RunObject(Document):
-    """Of `dubito run`."""
+    """A run: what was played, what came of it, and what its models took."""
 
     format: Literal["dubito run 1"] = "dubito run 1"
     folder: str
@@ -99,7 +99,7 @@ class RunObject(Document):
 
 
 class MergeObject(Document):
-    """Of `dubito merge`."""
+    """The run that shards were joined into."""
 
     format: Literal["dubito merge 1"] = "dubito merge 1"
     shards: list[str] = Field(description="their folders, in the order of their games")
@@ -107,7 +107,7 @@ class MergeObject(Document):
 
 
 class StatusObject(Document):
-    """Of `dubito status`."""
+    """How far a run or a trial of prompts is, and what its models were asked."""
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
@@ -122,7 +122,7 @@ class StatusObject(Document):
 
 
 class ComparisonObject(Document):
-    """Of `dubito compare`."""
+    """The contenders of several runs on the same deals."""
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
     runs: list[str]
@@ -151,7 +151,7 @@ class BrokenFile(_Part):
 
 
 class BotsObject(Document):
-    """Of `dubito bots`."""
+    """The bots of a game, and the files that give none."""
 
     format: Literal["dubito bots 1"] = "dubito bots 1"
     game: str
@@ -169,7 +169,7 @@ class ListedGame(_Part):
 
 
 class GamesObject(Document):
-    """Of `dubito games`."""
+    """The games that can be named, or those of OpenSpiel."""
 
     format: Literal["dubito games 1"] = "dubito games 1"
     games: list[ListedGame]
@@ -190,7 +190,7 @@ class ListedRun(_Part):
 
 
 class RunsObject(Document):
-    """Of `dubito runs`."""
+    """The runs in a folder."""
 
     format: Literal["dubito runs 1"] = "dubito runs 1"
     runs: list[ListedRun] = Field(description="the last written first")
@@ -208,7 +208,7 @@ class PlayerEstimate(_Part):
 
 
 class EstimateObject(Document):
-    """Of `dubito estimate`."""
+    """What a run with models will take."""
 
     format: Literal["dubito estimate 1"] = "dubito estimate 1"
     games: int
@@ -226,7 +226,7 @@ class CachedModel(_Part):
 
 
 class CacheObject(Document):
-    """Of `dubito cache stats`."""
+    """What a cache of replies holds."""
 
     format: Literal["dubito cache 1"] = "dubito cache 1"
     folder: str

@@ -9,8 +9,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.stored_run import game_of
-from dubito.registry import find_bots
+from dubito.experiment.stored_run import bots_of_run
 from dubito.store import folder as run_folder
 from dubito.store.export import pack
 from dubito.store.shelf import RUNS, missing
@@ -38,9 +37,8 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
 
 
 def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
-    here = Path.cwd()
     with folder_of(run) as folder:
-        kept = run_to_replay(folder, find_bots(here, game_of(folder)), here)
+        kept = run_to_replay(folder, bots_of_run(folder, Path.cwd()))
         with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
             write_dataset(kept, parquet, progress)

@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from dubito.cli.narrator import Narrator
 from dubito.cli.output import note
-from dubito.cli.telling import Narrator
 from dubito.cli.voice import voice_for
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError

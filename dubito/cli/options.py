@@ -18,7 +18,6 @@ game_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead (docs/json.md).")
 
-
 Command = Callable[..., Any]
 
 

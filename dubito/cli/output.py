@@ -12,7 +12,7 @@ from dubito.errors import one_line
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
-    from dubito.report.parts import Paragraph
+    from dubito.report.page_parts import Paragraph
     from dubito.report.result_table import ResultTable
 
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
@@ -51,7 +51,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def show(*blocks: "ResultTable | Paragraph | None", notes: bool = True) -> None:
     """Tables and sentences of a report, as a terminal has them; where there is none, nothing."""
-    from dubito.report.parts import Paragraph
+    from dubito.report.page_parts import Paragraph
 
     for block in blocks:
         if isinstance(block, Paragraph):

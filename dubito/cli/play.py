@@ -11,18 +11,18 @@ from typing import Any
 import click
 
 from dubito.cli.company import opponents
+from dubito.cli.narrator import check_save, save_record
 from dubito.cli.options import company_options, game_option, rules_from, rules_options, server_options
 from dubito.cli.output import note, say
-from dubito.cli.pace import pace_option, waits
-from dubito.cli.telling import check_save, save_record
+from dubito.cli.telling_pace import pace_option, waits
 from dubito.cli.voice import Voice, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
-from dubito.human import Sitting, as_sentence, set_up
 from dubito.person import Person
 from dubito.registry import find_bots
+from dubito.sitting import Sitting, as_sentence, set_up
 
 
 @click.command()

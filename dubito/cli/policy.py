@@ -121,7 +121,7 @@ class _Player:
             assert self._entrant is not None
             return of_bot(self._entrant, self._spec, states, draws or 100, seed)
         means = TrialMeans(calls, watch_of(quiet), progress_of(len(states) * (draws or 1), quiet))
-        return of_model(self.name, self._prompt, self._settings, states, draws, folder, means)[0]
+        return of_model(self.name, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
         """What it is asked in a state."""

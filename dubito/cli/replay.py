@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from dubito.cli.narrator import Narrator, faults_of
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.telling import Narrator, faults_of
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.stored_run import game_of
+from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
 from dubito.handlers import step
@@ -19,10 +19,9 @@ from dubito.llm.failures import AttemptFailed
 from dubito.llm.replay_tape import Differs
 from dubito.llm.wire import Place, Reply
 from dubito.record import game_named, play, records_of
-from dubito.registry import find_bots
 from dubito.store.export import is_export
 from dubito.telling import labels
-from dubito.text_file import read_text
+from dubito.user_files import read_text
 
 
 @click.command()
@@ -43,8 +42,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    here = Path.cwd()
-    kept = run_replay.run_to_replay(folder, find_bots(here, game_of(folder)), here)
+    kept = run_replay.run_to_replay(folder, bots_of_run(folder, Path.cwd()))
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:

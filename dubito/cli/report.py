@@ -6,8 +6,7 @@ import click
 
 from dubito.cli.output import say
 from dubito.cli.which_run import folder_of, run_argument
-from dubito.experiment.stored_run import game_of
-from dubito.registry import find_bots
+from dubito.experiment.stored_run import bots_of_run
 from dubito.report.site import write_report
 
 
@@ -22,8 +21,7 @@ from dubito.report.site import write_report
 @click.option("--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first 500]")
 def report(run: Path | None, output: Path | None, games: str | None) -> None:
     """Write RUN, by default the latest, as pages to be opened in a browser, with no network."""
-    here = Path.cwd()
     with folder_of(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
-        say(f"report: {write_report(folder, find_bots(here, game_of(folder)), here, output=output, games=games)}")
+        say(f"report: {write_report(folder, bots_of_run(folder, Path.cwd()), output=output, games=games)}")

@@ -199,7 +199,7 @@ def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
-            write_report(folder, registry, registry.working_directory)
+            write_report(folder, registry)
         return index
     except (RunStopped, UsageError) as error:  # the run stands as it is
         note(f"no report: {one_line(str(error), 400)}")
@@ -267,7 +267,7 @@ def play(
 ) -> runner.Run:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
-    stop, watch = new_stop(alone=asks or workers == 1), ModelProgress()
+    stop, watch = new_stop(1 if asks else workers), ModelProgress()
     more = watch.figures if asks else tuple
     with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
         means = runner.Means(registry, workers, calls, stop, progress, watch, crew)

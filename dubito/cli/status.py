@@ -13,8 +13,8 @@ from dubito.cli.output import print_document, say
 from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
-from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import contender_seats
+from dubito.experiment.run_course import Standing, standing
 from dubito.llm.prices import dollars
 from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder

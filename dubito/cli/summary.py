@@ -10,7 +10,7 @@ from dubito.experiment.ranking import RankingRow, by_table_size, ranking
 from dubito.experiment.runner import Run
 from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
-from dubito.report.standings import (
+from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
     calibration_bins,

@@ -11,8 +11,7 @@ import click
 from dubito.cli.output import note, say
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError
-from dubito.experiment.stored_run import game_of
-from dubito.registry import find_bots
+from dubito.experiment.stored_run import bots_of_run
 from dubito.report.site import FOLDER, write_report
 from dubito.store.shelf import last_written
 
@@ -44,8 +43,7 @@ def _current(folder: Path) -> Path:
     """The first page of its report, which shows all that the run keeps."""
     index = folder / FOLDER / "index.html"
     if not index.exists() or index.stat().st_mtime < last_written(folder):
-        here = Path.cwd()
-        write_report(folder, find_bots(here, game_of(folder)), here)
+        write_report(folder, bots_of_run(folder, Path.cwd()))
     return index
 
 

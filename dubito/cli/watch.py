@@ -9,9 +9,9 @@ import click
 from click.core import ParameterSource
 
 from dubito.cli.bots_table import BotsGame, TableOrder, seated
+from dubito.cli.narrator import Narrator, save_record
 from dubito.cli.options import company_options, game_option, rules_options, server_options
-from dubito.cli.pace import PACES, pace_option, waits
-from dubito.cli.telling import Narrator, save_record
+from dubito.cli.telling_pace import PACES, pace_option, waits
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.failures import Suspended

@@ -1,6 +1,5 @@
 """`dubito watch --web`: games in the browser with nobody sitting, until Ctrl-C."""
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,14 +9,14 @@ from typing import Final
 
 from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.following import LOOK
+from dubito.cli.narrator import save_record
 from dubito.cli.output import note, say
-from dubito.cli.telling import save_record
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
-from dubito.http_server import address, listen, make_server
-from dubito.human import as_sentence
+from dubito.http_server import listen, serve
 from dubito.report.following import FollowedRun
+from dubito.sitting import as_sentence
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of
@@ -97,13 +96,10 @@ def serve_run(run: Path | None, host: str, port: int) -> None:
 
 
 def _serve(shown: GameSource, host: str, port: int) -> None:
+    def announce(at: str) -> None:
+        if not is_loopback(listener.getsockname()[0]):
+            note(f"Everybody who can reach {one_line(host)} can watch: there is no password.")
+        say(f"Watch at {at} (Ctrl-C ends it)")
+
     with listen(host, port) as listener:
-        server = make_server(make_app(shown, host), lambda: _announce(host, listener))
-        with suppress(KeyboardInterrupt):
-            server.run([listener])
-
-
-def _announce(host: str, listener: socket.socket) -> None:
-    if not is_loopback(listener.getsockname()[0]):
-        note(f"Everybody who can reach {one_line(host)} can watch: there is no password.")
-    say(f"Watch at {address(host, listener)} (Ctrl-C ends it)")
+        serve(make_app(shown, host), host, listener, announce)

@@ -1,9 +1,7 @@
 """`dubito web`: a table in the browser, until Ctrl-C."""
 
-import socket
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -33,8 +31,9 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
 
     Only this machine can reach the page unless --host says so.
     """
-    from dubito.http_server import listen, make_server  # late: no other command needs a web server
+    from dubito.http_server import listen, serve  # late: no other command needs a web server
     from dubito.web.app import make_app
+    from dubito.web.guard import is_loopback
     from dubito.web.tables import Tables
 
     stop = threading.Event()
@@ -42,24 +41,20 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
         tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
         models = [one.name for one in company.choices() if one.asks]
-        server = make_server(make_app(tables, host), lambda: _announce(host, listener, games, models))
-        with suppress(KeyboardInterrupt):
-            server.run([listener])
+        open_to_all = not is_loopback(listener.getsockname()[0])
+        serve(make_app(tables, host), host, listener, lambda at: _announce(at, host, open_to_all, games, models))
         stop.set()
         tables.close()
     say("ended")
 
 
-def _announce(host: str, listener: socket.socket, games: Path, models: list[str]) -> None:
+def _announce(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
     """Where to play, and who can."""
-    from dubito.http_server import address
-    from dubito.web.guard import is_loopback
-
-    if not is_loopback(listener.getsockname()[0]):
+    if open_to_all:
         asked = ", and ask the models at your cost" if models else ""
         everybody = f"Everybody who can reach {one_line(host)}"
         note(f"{everybody} can play{asked} and see the saved games: there is no password.")
-    say(f"Play at {address(host, listener)}")
+    say(f"Play at {address}")
     if models:
         say(f"model players: {', '.join(map(one_line, models))}")
     say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")

@@ -53,7 +53,7 @@ class ChunkResult:
     number: int
     deals: int = 0
     outcomes: list[bytes] = field(default_factory=list)
-    decisions: list[bytes] = field(default_factory=list)  # games with model players: digests
+    decision_digests: list[bytes] = field(default_factory=list)  # of each game with model players
     records: list[str] = field(default_factory=list)  # games with model players: deal and outputs
     tally: Tally = field(default_factory=Tally)
     first_fallback: BotError | None = None
@@ -71,7 +71,7 @@ class ChunkResult:
             self.number,
             self.deals + part.deals,
             self.outcomes + part.outcomes,
-            self.decisions + part.decisions,
+            self.decision_digests + part.decision_digests,
             self.records + part.records,
             self.tally + part.tally,
             self.first_fallback or part.first_fallback,
@@ -86,7 +86,7 @@ class GamePlayed:
 
     number: int
     outcome: Outcome
-    decisions: bytes
+    decision_digest: bytes
     record: str
     bot_error: BotError | None
     touched: frozenset[int] = frozenset()  # seats for which a fallback answered at least once

@@ -14,11 +14,10 @@ from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, ProviderErrors
 from dubito.game_registry import DUBITO
-from dubito.yaml_file import read_yaml
+from dubito.user_files import read_yaml
 
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]
-
 
 _DAY: Final = 24 * 3600.0  # seconds
 

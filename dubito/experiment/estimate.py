@@ -101,8 +101,7 @@ def _played(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measured]:
     """A few deals with the house in every model's place, in a folder of their own."""
-
-    from dubito.house.policy import models  # late: most commands need no house
+    from dubito.house.opinions import models  # late: most commands need no house
 
     stand_in = {**_STAND_IN, "model": models(registry.game)[-1]}
 
@@ -118,10 +117,8 @@ def _played(
     )
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
-        calls = CallOptions(
-            options.in_flight, Path(scratch) / "cache", False, options.working_directory, preflight=False
-        )
-        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(alone=True), lambda games: None))
+        calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False)
+        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop()))
         if run.failure is not None:
             raise run.failure
         with opened_run(folder) as played:

@@ -26,7 +26,6 @@ class CallOptions:
     in_flight: int
     cache: Path
     offline: bool
-    working_directory: Path
     caps: Caps = _NO_CAPS  # the budget
     prices: Mapping[str, Price] = field(default_factory=dict)  # the config's own, by model
     preflight: bool = True
@@ -55,7 +54,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
         from dubito.llm.prompts import load_prompt  # late, as the cache: most runs have no models
 
         settings = settings_of(spec, registry)
-        prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
+        prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
         fallback_of(spec.name, settings, registry)
         check_asking(spec.name, settings, registry.game, options)
         source = registry.find(settings.fallback).digest
@@ -115,7 +114,7 @@ def check_house(name: str, settings: ModelSettings, game: Spec) -> None:
     """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.policy import models  # late: most runs need no server
+    from dubito.house.opinions import models  # late: most runs need no server
 
     if settings.model not in models(game):
         known = ", ".join(nearest_first(settings.model, models(game)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from dubito.experiment.course import Standing
+from dubito.experiment.run_course import Standing
 from dubito.llm.failures import FALLBACK_OUTCOME
 
 _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again

@@ -1,15 +1,15 @@
 """The model players of an experiment while it is played: what they share, and their way to ask."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dubito.experiment.course import RunCourse
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.model_progress import ModelProgress
+from dubito.experiment.run_course import RunCourse
 from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
@@ -21,7 +21,7 @@ from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import faults_of
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -52,7 +52,7 @@ def serving(
         deciders = {}
         for spec in model_specs(experiment, registry):
             settings = settings_of(spec, registry)
-            prompt = load_prompt(settings.prompt, options.working_directory, registry.game)
+            prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             log.keep_prompt(prompt.digest, prompt.sources)
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
             deciders[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
@@ -73,53 +73,40 @@ def asking(
     game: Spec,
 ) -> Iterator[Pipeline]:
     """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
-    houses = _Houses(game)
-    pipeline = Pipeline(
-        log,
-        cache,
-        options.caps,
-        PipelineOptions(
+    with ExitStack() as running:
+        how = PipelineOptions(
             options.in_flight,
             options.offline,
             suspend=suspend,
-            house_address=houses.address,
+            house_address=_Houses(game, running).address,
             timing=Timing(options.patience, watch.sleep, watch.waiting_for, watch.clock, stopped),
             counted=watch.replied,
-        ),
-    )
-    try:
-        yield pipeline
-    finally:
-        pipeline.close()
-        houses.close()
+        )
+        with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
+            yield pipeline
 
 
 class _Houses:
     """The embedded servers, each started when first needed: one, or one for each kind of faults."""
 
-    def __init__(self, game: Spec) -> None:
-        """They have the models of this game."""
-        self._game = game
+    def __init__(self, game: Spec, running: ExitStack) -> None:
+        """They have the models of this game, and end with what is `running`."""
+        self._game, self._running = game, running
         self._houses: dict[str, House] = {}
         self._lock = Lock()
 
-    def address(self, api: Protocol, server: str) -> str:
+    def address(self, api: Api, server: str) -> str:
         """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
         from dubito.house.faults import Faults  # late: most runs need no server
-        from dubito.house.policy import house_policy
+        from dubito.house.opinions import house_policy
         from dubito.house.server import House
 
         faults = faults_of(server)
         with self._lock:
             if server not in self._houses:
                 policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
-                self._houses[server] = House(policy=policy, faults=failing).__enter__()
+                self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))
             return self._houses[server].base_url(api)
-
-    def close(self) -> None:
-        """Stop those that run."""
-        for house in self._houses.values():
-            house.__exit__(None, None, None)
 
 
 def _in_words(budget: Budget, caps: Caps) -> str:

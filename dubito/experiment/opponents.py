@@ -10,11 +10,11 @@ from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
-from dubito.human import Setup, Sitting, as_sentence
 from dubito.llm.decider import Decider, GameServices, Journal
 from dubito.llm.failures import Quoting, Suspended
-from dubito.llm.thoughts import Thought, overheard
+from dubito.llm.thoughts import Thought, with_listener
 from dubito.registry import Registry
+from dubito.sitting import Setup, Sitting, as_sentence
 
 if TYPE_CHECKING:  # hand-written bots need no templates, retries and clients
     from dubito.experiment.models import Models
@@ -110,7 +110,7 @@ class Opponents:
 
         Raises UsageError for a bot that is none of these.
         """
-        return self._entrants(names), self._services(names, seed, rules, lambda decider: overheard(decider, hear))
+        return self._entrants(names), self._services(names, seed, rules, lambda decider: with_listener(decider, hear))
 
     @property
     def game(self) -> Spec:

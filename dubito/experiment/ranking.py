@@ -90,14 +90,10 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
         at_size = []
         for player, name in enumerate(names):
             games = seat_sums(tally, results, player, size)["games"]
-            rates = {
-                measure.key: Rate(sum_of(tally, results, measure, player, size) / (measure.scale * games))
-                .on(measure.span)
-                .value
-                if games
-                else None
-                for measure in results.measures
-            }
+            rates: dict[str, float | None] = {measure.key: None for measure in results.measures}
+            for measure in results.measures if games else ():
+                share = sum_of(tally, results, measure, player, size) / (measure.scale * games)
+                rates[measure.key] = Rate(share).on(measure.span).value
             at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
         rows += sorted(at_size, key=lambda row: (not row.games, -(row.rates[first] or 0.0), row.name))
     return rows

@@ -51,7 +51,6 @@ class RunToReplay:
     db: RunDb
     experiment: Experiment
     registry: Registry
-    home: Path  # where own bots and prompts are looked for
     mismatches: list[str] = field(default_factory=list)
 
     def models(self, tape: ReplayTape, as_kept: bool = False) -> "Models | None":
@@ -83,7 +82,7 @@ class RunToReplay:
 
         settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
         try:
-            prompt = load_prompt(settings.prompt, self.home, self.registry.game)
+            prompt = load_prompt(settings.prompt, self.registry.working_directory, self.registry.game)
         except UsageError:
             if not there:
                 raise
@@ -94,11 +93,11 @@ class RunToReplay:
         return prompt
 
 
-def run_to_replay(folder: Path, registry: Registry, home: Path) -> RunToReplay:
+def run_to_replay(folder: Path, registry: Registry) -> RunToReplay:
     """The run in this folder; raises UsageError if it cannot be played again here."""
-    stored = read_run(folder, home)
+    stored = read_run(folder, registry.working_directory)
     stored.db.check(stored.first_game)
-    kept = RunToReplay(folder, stored.db, stored.experiment(), registry, home)
+    kept = RunToReplay(folder, stored.db, stored.experiment(), registry)
     made_with = stored.manifest.versions.get("dubito")
     if made_with != __version__:
         kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
@@ -151,7 +150,7 @@ def _chunks(
     experiment = kept.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, kept.registry, workers, new_stop(alone=workers == 1), numbers)
+        yield from play_chunks(experiment, kept.registry, workers, new_stop(workers), numbers)
         return
     workers = worth(experiment.games, workers)
     if workers > 1:
@@ -181,7 +180,7 @@ def _compare(db: RunDb, experiment: Experiment, played: ChunkResult, results: Re
                 f"replayed: {_in_words(played.outcomes[place], results)}",
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
-    chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decisions)
+    chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
     ((digest,),) = db.read("SELECT digest FROM chunks WHERE chunk = ?", (played.number,))
     if digest != chunk.digest:
         said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, deals_of
 from dubito.experiment.model_progress import ModelProgress
+from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
 from dubito.llm.replay_tape import ReplayTape
-from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _played(
     kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     """Each share as it was played, in order."""
-    games, stop, play = 0, new_stop(), partial(_play, kept.folder, kept.home)
+    games, stop, play = 0, new_stop(workers), partial(_play, kept.folder, kept.registry.working_directory)
     with processes(workers, stop) as crew, closing(in_order(crew, play, _shares(kept, workers), stop)) as back:
         for share, result in back:
             assert result is not None  # none is given up: nobody stops it
@@ -68,9 +68,8 @@ def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[Ch
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     """The run, opened once in a worker process."""
     from dubito.experiment.replay import run_to_replay  # late: it imports this
-    from dubito.experiment.stored_run import game_of
 
-    kept = run_to_replay(folder, find_bots(home, game_of(folder)), home)
+    kept = run_to_replay(folder, bots_of_run(folder, home))
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None

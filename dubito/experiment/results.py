@@ -26,16 +26,14 @@ def seat_sums(
     return dict(zip(results.seat_sums, sums, strict=True))
 
 
-def sum_of(
-    tally: Tally, results: Results, measure: Measure, player: int, size: int | None = None, bucket: str | None = None
-) -> int:
-    """A measure, summed over the same seats."""
+def sum_of(tally: Tally, results: Results, measure: Measure, player: int, size: int | None) -> int:
+    """A measure, summed over the same seats, however they ended."""
     if measure.count:
-        return seat_sums(tally, results, player, size, bucket)[measure.count]
+        return seat_sums(tally, results, player, size)[measure.count]
     return sum(
         value * seat_sums(tally, results, player, size, other)["games"]
         for other, value in zip(results.buckets, measure.values, strict=True)
-        if value and bucket in (None, other)
+        if value
     )
 
 

@@ -11,11 +11,11 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.contenders import Contender, contenders_of
-from dubito.experiment.course import Standing, standing
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.results import all_games
+from dubito.experiment.run_course import Standing, standing
 from dubito.experiment.stored_run import opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
@@ -41,7 +41,7 @@ class Means:
     workers: int
     calls: CallOptions
     stop: Stop
-    progress: Progress
+    progress: Progress = lambda games: None
     watch: ModelProgress = field(default_factory=ModelProgress)
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
@@ -162,10 +162,10 @@ def _play_into(db: RunDb, experiment: Experiment, folder: Path, means: Means) ->
                 interrupted, failure = played.stopped, played.error
                 if played.deals > begun:
                     tally = everything = tally + played.tally
-                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decisions)
+                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, tally.to_json(), is_complete(played.deals))
-                    if not played.decisions:  # else it was told of each game
+                    if not played.decision_digests:  # else it was told of each game
                         means.progress(chunk.first_game + len(chunk.outcomes) - experiment.game_numbers.start)
                 begun = 0
     except Interrupted:

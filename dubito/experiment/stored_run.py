@@ -20,6 +20,7 @@ from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
 from dubito.record import first_fault
+from dubito.registry import Registry, find_bots
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.records import PlayerLog
@@ -215,9 +216,12 @@ def opened_run(folder: Path) -> Iterator[StoredRun]:
         raise UsageError(f"{run}: {DATABASE} is damaged: {one_line(str(error))}") from None
 
 
-def game_of(folder: Path) -> str:
-    """The name of the game of the run in this folder; raises UsageError if there is none that can be read."""
-    return _manifest(folder).identity.game
+def bots_of_run(folder: Path, home: Path) -> Registry:
+    """The bots of the game of the run in this folder, the user's own from `home`.
+
+    Raises UsageError if there is no run that can be read.
+    """
+    return find_bots(home, _manifest(folder).identity.game)
 
 
 def _manifest(folder: Path) -> Manifest:

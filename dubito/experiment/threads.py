@@ -109,7 +109,7 @@ class ThreadedChunks:
         flat = [game for whole in finished for game in whole]
         results = self.player.results
         played.outcomes = [game.outcome.pack() for game in flat]
-        played.decisions = [game.decisions for game in flat]
+        played.decision_digests = [game.decision_digest for game in flat]
         played.records = [game.record for game in flat]
         played.first_fallback = next((game.bot_error for game in flat if game.bot_error is not None), None)
         played.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)

@@ -57,12 +57,12 @@ def cores() -> int:
     return len(cores_here())
 
 
-def new_stop(alone: bool = False) -> Stop:
-    """Set from outside to leave off after the games under way; this process and its workers see it.
+def new_stop(workers: int = 1) -> Stop:
+    """Set from outside to leave off after the games under way; this process and so many workers see it.
 
-    Alone, without workers, it takes no semaphore, and no process that looks after that.
+    One is this process, which takes no semaphore, and no process that looks after that.
     """
-    return threading.Event() if alone else multiprocessing.get_context("spawn").Event()
+    return threading.Event() if workers == 1 else multiprocessing.get_context("spawn").Event()
 
 
 def play_chunks(

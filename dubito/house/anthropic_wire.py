@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED_TEXT, End, ModelOutput, Problem, ReadPrompt, Wire
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest, JsonBody
 from dubito.house.structured import check_schema
+from dubito.house.wire_base import CREATED_TEXT, End, ModelOutput, Problem, ReadPrompt, Wire
 
 _INVALID: Final = "invalid_request_error"
 _PARAMETERS: Final = (
@@ -24,35 +24,31 @@ _STOP_REASONS: Final[Mapping[End, str]] = {
 }
 
 _PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
-    "no_key": Problem(401, "authentication_error", None, "x-api-key header is required"),
-    "wrong_key": Problem(401, "authentication_error", None, "invalid x-api-key"),
+    "no_key": Problem(401, "authentication_error", "x-api-key header is required"),
+    "wrong_key": Problem(401, "authentication_error", "invalid x-api-key"),
     "no_money": Problem(
         402,
         "billing_error",
-        None,
         "Your credit balance is too low to access the Anthropic API."
         " Please go to Plans & Billing to upgrade or purchase credits.",
     ),
-    "malformed": Problem(400, _INVALID, None, "The request body is not valid JSON."),
-    "missing": Problem(400, _INVALID, None, "{name}: Field required"),
-    "unknown_parameter": Problem(400, _INVALID, None, "{name}: Extra inputs are not permitted"),
-    "unsupported": Problem(400, _INVALID, None, "`{name}` is not supported with this model."),
-    "bad_value": Problem(400, _INVALID, None, "{name}: Input should be {expected}"),
-    "bad_schema": Problem(400, _INVALID, None, "{name}: {reason}"),
-    "too_long": Problem(400, _INVALID, None, "prompt is too long: {tokens} tokens > {limit} maximum"),
-    "unknown_model": Problem(404, "not_found_error", None, "model: {model}. The house has {known}."),
-    "unknown_path": Problem(404, "not_found_error", None, "Not found"),
-    "wrong_method": Problem(405, _INVALID, None, "Method Not Allowed"),
+    "malformed": Problem(400, _INVALID, "The request body is not valid JSON."),
+    "missing": Problem(400, _INVALID, "{name}: Field required"),
+    "unknown_parameter": Problem(400, _INVALID, "{name}: Extra inputs are not permitted"),
+    "unsupported": Problem(400, _INVALID, "`{name}` is not supported with this model."),
+    "bad_value": Problem(400, _INVALID, "{name}: Input should be {expected}"),
+    "bad_schema": Problem(400, _INVALID, "{name}: {reason}"),
+    "too_long": Problem(400, _INVALID, "prompt is too long: {tokens} tokens > {limit} maximum"),
+    "unknown_model": Problem(404, "not_found_error", "model: {model}. The house has {known}."),
+    "unknown_path": Problem(404, "not_found_error", "Not found"),
+    "wrong_method": Problem(405, _INVALID, "Method Not Allowed"),
     "rate_limit": Problem(
-        429,
-        "rate_limit_error",
-        None,
-        "This request would exceed your account's rate limit. Please try again later.",
+        429, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."
     ),
-    "server_error": Problem(500, "api_error", None, "Internal server error"),
-    "bad_gateway": Problem(502, "api_error", None, "Bad gateway"),
-    "unavailable": Problem(503, "api_error", None, "Service unavailable"),
-    "overloaded": Problem(529, "overloaded_error", None, "Overloaded"),
+    "server_error": Problem(500, "api_error", "Internal server error"),
+    "bad_gateway": Problem(502, "api_error", "Bad gateway"),
+    "unavailable": Problem(503, "api_error", "Service unavailable"),
+    "overloaded": Problem(529, "overloaded_error", "Overloaded"),
 }
 
 

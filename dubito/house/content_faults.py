@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, AnyStr, Final
 
-from dubito.house.dialect import ModelOutput
 from dubito.house.request import JsonBody, canonical
+from dubito.house.wire_base import ModelOutput
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
 _DEEP_TEXT: Final = 2_000  # Python's own reader gives up at half of it, and it fits the usual limit on output
@@ -26,12 +26,12 @@ class ContentFault:
 
 
 def _said(text: Callable[[str], str]) -> ContentFault:
-    """Another text."""
+    """A fault that changes what the model writes."""
     return ContentFault(write=lambda said: ModelOutput(text(said)))
 
 
 def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
-    """Other bytes, in which no usage is to be found."""
+    """A fault that changes the body, in which no usage is to be found then."""
     return ContentFault(pack=pack, counted=False)
 
 

@@ -6,14 +6,14 @@ from random import Random
 from typing import Any
 
 from dubito.errors import nearest_first
-from dubito.house.calls import Call
+from dubito.house.call_log import Call
 from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
-from dubito.house.dialect import ReadPrompt, Wire
 from dubito.house.faults import Faults
 from dubito.house.refusal import Refusal
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, canonical
 from dubito.house.structured import Opinion, answer_text
 from dubito.house.transport_faults import Delivery
+from dubito.house.wire_base import ReadPrompt, Wire
 
 
 @dataclass(frozen=True, slots=True)

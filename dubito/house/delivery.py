@@ -9,7 +9,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dubito.house.calls import CallLog
+from dubito.house.call_log import CallLog
 from dubito.house.core import ServerAnswer
 from dubito.house.transport_faults import Delivery
 

@@ -5,60 +5,57 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED, Problem, ReadPrompt, Wire
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import JsonBody
 from dubito.house.structured import check_schema
+from dubito.house.wire_base import CREATED, Problem, ReadPrompt, Wire
 
 _CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
 _INVALID: Final = "invalid_request_error"
 
 _PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
-    "no_key": Problem(401, _INVALID, None, "You didn't provide an API key in an Authorization header."),
-    "wrong_key": Problem(401, _INVALID, "invalid_api_key", "Incorrect API key provided."),
+    "no_key": Problem(401, _INVALID, "You didn't provide an API key in an Authorization header."),
+    "wrong_key": Problem(401, _INVALID, "Incorrect API key provided.", "invalid_api_key"),
     "no_money": Problem(
         429,
         "insufficient_quota",
-        "insufficient_quota",
         "You exceeded your current quota, please check your plan and billing details.",
+        "insufficient_quota",
     ),
-    "malformed": Problem(400, _INVALID, None, "We could not parse the JSON body of your request."),
-    "missing": Problem(400, _INVALID, "missing_required_parameter", "Missing required parameter: '{name}'."),
-    "unknown_parameter": Problem(400, _INVALID, "unknown_parameter", "Unknown parameter: '{name}'."),
+    "malformed": Problem(400, _INVALID, "We could not parse the JSON body of your request."),
+    "missing": Problem(400, _INVALID, "Missing required parameter: '{name}'.", "missing_required_parameter"),
+    "unknown_parameter": Problem(400, _INVALID, "Unknown parameter: '{name}'.", "unknown_parameter"),
     "unsupported": Problem(
-        400,
-        _INVALID,
-        "unsupported_parameter",
-        "Unsupported parameter: '{name}' is not supported with this model.",
+        400, _INVALID, "Unsupported parameter: '{name}' is not supported with this model.", "unsupported_parameter"
     ),
-    "bad_value": Problem(400, _INVALID, "invalid_value", "Invalid value for '{name}': expected {expected}."),
-    "bad_schema": Problem(400, _INVALID, "invalid_json_schema", "Invalid schema for '{name}': {reason}."),
+    "bad_value": Problem(400, _INVALID, "Invalid value for '{name}': expected {expected}.", "invalid_value"),
+    "bad_schema": Problem(400, _INVALID, "Invalid schema for '{name}': {reason}.", "invalid_json_schema"),
     "too_long": Problem(
         400,
         _INVALID,
-        "context_length_exceeded",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "context_length_exceeded",
     ),
     "unknown_model": Problem(
         404,
         _INVALID,
-        "model_not_found",
         "The model `{model}` does not exist or you do not have access to it. The house has {known}.",
+        "model_not_found",
     ),
-    "unknown_path": Problem(404, _INVALID, None, "Invalid URL ({method} {path})"),
-    "wrong_method": Problem(405, _INVALID, "method_not_supported", "Not allowed to {method} on {path}."),
+    "unknown_path": Problem(404, _INVALID, "Invalid URL ({method} {path})"),
+    "wrong_method": Problem(405, _INVALID, "Not allowed to {method} on {path}.", "method_not_supported"),
     "rate_limit": Problem(
         429,
         "requests",
-        "rate_limit_exceeded",
         "Rate limit reached for requests. Visit https://platform.openai.com/account/rate-limits to learn more.",
+        "rate_limit_exceeded",
     ),
     "server_error": Problem(
-        500, "server_error", None, "The server had an error while processing your request. Sorry about that!"
+        500, "server_error", "The server had an error while processing your request. Sorry about that!"
     ),
-    "bad_gateway": Problem(502, "server_error", None, "Bad gateway."),
-    "unavailable": Problem(503, "service_unavailable_error", None, "The service is temporarily unavailable."),
-    "overloaded": Problem(529, "service_unavailable_error", None, "The server is overloaded."),
+    "bad_gateway": Problem(502, "server_error", "Bad gateway."),
+    "unavailable": Problem(503, "service_unavailable_error", "The service is temporarily unavailable."),
+    "overloaded": Problem(529, "service_unavailable_error", "The server is overloaded."),
 }
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dubito.house import fields
-from dubito.house.dialect import CREATED, ModelOutput, ReadPrompt
 from dubito.house.openai_wire import OpenAIWire, named_schema, prompt_of
 from dubito.house.refusal import Refusal
 from dubito.house.request import HeardRequest, JsonBody
+from dubito.house.wire_base import CREATED, ModelOutput, ReadPrompt
 
 _LEAST_OUTPUT: Final = 16
 _PARAMETERS: Final = (

@@ -21,16 +21,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dubito.errors import UsageError
 from dubito.game_registry import find_games
 from dubito.house.anthropic_wire import AnthropicWire
-from dubito.house.calls import Call, CallLog
+from dubito.house.call_log import Call, CallLog
 from dubito.house.chat_wire import ChatWire
 from dubito.house.core import Core, Policy, ServerAnswer
 from dubito.house.delivery import TRANSPORT, Delivered
-from dubito.house.dialect import Api, Wire
 from dubito.house.faults import Faults
-from dubito.house.policy import house_policy
+from dubito.house.opinions import house_policy
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest
 from dubito.house.responses_wire import ResponsesWire
+from dubito.house.wire_base import Wire, WireName
 from dubito.http_server import listen, plain_http
 
 _HOST: Final = "127.0.0.1"
@@ -48,7 +48,7 @@ _PATHS: Final[Mapping[str, Wire]] = {
     "/v1/chat/completions": _CHAT,
     "/v1/messages": _MESSAGES,
 }
-_BASES: Final[Mapping[Api, str]] = {wire.name: wire.base for wire in _PATHS.values()}
+_BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS.values()}
 
 
 class _Desk:
@@ -191,7 +191,7 @@ class House:
         """The models it serves."""
         return tuple(self._core.policy.models)
 
-    def base_url(self, api: Api) -> str:
+    def base_url(self, api: WireName) -> str:
         """The address that the SDK of a protocol takes."""
         return f"http://{_HOST}:{self.port}{_BASES[api]}"
 

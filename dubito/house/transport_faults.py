@@ -55,10 +55,6 @@ def _limit(value: str, name: str = "retry-after") -> TransportFault:
     return TransportFault("rate_limit", {name: value})
 
 
-def _delivered(delivery: Delivery) -> TransportFault:
-    return TransportFault(delivery=delivery)
-
-
 TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFault]]] = {
     "rate_limit": lambda chance, given: _limit(f"{given.retry_after:g}"),
     "rate_limit_bare": lambda chance, given: TransportFault("rate_limit"),
@@ -70,12 +66,12 @@ TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFau
     "bad_gateway": lambda chance, given: TransportFault("bad_gateway", page=True),
     "unavailable": lambda chance, given: TransportFault("unavailable"),
     "overloaded": lambda chance, given: TransportFault("overloaded"),
-    "reset": lambda chance, given: _delivered(Delivery("nothing", "reset")),
-    "dropped": lambda chance, given: _delivered(Delivery("nothing")),
-    "cut_headers": lambda chance, given: _delivered(Delivery("half the head")),
-    "cut_body": lambda chance, given: _delivered(Delivery("half the body")),
-    "stall": lambda chance, given: _delivered(Delivery("nothing", "hold")),
-    "stall_body": lambda chance, given: _delivered(Delivery("half the body", "hold")),
-    "trickle": lambda chance, given: _delivered(Delivery("all", interval=given.interval)),
+    "reset": lambda chance, given: TransportFault(delivery=Delivery("nothing", "reset")),
+    "dropped": lambda chance, given: TransportFault(delivery=Delivery("nothing")),
+    "cut_headers": lambda chance, given: TransportFault(delivery=Delivery("half the head")),
+    "cut_body": lambda chance, given: TransportFault(delivery=Delivery("half the body")),
+    "stall": lambda chance, given: TransportFault(delivery=Delivery("nothing", "hold")),
+    "stall_body": lambda chance, given: TransportFault(delivery=Delivery("half the body", "hold")),
+    "trickle": lambda chance, given: TransportFault(delivery=Delivery("all", interval=given.interval)),
 }
 SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})  # what only a deadline or a cap ends

@@ -131,7 +131,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A reply, read."""
+    """What a model answers, as its reply was read."""
 
     answer: Any  # of the node's kind
     p_bluff: float | None = None  # within [0, 1]

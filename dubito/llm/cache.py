@@ -11,7 +11,7 @@ import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -87,12 +87,6 @@ def key_of_reply(server: str, request: str, draw: str) -> str:
     return digest_of(canonical([_VERSION, server, request, draw]))
 
 
-def _at_once(free: Callable[[], bool]) -> None:
-    """Wait for another process, and for nothing else."""
-    while not free():
-        time.sleep(_POLL_SECONDS)
-
-
 class ReplyCache:
     """The open cache; shared by all threads, and by processes. `unshared` says why not by processes, if so."""
 
@@ -132,12 +126,13 @@ class ReplyCache:
         request: Request,
         draw: str,
         ask: Callable[[], RawReply],
-        wait: Callable[[Callable[[], bool]], None] = _at_once,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        check: Callable[[], None] = lambda: None,
     ) -> tuple[RawReply, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
-        Only one at a time asks for a key: the others wait and get its reply, by `wait` if another process is
-        asking. Errors are not stored.
+        Only one at a time asks for a key: the others wait and get its reply. They wait for another process within
+        `waiting`, and until `check` raises something. Errors are not stored.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
@@ -146,7 +141,7 @@ class ReplyCache:
             text = self._text(key)
             if text is not None:
                 return self._received(key, text, server, request.digest, draw), True
-            with self._alone(key, wait):
+            with self._alone(key, waiting, check):
                 text = self._text(key)  # another process may have stored it just now
                 if text is not None:
                     return self._received(key, text, server, request.digest, draw), True
@@ -155,13 +150,19 @@ class ReplyCache:
                 return received, False
 
     @contextmanager
-    def _alone(self, key: str, wait: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
+    def _alone(
+        self, key: str, waiting: Callable[[], AbstractContextManager[object]], check: Callable[[], None]
+    ) -> Iterator[None]:
         """Within, no other process asks for this key."""
         locks, byte = self._locks, 1 + int(key[:_LOCK_DIGITS], 16)
         if locks is None:
             yield
             return
-        wait(lambda: locks.take(byte))
+        if not locks.take(byte):
+            with waiting():
+                while not locks.take(byte):
+                    check()
+                    time.sleep(_POLL_SECONDS)
         try:
             yield
         finally:

@@ -47,9 +47,8 @@ class Allowance:
     whole: float = 0.0
     stamp: float = 0.0
     put_right: float = 0.0  # all corrections so far
-    stretch: tuple[int, float, Limit] | None = (
-        None  # where measuring began: number and time of a call, what it was told
-    )
+    # Where measuring began: number and time of a call, and what it was told.
+    stretch: tuple[int, float, Limit] | None = None
 
     def wait(self, now: float) -> float:
         """Seconds until the next call may be sent."""

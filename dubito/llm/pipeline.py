@@ -12,11 +12,11 @@ waits for its time before the budget reserves, and is looked at again after that
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from itertools import count
 from shlex import quote
 from threading import Lock
-from time import sleep
-from typing import Final, cast
+from typing import cast
 
 from dubito.errors import RunStopped
 from dubito.llm.budget import Budget, Caps
@@ -30,11 +30,9 @@ from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
-from dubito.llm.wire import Ask, Protocol, RawReply, Reply
+from dubito.llm.wire import Api, Ask, RawReply, Reply
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Spend, TapedAttempt
-
-_POLL_SECONDS: Final = 0.1  # seconds between two looks whether another process is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class PipelineOptions:
     in_flight: int
     offline: bool
     suspend: bool  # `provider_errors: suspend`
-    house_address: Callable[[Protocol, str], str]  # (api, `house...`) -> base URL of the embedded server
+    house_address: Callable[[Api, str], str]  # (api, `house...`) -> base URL of the embedded server
     timing: Timing
     counted: Callable[[str], None] = lambda origin: None  # told the origin of each reply, for the progress line
 
@@ -180,11 +178,13 @@ class Pipeline:
         return logged
 
     def _cached(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
+        waiting = partial(self._options.timing.waiting, "for another process that asks the same")
+
         def cached(ask: Ask) -> Reply:
             def asked() -> RawReply:
                 return self._paid(account, ask) or inner(ask).received
 
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, self._wait)
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop)
             reply = read_reply(ask.request.protocol, received)
             return replace(reply, origin="cache" if stored else "live")
 
@@ -192,24 +192,18 @@ class Pipeline:
 
     def _paid(self, account: Account, ask: Ask) -> RawReply | None:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
-        return self._log.paid(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        return self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
 
-    def _wait(self, free: Callable[[], bool]) -> None:
-        """Wait for another process that asks the same; raises Interrupted on a stop."""
-        if free():
-            return
-        with self._options.timing.waiting("for another process that asks the same"):
-            while not free():
-                if self._options.timing.stopped():
-                    raise Interrupted("stopped by Ctrl-C")
-                sleep(_POLL_SECONDS)
+    def _check_stop(self) -> None:
+        """Raise Interrupted on a stop."""
+        if self._options.timing.stopped():
+            raise Interrupted("stopped by Ctrl-C")
 
     def _taped(self, inner: MakeAttempt, account: Account) -> MakeAttempt:
         def taped(ask: Ask) -> Reply:
-            if self._options.timing.stopped():
-                raise Interrupted("stopped by Ctrl-C")
+            self._check_stop()
             self.budget.asked(ask.place.game)
-            if self._goes_on and (kept := self._log.kept(ask.place.key)) is not None:
+            if self._goes_on and (kept := self._log.finished_attempt(ask.place.key)) is not None:
                 reply = self._from_tape(kept, ask)
             else:
                 reply = self._recorded(inner, account, ask)

@@ -22,7 +22,7 @@ from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
 from dubito.llm.wire import PLAIN, Charges, Request, Usage, entries
 from dubito.store.records import Spend
-from dubito.yaml_file import read_yaml
+from dubito.user_files import read_yaml
 
 PICO: Final = 10**12  # picodollars in a dollar
 _FILE: Final = Path(__file__).with_name("prices.yaml")
@@ -75,9 +75,8 @@ class Price:
     cached_input: int  # read from the provider's cache
     cache_write: int  # input that the provider keeps for later
     output: int  # reasoning included
-    surcharges: Surcharges = field(
-        default=_NO_SURCHARGES, compare=False, kw_only=True
-    )  # none on a price of the config's own
+    # None on a price of the config's own.
+    surcharges: Surcharges = field(default=_NO_SURCHARGES, compare=False, kw_only=True)
 
     def of(self, usage: Usage, charges: Charges = PLAIN) -> int:
         """What these tokens cost, so served."""

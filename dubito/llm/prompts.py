@@ -37,7 +37,7 @@ from dubito.llm.templates import (
     said,
 )
 from dubito.record import first_fault
-from dubito.yaml_file import from_yaml
+from dubito.user_files import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like

@@ -73,9 +73,8 @@ class Provider:
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
-        missing = (
-            "" if whole(response) or response.content == _TOO_LARGE else "\ufffd"
-        )  # as for other bytes that are no text
+        # What did not come is read as other bytes that are no text.
+        missing = "" if whole(response) or response.content == _TOO_LARGE else "\ufffd"
         raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
         return RawReply(response.status_code, raw, self._kept(response.headers))
 

@@ -37,7 +37,7 @@ class ReplayTape:
 
     def ask(self, ask: Ask) -> Reply:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
-        kept = self._log.kept(ask.place.key)
+        kept = self._log.finished_attempt(ask.place.key)
         if kept is None:
             raise Differs(str(ask.place), "the run asked nothing at this point", [])
         if kept.request != ask.request.digest:
@@ -54,7 +54,7 @@ class ReplayTape:
 
     def decision(self, decision: Decision) -> None:
         """Compare a decision with the one that was taken; raises Differs."""
-        taken = self._log.taken(decision.game, decision.seat, decision.number)
+        taken = self._log.decision_at(decision.game, decision.seat, decision.number)
         before, now = _in_words(taken), _in_words(decision)
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Spec
-from dubito.llm.wire import Protocol, entries
+from dubito.llm.wire import Api, entries
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says
@@ -30,7 +30,7 @@ _OWN_PARAMETERS: Final = (
     *("n", "best_of"),  # several answers would be paid for, and one read
 )
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
-_PROVIDERS: Final[dict[Protocol, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
+_PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {  # the variable of the key, the address, its variable
     "responses": _OPENAI,
     "chat": _OPENAI,
     "messages": ("ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
@@ -43,7 +43,7 @@ class ModelSettings(Checked):
     model_config = ConfigDict(defer_build=True)
 
     model: str = Field(min_length=1)
-    api: Protocol
+    api: Api
     prompt: str = "plain"
     fallback: str = ""  # none is named: the game's, its weakest, so that failing never pays
     reasks: int = Field(default=1, ge=0, le=10)
@@ -63,7 +63,7 @@ class ModelSettings(Checked):
 class Account:
     """Whom to ask and as whom: what one gate, one client and one outage belong to."""
 
-    api: Protocol
+    api: Api
     server: str  # base URL, or `house`
     key_env: str | None  # None: a loopback server that needs no key
 
@@ -121,7 +121,7 @@ def _check_key_env(name: str, variable: str | None) -> None:
         )
 
 
-def _address(name: str, api: Protocol) -> str:
+def _address(name: str, api: Api) -> str:
     variable = _PROVIDERS[api][2]
     address = os.environ.get(variable, "").strip()
     if not address:

@@ -17,7 +17,7 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.text_file import read_text
+from dubito.user_files import read_text
 
 DESCRIPTION: Final = "prompt.yaml"
 TEMPLATES: Final = ("system.jinja", "user.jinja")

@@ -53,13 +53,13 @@ class Thought:
         return " ".join(words)
 
 
-def overheard(decider: Decider, hear: Callable[[Thought], None]) -> Decider:
+def with_listener(decider: Decider, hear: Callable[[Thought], None]) -> Decider:
     """The same for one seat of one game, where `hear` is told each decision as soon as it is taken."""
-    ears = _Ears(decider.ask, decider.log, hear)
-    return replace(decider, ask=ears.ask, log=ears)
+    listener = _Listener(decider.ask, decider.log, hear)
+    return replace(decider, ask=listener.ask, log=listener)
 
 
-class _Ears:
+class _Listener:
     """Stands between a decider and what it asks and logs; what passes is as it was."""
 
     def __init__(self, ask: "MakeAttempt", log: DecisionLog, hear: Callable[[Thought], None]) -> None:

@@ -52,6 +52,7 @@ _TOO_LONG: Final = (
     *("context_length_exceeded", "request_too_large"),
     "request too large for",  # more than a whole minute's limit: it would never pass
 )
+_MAY_BE_TOO_LONG: Final = (400, 422, 429)  # where the request itself may be at fault
 _MONEY_CODES: Final = (
     *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
     *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
@@ -131,7 +132,7 @@ def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
 
 def _meaning(status: int, said: _Said) -> Meaning:
     codes, words = said.codes, said.words
-    if status == 413 or codes.intersection(_TOO_LONG_CODES) or (_asked_wrongly(status) and _has(words, _TOO_LONG)):
+    if status == 413 or codes.intersection(_TOO_LONG_CODES) or (status in _MAY_BE_TOO_LONG and _has(words, _TOO_LONG)):
         return "too_long"
     if status == 402 or codes.intersection(_MONEY_CODES) or (400 <= status < 500 and _has(words, _MONEY)):
         return "money"
@@ -147,11 +148,6 @@ def _meaning(status: int, said: _Said) -> Meaning:
     if status in (401, 403) or codes.intersection(_DISABLED):
         return "key"
     return "model" if status in (404, 405) else "request"
-
-
-def _asked_wrongly(status: int) -> bool:
-    """Whether the request itself may be at fault, or its size."""
-    return status in (400, 422, 429)
 
 
 def _used_up(said: _Said) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from dubito.store.records import RawReply as RawReply
 
-Protocol = Literal["responses", "chat", "messages"]
+Api = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
 
 
@@ -64,7 +64,7 @@ def entries(value: Any) -> Iterator[tuple[Any, Any]]:
 class Request:
     """Exactly what is sent, save the credentials."""
 
-    protocol: Protocol
+    protocol: Api
     path: str
     body: Mapping[str, Any]
 

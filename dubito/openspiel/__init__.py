@@ -17,11 +17,11 @@ from dubito.games.bs.spec import SPEC as BS
 from dubito.games.defuse.spec import SPEC as DEFUSE
 from dubito.games.dubito.rules import MIN_PLAYERS, Rules
 from dubito.games.dubito.spec import SPEC as DUBITO
-from dubito.openspiel.bots import SeatedBot
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
 from dubito.openspiel.dubito_cards import CardsCourse
 from dubito.openspiel.dubito_course import DubitoCourse
+from dubito.openspiel.seated_bot import SeatedBot
 from dubito.openspiel.spiel import GameKind, HarnessGame, registered
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from dubito.policy.table import PolicyTable, seated
+from dubito.policy.policy_table import PolicyTable, seated
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import best_response, nash_conv
 
@@ -39,8 +39,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     The upper end is exact where that is cheap: nash_conv is convex in every single row, so that it is highest where
     each of these rows has one certain action, and all such tables are tried. Where they are too many, the upper end is
     what responders who saw all cards and chose the free rows too would win. The lower end is 0 or, in a two-player
-    game of
-    constant sum, what the best responses to the table win at least, whatever stands in these rows.
+    game of constant sum, what the best responses to the table win at least, whatever stands in these rows.
     """
     free_states = [state for state in tree.states if state.string in set(free)]
     base = nash_conv(tree, table)

@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.policy.table import PolicyTable, why_incomplete
+from dubito.policy.policy_table import PolicyTable, why_incomplete
 from dubito.policy.tree import LIMIT, Tree
 from dubito.policy.values import nash_conv
 from dubito.store.folder import write_whole

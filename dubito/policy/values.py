@@ -6,7 +6,7 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from dubito.policy.table import PolicyTable, Row
+from dubito.policy.policy_table import PolicyTable, Row
 from dubito.policy.tree import InfoState, Tree, TreeNode
 
 

@@ -10,10 +10,10 @@ from pydantic import Field, ValidationError
 from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import in_our_words, read_config
-from dubito.referee.bots import Program, bot
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
+from dubito.referee.programs import Program, bot
 from dubito.referee.schedule import Source
 
 

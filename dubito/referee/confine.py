@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from dubito.referee import warden
-from dubito.referee.bots import Program
 from dubito.referee.keeper import PROCESSES
 from dubito.referee.process import Keeper
+from dubito.referee.programs import Program
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -25,10 +25,10 @@ _PATIENCE: Final = 5.0  # seconds
 _CLEAN: Final = 3  # looks without a find: while a child ends, the system may leave another one out of the list
 
 
-def _libc(name: str, *arguments: int) -> bool:
-    """Call a function of the C library that gives back 0 if all is well."""
+def _prctl(*arguments: int) -> bool:
+    """Call this function of the C library; whether all is well."""
     with suppress(OSError, AttributeError):
-        return bool(getattr(ctypes.CDLL(None), name)(*arguments) == 0)
+        return bool(ctypes.CDLL(None).prctl(*arguments) == 0)
     return False
 
 
@@ -47,7 +47,7 @@ class Confinement:
         """
         self.memory, self._cores, self._apart = memory, cores, apart
         self._linux = sys.platform == "linux"
-        self.orphans = _libc("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
+        self.orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
         self._able: list[str] = []
 
     def keeper(self, bot: Program, environment: Mapping[str, str], data: Path, run: Path) -> Keeper | None:
@@ -122,7 +122,7 @@ def _has(pid: int, wanted: bytes) -> bool:
 def end_with(parent: int) -> None:
     """End this process as soon as its parent, of this number, ends, however that goes."""
     if sys.platform == "linux":
-        _libc("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 

@@ -9,13 +9,13 @@ process away and went on to send it lines; here a bot that is out of step is nev
 from collections.abc import Iterable, Iterator
 from time import monotonic
 
-from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.log import MatchLine
 from dubito.referee.match import Match, MatchTurn
-from dubito.referee.play import Pair
+from dubito.referee.match_table import MatchTable, Referee
+from dubito.referee.pair import Pair
+from dubito.referee.programs import Program
 from dubito.referee.schedule import Seeds, seats
-from dubito.referee.table import MatchTable, Referee
 
 
 class LaterMatch(Match):

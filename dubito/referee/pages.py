@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.referee import tables
+from dubito.referee import result_tables
 from dubito.referee.games import load, short_names
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.replay import difference, match_in_words
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
-from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
+from dubito.report.page_parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
 from dubito.report.render import Site
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.site import FOLDER
@@ -30,10 +30,10 @@ def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Pa
     yield Page("index.html", "The tournament", _result(result, manifest))
     for number, game in enumerate(result.games):
         yield Page(f"game-{number}.html", game.name, list(_game(result, number, game)))
-    yield Page("conduct.html", "Conduct", [Section("What the bots did", [tables.conduct_table(result)])])
+    yield Page("conduct.html", "Conduct", [Section("What the bots did", [result_tables.conduct_table(result)])])
     yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
     for place, pairing in enumerate(log.pairings()):
-        yield _matches(log, place, pairing, manifest["matches"])
+        yield _matches(log, place, pairing)
 
 
 def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
@@ -52,7 +52,7 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
     notes = [Paragraph(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
     return [
-        Section("Final order", [*warnings, *rules, tables.result_table(result)]),
+        Section("Final order", [*warnings, *rules, result_tables.result_table(result)]),
         Section("What was played", [*notes, NamedValues(facts)]),
         Section("What was enforced", [NamedValues(enforced)]),
         Section("The bots", [NamedValues(bots)]),
@@ -69,11 +69,11 @@ def _said(value: Any) -> str:
 
 
 def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
-    yield Section("Scores", [tables.cross_table(result, number)])
+    yield Section("Scores", [result_tables.cross_table(result, number)])
     if game.ranking is None or not game.ranking.places:
         return
-    drawn: list[Block] = [_drawn(result, game), tables.rounds_table(result, number)]
-    yield Section("Ballots", [tables.ballot_table(result, number)])
+    drawn: list[Block] = [_drawn(result, game), result_tables.rounds_table(result, number)]
+    yield Section("Ballots", [result_tables.ballot_table(result, number)])
     yield Section("Rounds", drawn)
 
 
@@ -103,13 +103,13 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
         one, other = pairing.bots
         game = result.games[pairing.game]
         matches = game.meetings[one, other].matches if (one, other) in game.meetings else 0
-        mean = tables.mean_score(game, one, other)
+        mean = result_tables.mean_score(game, one, other)
         rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
         links.append(f"matches/{place}.html")
     return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
 
 
-def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
+def _matches(log: Log, place: int, pairing: Pairing) -> Page:
     """The first matches of a pairing in words, and those with strikes."""
     lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
     chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
@@ -119,7 +119,7 @@ def _matches(log: Log, place: int, pairing: Pairing, matches: int) -> Page:
     )
     command = "`dubito tournament replay RUN --match K` tells any other one by its number."
     sections = [Section("Which", [Paragraph(f"{said} {command}")])]
-    sections += [_match(root, line, 2 * matches * place + line.match) for line in chosen]
+    sections += [_match(root, line, 2 * log.matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
 

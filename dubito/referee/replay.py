@@ -92,12 +92,13 @@ def _strikes(line: MatchLine, node: int) -> Iterator[str]:
             yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
 
 
-def match_numbered(log: Log, number: int, matches: int) -> MatchLine:
+def match_numbered(log: Log, number: int) -> MatchLine:
     """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
     pairings = log.pairings()
-    place, match = divmod(number, 2 * matches)
+    place, match = divmod(number, 2 * log.matches)
     if not 0 <= place < len(pairings):
-        raise UsageError(f"--match: the tournament has matches 0 to {2 * matches * len(pairings) - 1:,}, no {number:,}")
+        last = 2 * log.matches * len(pairings) - 1
+        raise UsageError(f"--match: the tournament has matches 0 to {last:,}, no {number:,}")
     for line in log.lines(pairings[place]):
         if line.match == match:
             return line

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.statistics import Rate, student
 from dubito.referee.log import Log, MatchLine
-from dubito.referee.ranking import GameRanking, Matrix, final, is_disqualified, rank_game
+from dubito.referee.runoff import GameRanking, Matrix, final, is_disqualified, rank_game
 
 RESAMPLES: Final = 1000
 _SEED: Final = 18  # of the resamples: the same log gives the same shares
@@ -123,7 +123,7 @@ class Standings:
         return found
 
 
-def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
+def standings(log: Log, resamples: int = RESAMPLES) -> Standings:
     """The result of what the log has so far; raises UsageError if nothing was played."""
     games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
     there = 0
@@ -135,12 +135,12 @@ def standings(log: Log, matches: int, resamples: int = RESAMPLES) -> Standings:
     if not there:
         damaged = f" ({log.damaged[0]})" if log.damaged else ""
         raise UsageError(f"no match is played yet{damaged}: `dubito tournament play` plays them")
-    pairs = len(log.pairings())
     disqualified = _disqualified(games, log.bots)
     in_it = [bot for bot in range(len(log.bots)) if bot not in disqualified]
     for game in games:
         game.ranking = rank_game(_matrix(game), in_it, log.bots) if game.meetings else None
-    found = Standings(log.bots, games, disqualified, {}, log.damaged, there, 2 * matches * pairs - there, {})
+    missing = 2 * log.matches * len(log.pairings()) - there
+    found = Standings(log.bots, games, disqualified, {}, log.damaged, there, missing, {})
     found.places = final({bot: found.ranks(bot) for bot in in_it})
     found.same = _kept(found, in_it, resamples)
     return found

@@ -20,12 +20,12 @@ from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.workers import cores_here
 from dubito.games.openspiel.engine import engine_version
-from dubito.referee.bots import probe
 from dubito.referee.config import BotConfig, Tournament, TournamentConfig
 from dubito.referee.confine import Confinement, cores_of, end_with, guarded
 from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
-from dubito.referee.play import Pair
+from dubito.referee.pair import Pair
+from dubito.referee.programs import probe
 from dubito.referee.schedule import Pairing, startable
 from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog

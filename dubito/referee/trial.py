@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from dubito.experiment.statistics import Rate
 from dubito.referee import partners
-from dubito.referee.bots import Program
 from dubito.referee.config import Tournament, checked_config
 from dubito.referee.limits import Limits
 from dubito.referee.log import Log, MatchLine
+from dubito.referee.programs import Program
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 
@@ -36,7 +36,7 @@ class Finding:
 
 
 def partner(kind: str) -> Program:
-    """A bot of ours."""
+    """A partner of this kind, as a program."""
     return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
@@ -113,9 +113,9 @@ def score_in_words(mean: Rate) -> str:
     return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")
 
 
-def qualifications(log: Log, matches: int) -> list[Qualification]:
+def qualifications(log: Log) -> list[Qualification]:
     """How the log's first bot did against the second in every game."""
-    result = standings(log, matches, resamples=0)
+    result = standings(log, resamples=0)
     return [
         Qualification(game.name, game.conduct[0].matches, game.meetings[0, 1].interval, 0 in result.disqualified)
         for game in result.games

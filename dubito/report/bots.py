@@ -9,10 +9,10 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.parts import Block, Chart, Page, Section, beside_equal_share, points
+from dubito.report.page_parts import Block, Chart, Page, Section, beside_equal_share, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.run_tables import kind_of, rates_of, shares_of
 from dubito.report.scan import Scan
-from dubito.report.standings import kind_of, rates_of, shares_of
 from dubito.report.strategy import calibration_blocks, habits_of
 
 

@@ -7,9 +7,9 @@ from itertools import combinations
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
-from dubito.report.parts import Block, HeatMap, Paragraph
+from dubito.report.page_parts import Block, HeatMap, Paragraph
 from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, texts
-from dubito.report.standings import difference_of, kind_of
+from dubito.report.run_tables import difference_of, kind_of
 
 
 @dataclass(frozen=True, slots=True)

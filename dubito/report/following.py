@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.experiment.stored_run import read_run
 from dubito.registry import find_bots
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
 from dubito.report.replays import ReplayedGames
 from dubito.report.texts import Texts
 from dubito.store.lock import is_claimed
@@ -20,14 +20,14 @@ class FollowedRun:
         self._folder, self._home = folder, home
         self.source = read_run(folder, home)
         self._registry = find_bots(home, self.source.game.name)
-        self.games = ReplayedGames(self.source, self._registry, home)
+        self.games = ReplayedGames(self.source, self._registry)
 
     def read_again(self) -> None:
         """It may have been made longer."""
         source = read_run(self._folder, self._home)  # first: what cannot be read now is left as it was
         self.close()
         self.source = source
-        self.games = ReplayedGames(self.source, self._registry, self._home)
+        self.games = ReplayedGames(self.source, self._registry)
 
     def finished(self) -> Collection[int]:
         """The numbers of the games that were played to their end; those of a chunk may not be kept yet."""

@@ -7,15 +7,15 @@ from typing import Any, Final
 from dubito.errors import one_line
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.stored_run import StoredRun
-from dubito.human import as_sentence
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
-from dubito.report.parts import Filter, GamePage, Page, Paragraph, Section
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
+from dubito.report.page_parts import Filter, GamePage, Page, Paragraph, Section
 from dubito.report.replays import NotShown, ReplayedGames
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
+from dubito.sitting import as_sentence
 from dubito.store.records import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
@@ -36,20 +36,20 @@ class ShownGames:
     games: ReplayedGames
     asked: ModelDecisions
     examples: dict[str, list[tuple[int, list[Value], str]]] = field(default_factory=dict)  # rank, cells, link
-    opened: list[int] = field(default_factory=list)  # the games that have a page
-    refused: dict[int, str] = field(default_factory=dict)
+    with_pages: list[int] = field(default_factory=list)  # of the games
+    why_not: dict[int, str] = field(default_factory=dict)  # of those without
     written: int = 0  # characters of the pages so far
 
     def pages(self) -> Iterator[GamePage]:
         """A page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _BYTES:
-                self.refused[game] = "the report would become too large; --games shows the games that it names"
+                self.why_not[game] = "the report would become too large; --games shows the games that it names"
                 continue
             try:
                 told = self.games.play(game)
             except NotShown as error:
-                self.refused[game] = str(error)
+                self.why_not[game] = str(error)
                 continue
             texts = Texts()
             decisions = self.asked.decisions(game, told, texts) if self.source.models else []
@@ -57,7 +57,7 @@ class ShownGames:
             names = self._names(game)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
-            self.opened.append(game)
+            self.with_pages.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
             title = title_of(f"Game {game}", told["names"], told["winners"])
@@ -117,13 +117,13 @@ class ShownGames:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
             if self._caught is not None:
                 columns.append(Column("caught", "bluffs of models that were caught"))
-        asked, there = self._counts(), set(self.opened)
+        asked, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
             rows.append(self._line(game, unpack(row, results), asked))
             links.append(f"games/{game}.html" if game in there else None)
-        notes = [self.choice.why, *_reasons(self.refused)]
+        notes = [self.choice.why, *_reasons(self.why_not)]
         words = Paragraph(
             "Each game that is a link opens turn by turn. The list shows the games that contain every word you type; "
             "to find games that a player won or lost, type its name and the result as the list has them, such as "
@@ -182,9 +182,9 @@ class ShownGames:
         return line
 
 
-def _reasons(refused: dict[int, str]) -> list[str]:
+def _reasons(why_not: dict[int, str]) -> list[str]:
     by_reason: dict[str, list[int]] = {}
-    for game, reason in refused.items():
+    for game, reason in why_not.items():
         by_reason.setdefault(reason, []).append(game)
     return [as_sentence(f"{_count(games)} not shown ({_some(games)}): {reason}") for reason, games in by_reason.items()]
 

@@ -22,7 +22,7 @@ from dubito.experiment.stored_run import StoredRun
 from dubito.game import Measure
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import cell_text
-from dubito.report.standings import difference_of
+from dubito.report.run_tables import difference_of
 from dubito.store.records import PlayerLog
 
 _FEW: Final = 10  # deals: of fewer nobody is compared with anybody

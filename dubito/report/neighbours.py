@@ -8,7 +8,7 @@ from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
-from dubito.report.parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
+from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, players_ranked

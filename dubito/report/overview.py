@@ -11,10 +11,27 @@ from dubito.game import Results
 from dubito.report.duels import duels
 from dubito.report.headline import headline, of_contenders, of_field
 from dubito.report.model_tables import models_table
-from dubito.report.parts import Block, Chart, NamedValues, Page, Paragraph, Section, beside_equal_share, points, unit_of
+from dubito.report.page_parts import (
+    Block,
+    Chart,
+    NamedValues,
+    Page,
+    Paragraph,
+    Section,
+    beside_equal_share,
+    points,
+    unit_of,
+)
 from dubito.report.result_table import Column, ResultTable, texts
+from dubito.report.run_tables import (
+    bot_errors,
+    bounds_table,
+    contender_tables,
+    ranking_table,
+    sizes_table,
+    turns_a_game,
+)
 from dubito.report.scan import Scan
-from dubito.report.standings import bot_errors, bounds_table, contender_tables, ranking_table, sizes_table, turns_a_game
 from dubito.store.folder import to_yaml
 
 _PLAYER: Final = [

@@ -7,11 +7,11 @@ from typing import Final
 
 from dubito.game import Spec
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
+from dubito.policy.policy_table import PolicyTable, Row, uniform
 from dubito.policy.solver import Solution
-from dubito.policy.table import PolicyTable, Row, uniform
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
-from dubito.report.parts import Block, NamedValues, Page, Paragraph, Section, Verbatim
+from dubito.report.page_parts import Block, NamedValues, Page, Paragraph, Section, Verbatim
 from dubito.report.render import Site
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.workshop.statements import StatedPolicy, names_of

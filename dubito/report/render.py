@@ -8,7 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dubito.report.parts import Chart, GamePage, HeatMap, NamedValues, Page, Paragraph, Verbatim
+from dubito.report.page_parts import Chart, GamePage, HeatMap, NamedValues, Page, Paragraph, Verbatim
 from dubito.report.result_table import ResultTable, cell_text
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game

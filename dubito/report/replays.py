@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
@@ -27,7 +26,6 @@ class ReplayedGames:
 
     source: StoredRun
     registry: Registry
-    home: Path
     _kept: replay.RunToReplay | None = field(default=None, init=False)
     _reason: str | None = field(default=None, init=False)
     _changed: dict[str, str] = field(default_factory=dict, init=False)
@@ -92,7 +90,7 @@ class ReplayedGames:
         """The run as it can be played again; raises NotShown with the same reason each time."""
         if self._kept is None and self._reason is None:
             try:
-                kept = replay.run_to_replay(self.source.folder, self.registry, self.home)
+                kept = replay.run_to_replay(self.source.folder, self.registry)
                 whole = replace(kept.experiment, games=self.source.games)  # all that there will be
                 self._kept = replace(kept, experiment=whole)
                 self._changed = {

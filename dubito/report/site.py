@@ -13,10 +13,10 @@ from dubito.registry import Registry
 from dubito.report.bots import bots
 from dubito.report.choice import chosen_games
 from dubito.report.games import ShownGames
+from dubito.report.model_decisions import ModelDecisions
 from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
-from dubito.report.parts import HeatMap, Page
-from dubito.report.questions import ModelDecisions
+from dubito.report.page_parts import HeatMap, Page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
 from dubito.report.replays import ReplayedGames
 from dubito.report.result_table import ResultTable
@@ -43,7 +43,6 @@ def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool =
 def write_report(
     run_folder: Path,
     registry: Registry,
-    home: Path,
     *,
     output: Path | None = None,
     games: str | None = None,
@@ -51,7 +50,7 @@ def write_report(
 ) -> Path:
     """Write the report of a run and return its first page.
 
-    `registry` and `home` are for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
+    `registry` is for games that have to be played again; `games` is `all`, or numbers as in 0,5,17;
     `scanned` is how many games the widths of intervals are known from.
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
@@ -60,7 +59,7 @@ def write_report(
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = chosen_games(source, games)
-        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry, home)) as played:
+        with _draft_of(folder) as draft, closing(ReplayedGames(source, registry)) as played:
             shown = ShownGames(source, choice, played, ModelDecisions(source.db, source.game))
             _write(draft, source, shown, scan(source, scanned))
     return folder / "index.html"
@@ -111,7 +110,7 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
         text = viewer(game)
         shown.written += len(text)
         _put(folder / game.path, text)
-    shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.opened}
+    shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.with_pages}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
     pages = [overview(source, scanned), strategy(source, scanned), shown.listed()]
     if source.game.has_neighbours:

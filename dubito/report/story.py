@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dubito.game import Results, Spec
-from dubito.human import GUEST
+from dubito.game import Ending, Results, Spec
 from dubito.record import Forfeit, play, records_of, whole_game
+from dubito.sitting import GUEST
 from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
@@ -68,14 +68,13 @@ def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
     with whole_game(game):
         moves = ((output, play(game, output)) for output in outputs)
         whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
-    return whole | {"me": me, "winners": won_by(spec, game)}
+    return whole | {"me": me, "winners": won_by(spec.results, game.ending())}
 
 
-def won_by(spec: Spec, game: Any) -> list[int]:
-    """The winners of a game that is over."""
-    ending = game.ending()
-    buckets = [spec.results.bucket(mark, ending.capped) for mark in ending.marks]
-    return winners(spec.results, buckets, [(*counts, 0) for counts in ending.counts])
+def won_by(results: Results, ending: Ending) -> list[int]:
+    """The winners of a game that ended so."""
+    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
+    return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
 @dataclass

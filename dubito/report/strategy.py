@@ -7,10 +7,10 @@ from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Results
-from dubito.report.parts import Block, Chart, Page, Paragraph, Section, points
+from dubito.report.page_parts import Block, Chart, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.run_tables import calibration_bins, calibration_table, rates_of
 from dubito.report.scan import Scan
-from dubito.report.standings import calibration_bins, calibration_table, rates_of
 
 
 def habits_of(results: Results) -> list[Column]:

@@ -18,7 +18,6 @@ RESULTS: Final = "all_games.yaml"
 DATABASE: Final = "run.db"
 _UNSAID: Final = "not said"
 
-
 _FAST: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # libyaml's, where there is one
 _SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch  # texts that both write alike
 

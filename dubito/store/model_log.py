@@ -102,19 +102,16 @@ class ModelLog:
                 (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, *key),
             )
 
-    def kept(self, key: PlaceKey) -> TapedAttempt | None:
+    def finished_attempt(self, key: PlaceKey) -> TapedAttempt | None:
         """The finished attempt of this key; None if it was never made, or was left open."""
         rows = self._db.read(
             "SELECT request, draw, reply, raw, cause FROM attempts "
             "WHERE (game, seat, decision, attempt) = (?, ?, ?, ?) AND (reply IS NOT NULL OR cause IS NOT NULL)",
             key,
         )
-        if not rows:
-            return None
-        request, draw, reply, raw, cause = rows[0]
-        return TapedAttempt(request, draw, reply, raw, cause)
+        return TapedAttempt(*rows[0]) if rows else None
 
-    def paid(self, account: str, request: str, draw: str) -> RawReply | None:
+    def paid_reply(self, account: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""
         rows = self._db.read(
             "SELECT status, raw, headers FROM tries WHERE state = 'received' AND request = ? AND draw = ? "
@@ -123,7 +120,7 @@ class ModelLog:
         )
         return next((RawReply(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
 
-    def taken(self, game: int, seat: int, number: int) -> Decision | None:
+    def decision_at(self, game: int, seat: int, number: int) -> Decision | None:
         """What was decided there; None if nothing was."""
         return next(iter(self._decisions("(game, seat, decision) = (?, ?, ?)", (game, seat, number))), None)
 

@@ -60,13 +60,13 @@ class Chunk:
     deals: int
     first_game: int
     outcomes: Sequence[bytes]
-    decisions: Sequence[bytes] = ()  # for games with model players: a digest of each game's decisions
+    decision_digests: Sequence[bytes] = ()  # of each game with model players
     records: Sequence[str] = ()  # for games with model players: each game's deal and outputs
 
     @property
     def digest(self) -> bytes:
         """A hash over the rows; each states its own length, so none can borrow from the next."""
-        return _digest(self.outcomes, self.decisions)
+        return _digest(self.outcomes, self.decision_digests)
 
 
 class RunDb:
@@ -154,7 +154,7 @@ class RunDb:
         """
         numbers = range(chunk.first_game, chunk.first_game + len(chunk.outcomes))
         none: Sequence[None] = [None] * len(numbers)
-        rows = zip(numbers, chunk.outcomes, chunk.decisions or none, chunk.records or none, strict=True)
+        rows = zip(numbers, chunk.outcomes, chunk.decision_digests or none, chunk.records or none, strict=True)
         with self.writing() as connection:
             query = "SELECT (SELECT min(game) FROM games) + sum(games) FROM chunks WHERE chunk < ?"
             ((begin,),) = connection.execute(query, (chunk.number,))
@@ -218,8 +218,8 @@ class RunDb:
         for games, digest in self.read("SELECT games, digest FROM chunks ORDER BY chunk"):
             query = "SELECT outcome, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game"
             rows = self.read(query, (first, first + games))
-            outcomes, decisions = [row for row, _ in rows], [row for _, row in rows if row is not None]
-            if not all(type(row) is bytes for row in outcomes + decisions) or _digest(outcomes, decisions) != digest:
+            outcomes, digests = [row for row, _ in rows], [row for _, row in rows if row is not None]
+            if not all(type(row) is bytes for row in outcomes + digests) or _digest(outcomes, digests) != digest:
                 raise RunStopped(f"{self.path}: games {first} to {first + games - 1} were changed or are damaged")
             yield from outcomes
             first += games
@@ -259,8 +259,8 @@ def _cannot_have_a_journal(path: Path) -> bool:
     return path.exists() and not os.access(path.parent, os.W_OK)
 
 
-def _digest(outcomes: Sequence[bytes], decisions: Sequence[bytes]) -> bytes:
-    return sha256(b"".join((*outcomes, *decisions))).digest()
+def _digest(outcomes: Sequence[bytes], decision_digests: Sequence[bytes]) -> bytes:
+    return sha256(b"".join((*outcomes, *decision_digests))).digest()
 
 
 def results_digest(chunk_digests: Iterable[bytes]) -> str:

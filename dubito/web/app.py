@@ -19,9 +19,9 @@ from starlette.routing import Route
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponent
 from dubito.game import Spec
-from dubito.human import SEEDS, as_sentence
 from dubito.person import Option, Person, bots_of, lead_of, options_of
 from dubito.record import first_fault
+from dubito.sitting import SEEDS, as_sentence
 from dubito.telling import told_of
 from dubito.web import archive
 from dubito.web.guard import VIEWER, body_of, site_at

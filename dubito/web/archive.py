@@ -11,13 +11,13 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game import Spec
-from dubito.human import as_sentence
 from dubito.record import records_of
-from dubito.report.parts import GamePage
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
+from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import story_of_record, title_of
 from dubito.report.texts import Texts
+from dubito.sitting import as_sentence
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.telling import told_of

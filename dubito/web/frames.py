@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dubito.game import Bool, Cards, Choice
-from dubito.human import Sitting
 from dubito.person import wanted
+from dubito.sitting import Sitting
 from dubito.telling import Panel
 
 

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game_registry import DUBITO, find_game
-from dubito.human import GUEST, as_sentence
 from dubito.record import Strict, game_named, play, records_of, whole_game
-from dubito.report.story import winners
+from dubito.report.story import won_by
+from dubito.sitting import GUEST, as_sentence
 from dubito.store.folder import write_whole
 from dubito.telling import names_to
 
@@ -161,15 +161,14 @@ def _came(results: Results, ending: Ending) -> list[bool | None]:
 
 
 def _in_words(results: Results, ending: Ending, came: list[bool | None], names: list[str], me: int | None) -> str:
-    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     if me is None:
-        first = winners(results, buckets, [(*counts, 0) for counts in ending.counts])
+        first = won_by(results, ending)
         if not first:
             return f"nobody won: {listed(names)}"
         others = [name for seat, name in enumerate(names) if seat not in first]
         return f"{listed([names[seat] for seat in first])} won against {listed(others)}"
     others = [name for seat, name in enumerate(names) if seat != me]
-    how = results.endings[buckets[me]]
+    how = results.endings[results.bucket(ending.marks[me], ending.capped)]
     if came[me]:
         by = "" if how in _JUST_WON else f" ({how})"
         return f"you won{by} against {listed(others)}"

@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.human import Setup, as_sentence
 from dubito.record import Strict
+from dubito.sitting import Setup, as_sentence
 from dubito.telling import names_to
 from dubito.web.frames import after, dealt, words
 

@@ -19,8 +19,8 @@ from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.experiment.opponents import Opponent, Opponents
 from dubito.game import Spec
 from dubito.game_registry import DUBITO
-from dubito.human import SEEDS, as_sentence, set_up
 from dubito.record import Strict, first_fault, records_of
+from dubito.sitting import SEEDS, as_sentence, set_up
 from dubito.store.folder import write_whole
 from dubito.web.summaries import MADE, Summaries
 from dubito.web.table_file import Live, TableFile, read, replayed

@@ -17,14 +17,14 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
-from dubito.human import as_sentence
 from dubito.record import output_of, play
 from dubito.report.following import FollowedRun
-from dubito.report.parts import GamePage
-from dubito.report.questions import ModelDecisions
+from dubito.report.model_decisions import ModelDecisions
+from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
+from dubito.sitting import as_sentence
 from dubito.store.run_db import RunDb
 from dubito.telling import labels
 from dubito.web.guard import VIEWER, site_at
@@ -80,11 +80,11 @@ class LiveGame:
         self.followed.set()
 
     def newest(self) -> int:
-        """There is one."""
+        """The only one."""
         return 0
 
     def ended(self) -> bool:
-        """There is one."""
+        """There is no other game."""
         return True
 
     def data(self, game: int) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class LiveGame:
         with self._lock:
             whole = story_of_game(spec, state, moves, names, label)
             decisions = self._decisions(whole)
-        final = title_of("The game", names, won_by(spec, state)) if state.over else None
+        final = title_of("The game", names, won_by(spec.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
         warnings = [*self.faults, *([trouble] if trouble else [])]

@@ -8,9 +8,8 @@ from pathlib import Path
 from dubito.errors import DubitoError
 from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
-from dubito.text_file import read_text
+from dubito.user_files import read_text
 from dubito.workshop.differ import unified
-from dubito.workshop.golden import golden_files
 from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
 from dubito.workshop.recordings import read_folder, shipped
@@ -70,6 +69,13 @@ def _examples(game: Spec) -> Iterator[tuple[Position, str]]:
         yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
     else:
         yield from ((one.position, one.text) for one in chain.from_iterable(sample_games(game)))
+
+
+def golden_files(prompt: Prompt) -> dict[Path, str]:
+    """The file of each node in the prompt's folder, and what the prompt says at the node's example position."""
+    example = prompt.game.facts.example_position
+    names = [node.name for node in prompt.game.nodes]
+    return {prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n" for name in names}
 
 
 def _is_golden(file: Path, text: str) -> None:

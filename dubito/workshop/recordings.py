@@ -17,7 +17,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Spec
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
 from dubito.record import Strict
-from dubito.text_file import read_text
+from dubito.user_files import read_text
 from dubito.workshop.parts import part
 
 _Count = Annotated[int, Field(ge=0)]

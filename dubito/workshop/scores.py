@@ -52,7 +52,8 @@ def agreements(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> li
     """Node by node, then all; the same positions in the same order."""
     found = []
     for node in _nodes(taken):
-        pairs = [pair for pair in zip(_of(node, taken), _of(node, other), strict=True) if None not in _answers(pair)]
+        both = zip(_of(node, taken), _of(node, other), strict=True)
+        pairs = [(one, two) for one, two in both if None not in (one.answer, two.answer)]
         if pairs:
             same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
             flips = Counter(one.answer for one, two in pairs if _is_bool(one) and one.answer is not two.answer)
@@ -88,10 +89,6 @@ def _is_bool(one: TrialAnswer) -> bool:
 
 def _of(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
-
-
-def _answers(pair: tuple[TrialAnswer, TrialAnswer]) -> tuple[Any, Any]:
-    return pair[0].answer, pair[1].answer
 
 
 def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:

@@ -13,12 +13,12 @@ from dubito.game import Seating, Spec, make_player
 from dubito.handlers import Entrant
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings
-from dubito.policy.table import Row
+from dubito.policy.policy_table import Row
 from dubito.policy.tree import InfoState
 from dubito.store.records import Spend
 from dubito.streams import DealStreams
 from dubito.workshop.recordings import RecordedPosition
-from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
+from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask
 
 _OFF: Final = 1e-6  # what a bot's probabilities may sum to beside 1: rounding
 
@@ -113,10 +113,10 @@ def of_model(
     settings: ModelSettings,
     states: Sequence[InfoState],
     draws: int | None,
-    folder: Path | None,
+    folder: Path,
     means: TrialMeans,
-) -> tuple[StatedPolicy, Path]:
-    """What a model states of each state, or does in so many draws; and the folder in which all of it is kept.
+) -> StatedPolicy:
+    """What a model states of each state, or does in so many draws; all of it is kept in the folder.
 
     The prompt's game says which of the two is asked. Where no answer came, all legal actions are equally probable.
     """
@@ -127,7 +127,6 @@ def of_model(
     }
     several = range(draws or 1)
     entries = [TrialEntry(f"{name} {n}" if n else name, prompt, _sample(settings, n)) for n in several]
-    folder = folder or default_folder(entries, found)
     trial = ask(entries, found, folder, means)
     taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
@@ -136,7 +135,7 @@ def of_model(
         rows[state.string] = _row(ids, answers)
         if causes := [one.cause for one in answers if one.cause]:
             failures[state.string] = causes[0]
-    return StatedPolicy(name, rows, failures, draws, trial.spent), folder
+    return StatedPolicy(name, rows, failures, draws, trial.spent)
 
 
 def _sample(settings: ModelSettings, number: int) -> ModelSettings:

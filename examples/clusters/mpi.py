@@ -21,9 +21,9 @@ def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], in
     here = Path.cwd()
     checked = check(read_config(config), str(config))
     registry = find_bots(here, checked.game)
-    calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True, working_directory=here)
+    calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
     crew = Crew(executor, at_once)
-    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(), lambda games: None, crew=crew))
+    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(), crew=crew))
     if run.failure is not None:
         raise run.failure
     return run.results_digest

@@ -10,7 +10,7 @@ import pytest
 import vcr as vcrpy  # type: ignore[import-untyped]
 import yaml
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cassettes.kit import CASSETTES, INDEX, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
 from tests.conftest import cases
@@ -40,7 +40,7 @@ def test_there_is_a_cassette_for_each_scene_and_none_besides() -> None:
 @pytest.mark.vcr
 @pytest.mark.block_network
 @pytest.mark.parametrize("protocol", [pytest.param(p, id=f"{p}-plain") for p in PROTOCOLS])
-def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Protocol, vcr: Any) -> None:
+def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vcr: Any) -> None:
     folder = tmp_path / "changed"
     folder.mkdir()
     for name, text in CHANGED.items():
@@ -107,7 +107,7 @@ COOKIE: Final = "__cf_bm=planted"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_planted_is_scrubbed(tmp_path: Path, protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_planted_is_scrubbed(tmp_path: Path, protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that says key, cookie and ids wherever it can, recorded as the cassettes are."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     monkeypatch.setenv(variable, KEY)

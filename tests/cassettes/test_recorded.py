@@ -11,7 +11,7 @@ import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.runner import Run
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, small
@@ -21,7 +21,7 @@ OF_BS: Final = "bs-"  # before the name of a prompt of BS
 SCENES: Final = [(protocol, prompt) for protocol in PROTOCOLS for prompt in ("plain", "reasoned", f"{OF_BS}plain")]
 
 
-def game(protocol: Protocol, prompt: str, index: dict[str, Any], turns: int = 6) -> Experiment:
+def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> Experiment:
     """One short game of a model against two hand-written bots, or at BS against three."""
     real, of_bs = index["against"] == "providers", prompt.startswith(OF_BS)
     settings = {"api": protocol, "prompt": prompt.removeprefix(OF_BS), "base_url": None if real else FAULTS}
@@ -30,7 +30,7 @@ def game(protocol: Protocol, prompt: str, index: dict[str, Any], turns: int = 6)
     return bs.experiment(bs.short(player, games=1, rounds=1)) if of_bs else small(player, games=1, turns=turns)
 
 
-def played(protocol: Protocol, prompt: str, index: dict[str, Any], folder: Path) -> Run:
+def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Run:
     """The run of that game, one question at a time."""
     run = bs.ran if prompt.startswith(OF_BS) else ran
     return run(game(protocol, prompt, index), folder, in_flight=1)
@@ -39,7 +39,7 @@ def played(protocol: Protocol, prompt: str, index: dict[str, Any], folder: Path)
 @pytest.mark.vcr
 @pytest.mark.block_network
 @pytest.mark.parametrize(("protocol", "prompt"), SCENES)
-def test_a_recorded_game(tmp_path: Path, protocol: Protocol, prompt: str, vcr: Any) -> None:
+def test_a_recorded_game(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -> None:
     index = yaml.safe_load(INDEX.read_text(encoding="utf-8"))
     with played_whole(vcr):
         run = played(protocol, prompt, index, tmp_path / "run")

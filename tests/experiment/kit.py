@@ -39,7 +39,8 @@ def means(folder: Path, *, workers: int = 1, progress: Progress = lambda games: 
     """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
-    return Means(registry(), workers, CallOptions(working_directory=REPO, **options | calls), new_stop(), progress)
+    how = CallOptions(**options | calls)
+    return Means(registry(), workers, how, new_stop(workers), progress)
 
 
 def played(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Run:

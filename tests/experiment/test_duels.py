@@ -9,7 +9,7 @@ from dubito.experiment.statistics import clustered_rate
 from dubito.experiment.tally import BOTH, Tally, tally_of
 from dubito.game import Measure, Results
 from dubito.report.duels import Duels, duel_tables, duels
-from dubito.report.parts import HeatMap, Paragraph
+from dubito.report.page_parts import HeatMap, Paragraph
 from dubito.report.result_table import ResultTable
 
 RESULTS = Results(

@@ -7,7 +7,7 @@ from typing import Any
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run
 from dubito.llm.gate import PATIENCE
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.foreign.server import Foreign
 from tests.llm.kit import asker, ran, small
 
@@ -26,7 +26,7 @@ class Hurried(ModelProgress):
 
 
 def played(
-    server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Protocol = "chat", **calls: Any
+    server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
 ) -> Run:
     """A run of short games against that server, in its time."""
     of = small(asker(server, protocol, prompt="plain"), games=games, turns=calls.pop("turns", 4))

@@ -17,7 +17,7 @@ from email.utils import format_datetime
 from hashlib import sha256
 from typing import Any, Literal
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.foreign.limits import Limiter
 from tests.llm.kit import PATH_OF, PROTOCOLS, error_body, reply_body
 
@@ -58,10 +58,10 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Reply = Callable[[Protocol, dict[str, Any]], dict[str, Any] | Answer]
+Reply = Callable[[Api, dict[str, Any]], dict[str, Any] | Answer]
 
 
-def by_the_question(protocol: Protocol, body: dict[str, Any]) -> dict[str, Any]:
+def by_the_question(protocol: Api, body: dict[str, Any]) -> dict[str, Any]:
     """Yes or no, by a hash of what is asked: the same question, the same answer."""
     digest = sha256(json.dumps(body, sort_keys=True).encode()).digest()
     return reply_body(protocol, json.dumps({"answer": digest[0] % 2 == 0}))
@@ -89,7 +89,7 @@ class Foreign:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
 
-    def base_url(self, protocol: Protocol) -> str:
+    def base_url(self, protocol: Api) -> str:
         """The base URL for that protocol's SDK."""
         address = f"http://127.0.0.1:{self._port}"
         return address if protocol == "messages" else f"{address}/v1"
@@ -140,7 +140,7 @@ class Foreign:
             self.under_way -= 1
         return answer
 
-    def _refused(self, protocol: Protocol, body: dict[str, Any], now: float) -> Answer | None:
+    def _refused(self, protocol: Api, body: dict[str, Any], now: float) -> Answer | None:
         if self._is_overloaded(now):
             return Answer(529, error_body(protocol, "overloaded_error", "Overloaded"))
         tokens = len(json.dumps(body)) / 4 + next(body[name] for name in OUTPUT_LIMITS if name in body)

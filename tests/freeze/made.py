@@ -22,7 +22,7 @@ from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from dubito.player import NODES
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
@@ -58,7 +58,7 @@ def request_digests() -> dict[str, str]:
     }
 
 
-def request_digest(name: str, protocol: Protocol, node: str) -> str:
+def request_digest(name: str, protocol: Api, node: str) -> str:
     """What a model player with this prompt would be asked at the example position of a node."""
     told = load_prompt(name, REPO).render(example_position(node))
     exchange = Exchange(told.system, told.user, {"type": "object"}, history=told.history)

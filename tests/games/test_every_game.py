@@ -13,7 +13,6 @@ from dubito.experiment.config import check
 from dubito.experiment.outcome import outcome_of, unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, play
-from dubito.experiment.workers import new_stop
 from dubito.game import Bool, Cards, Choice, Spec, Whole
 from dubito.registry import Registry
 from tests.cli.kit import REPO, Shell
@@ -163,7 +162,7 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Spec, tm
     digests = set()
     for workers in (1, 2):
         how = means(tmp_path / f"{workers}", workers=workers)
-        run = play(experiment, tmp_path / f"{workers}", Means(registry, workers, how.calls, new_stop(), how.progress))
+        run = play(experiment, tmp_path / f"{workers}", Means(registry, workers, how.calls, how.stop))
         assert run.failure is None
         digests.add((run.results_digest, (tmp_path / f"{workers}" / "all_games.yaml").read_bytes()))
     assert len(digests) == 1

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.llm.kit import reply_body
 
 _WILD: Final = 3500  # texts with three things wrong at once
@@ -112,7 +112,7 @@ def _mutation(text: str, chance: Random) -> str:
     return _mutations_at(place, text, _BYTES)[which]
 
 
-def bodies(protocol: Protocol) -> Iterator[str]:
+def bodies(protocol: Api) -> Iterator[str]:
     """What a server may send: a good body, cut off and changed at every place, and with each part another."""
     for finish in ("stop", "length", "refusal", "filter"):
         whole = reply_body(protocol, GOOD[0], finish)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.llm.kit import YES, reply_body
 
 
@@ -257,7 +257,7 @@ _ALONE: Final[Mapping[str, Wrong]] = {  # nothing but an error: the same in ever
     "Anthropic's filter": Wrong(200, anthropic("invalid_request_error", _BLOCKED), "refused"),
     "an unknown kind": Wrong(200, anthropic("novel_error", "New"), "server"),
 }
-BODIES: Final[Mapping[Protocol, Mapping[str, Wrong]]] = {
+BODIES: Final[Mapping[Api, Mapping[str, Wrong]]] = {
     "responses": {
         **_ALONE,
         **{f"failed, {code}": Wrong(200, failed(code), meaning) for code, meaning in RESPONSE_ERRORS.items()},
@@ -297,7 +297,7 @@ def _said(message: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 _ERROR: Final = {"code": "server_error", "message": "but then"}
 _CALL: Final = {"type": "function_call", "call_id": "1", "name": "f", "arguments": YES}
-CONTRADICTIONS: Final[Mapping[Protocol, Mapping[str, dict[str, Any]]]] = {  # changes of a good reply
+CONTRADICTIONS: Final[Mapping[Api, Mapping[str, dict[str, Any]]]] = {  # changes of a good reply
     "responses": {
         "two final answers": {"output": [_message(phase="final_answer"), _message(phase="final_answer")]},
         "an answer over two messages": {"output": [_message('{"answer": '), _message("true}")]},

@@ -16,7 +16,7 @@ from dubito.llm.decider import Decider, Journal
 from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.settings import check_settings
-from dubito.llm.wire import Place, Protocol
+from dubito.llm.wire import Api, Place
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Clock
@@ -41,7 +41,7 @@ class Decided:
 class Desk:
     """A run's pipeline over the real SDKs, without games; its time passes by sleeping only."""
 
-    def __init__(self, folder: Path, address: Callable[[Protocol, str], str], patience: float = _PATIENCE) -> None:
+    def __init__(self, folder: Path, address: Callable[[Api, str], str], patience: float = _PATIENCE) -> None:
         """`address` says where `base_url: house` is, for an SDK of that protocol."""
         folder.mkdir(exist_ok=True)
         self.clock = Clock()
@@ -64,7 +64,7 @@ class Desk:
         self._pipeline.close()
         self._db.__exit__(kind, error, tb)
 
-    def decide(self, protocol: Protocol, node: str = "C", number: int | None = None, **settings: Any) -> Decided:
+    def decide(self, protocol: Api, node: str = "C", number: int | None = None, **settings: Any) -> Decided:
         """One decision; its number tells its draw from others."""
         self._decisions += 1
         decision = self._decisions if number is None else number

@@ -12,7 +12,7 @@ from openai.types.responses import ResponseError
 
 from dubito.llm.cache import ReplyCache
 from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.conftest import cases
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Decided
@@ -41,7 +41,7 @@ STOPS = {
 }
 
 
-def check(scene: Scene, protocol: Protocol, wrong: Wrong) -> Decided | None:
+def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
     if wrong.meaning in STOPS:
         with pytest.raises(AccountFault, match=STOPS[wrong.meaning]):
@@ -63,13 +63,13 @@ def check(scene: Scene, protocol: Protocol, wrong: Wrong) -> Decided | None:
 
 @cases("protocol", PROTOCOLS)
 @cases("name", STATUSES)
-def test_an_error_with_a_status(scene: Scene, protocol: Protocol, name: str) -> None:
+def test_an_error_with_a_status(scene: Scene, protocol: Api, name: str) -> None:
     made = check(scene, protocol, STATUSES[name])
     assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
 
 
 @cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]])
-def test_an_error_with_status_200(scene: Scene, protocol: Protocol, name: str) -> None:
+def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> None:
     """It is kept under its own name, and never as a reply."""
     wrong = BODIES[protocol][name]
     made = check(scene, protocol, wrong)
@@ -91,7 +91,7 @@ def test_each_code_of_the_sdk_is_classed() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Protocol) -> None:
+def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
     scene = Scene(tmp_path)
     with scene.server, scene.desk:
         error = Said(body=json.dumps(openai("server_error", "no")))
@@ -103,7 +103,7 @@ def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Prot
 
 
 @cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]])
-def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Protocol, name: str) -> None:
+def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api, name: str) -> None:
     changes = CONTRADICTIONS[protocol][name]
     made = scene(protocol, lambda _: says(protocol, **changes))
     assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received"))
@@ -111,7 +111,7 @@ def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Pro
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Protocol) -> None:
+def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Api) -> None:
     body = json.dumps(reply_body(protocol))
     for key in ("usage", "role", "text", "content"):
         if f'"{key}": ' in body:
@@ -140,7 +140,7 @@ def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_gzip_body_without_its_end_is_no_answer(scene: Scene, protocol: Protocol) -> None:
+def test_a_gzip_body_without_its_end_is_no_answer(scene: Scene, protocol: Api) -> None:
     """Cut anywhere: in the text, in the last block, in the sum behind it."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
     headers = {"content-type": "application/json", "content-encoding": "gzip"}

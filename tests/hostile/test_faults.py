@@ -14,7 +14,7 @@ from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.conftest import in_turn
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS
@@ -64,7 +64,7 @@ RESPONSES: Final[Replied] = {
 }
 CHAT: Final[Replied] = dict(RESPONSES)
 MESSAGES: Final[Replied] = dict(RESPONSES)
-REPLIES: Final[Mapping[Protocol, Replied]] = {"responses": RESPONSES, "chat": CHAT, "messages": MESSAGES}
+REPLIES: Final[Mapping[Api, Replied]] = {"responses": RESPONSES, "chat": CHAT, "messages": MESSAGES}
 
 TRIES: Final[Mapping[str, str]] = {  # transport fault -> how the try failed, in every protocol
     "rate_limit": "rate_limit",
@@ -106,7 +106,7 @@ def test_the_tables_have_every_fault_of_the_house() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "struck"), in_turn(PROTOCOLS, CONTENT_FAULTS), indirect=["struck"])
-def test_a_content_fault(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
+def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
     """It is an answer or it has its cause, and the re-ask says what was wrong and what is wanted."""
     fault = request.node.callspec.params["struck"]
     expected, words = REPLIES[protocol][fault]
@@ -125,7 +125,7 @@ def test_a_content_fault(struck: Desk, protocol: Protocol, request: pytest.Fixtu
 
 
 @pytest.mark.parametrize(("protocol", "struck"), in_turn(PROTOCOLS, TRANSPORT_FAULTS), indirect=["struck"])
-def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Protocol, request: pytest.FixtureRequest) -> None:
+def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
     """So many tries as the player has, each failed under its own name; then it is unreachable. A limit uses up none."""
     fault = request.node.callspec.params["struck"]
     before = struck.clock.now
@@ -146,13 +146,13 @@ def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Protocol, r
 
 
 @pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[Protocol, list[bool | None]]:
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[Api, list[bool | None]]:
     """What a house without faults answers."""
     with House() as house, Desk(tmp_path_factory.mktemp("calm"), lambda api, _: house.base_url(api)) as desk:
         return {protocol: [each.answer for each in four(desk, protocol)] for protocol in PROTOCOLS}
 
 
-def four(desk: Desk, protocol: Protocol) -> list[Decided]:
+def four(desk: Desk, protocol: Api) -> list[Decided]:
     """Four decisions, each of a draw of its own."""
     first = 4 * PROTOCOLS.index(protocol)
     return [desk.decide(protocol, number=first + n, tries=30) for n in range(4)]
@@ -165,7 +165,7 @@ def asked(house: House) -> int:
 
 @pytest.mark.parametrize("fault", sorted(set(TRANSPORT_FAULTS) - SLOW))
 def test_a_transport_fault_that_passes_is_tried_again(
-    fault: str, tmp_path: Path, calm: dict[Protocol, list[bool | None]]
+    fault: str, tmp_path: Path, calm: dict[Api, list[bool | None]]
 ) -> None:
     """Half of all tries fail: the answers are those of a house without faults."""
     shares: dict[str, Any] = {fault: 0.5}

@@ -8,7 +8,7 @@ import diskcache
 import pytest
 
 from dubito.llm.explain import parts
-from dubito.llm.wire import Protocol, canonical
+from dubito.llm.wire import Api, canonical
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.hostile.kit import Desk
@@ -40,7 +40,7 @@ def test_no_name_of_a_player_is_in_a_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, protocol: Protocol) -> None:
+def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, protocol: Api) -> None:
     names = ["gpt", "house-sharp", "house?faults=storm:1", *NAMES]
     with (
         Server(lambda heard: says(heard.protocol)) as server,
@@ -72,7 +72,7 @@ def check(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Protocol) -> None:
+def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]
         one = asker(server, protocol, name=NAMES[2] + STEERING, tries=3)

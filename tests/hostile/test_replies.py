@@ -15,7 +15,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import Form, form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, RawReply
+from dubito.llm.wire import Api, RawReply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
@@ -51,7 +51,7 @@ def oracle(text: str | None, form: Form) -> bool | None:
     return answer
 
 
-def read(protocol: Protocol, raw: str, form: Form) -> bool | str:
+def read(protocol: Api, raw: str, form: Form) -> bool | str:
     """The answer in a body, or the cause why there is none; anything else that is raised is a crash."""
     reply = read_reply(protocol, RawReply(200, raw))
     assert reply.usage is None or min(reply.usage.input, reply.usage.output) >= 0
@@ -112,14 +112,14 @@ def test_generated_texts(text: str) -> None:
     check_text(text)
 
 
-def speakers(protocol: Protocol, body: dict[str, Any]) -> list[dict[str, Any]]:
+def speakers(protocol: Api, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of a body that say whose they are."""
     parts: Any = {"responses": body.get("output"), "messages": [body], "chat": body.get("choices")}[protocol]
     found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return [part.get("message", {}) for part in found if isinstance(part.get("message", {}), dict)] + found
 
 
-def said_in(protocol: Protocol, body: Any) -> str | None:
+def said_in(protocol: Api, body: Any) -> str | None:
     """The text of a body that ended as it should, found on a way of the test's own; None if there is none."""
 
     def among(items: Any, kind: str) -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def said_in(protocol: Protocol, body: Any) -> str | None:
     return "".join(part["text"] for part in parts if isinstance(part.get("text"), str)) if good else None
 
 
-def check_body(protocol: Protocol, raw: str) -> None:
+def check_body(protocol: Api, raw: str) -> None:
     """A body of any shape: an answer exactly where its text is one; else a cause."""
     try:
         body = json.loads(raw, object_pairs_hook=_no_twins)
@@ -163,7 +163,7 @@ def check_body(protocol: Protocol, raw: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_body_of_the_corpus(protocol: Protocol) -> None:
+def test_every_body_of_the_corpus(protocol: Api) -> None:
     count = 0
     for raw in dict.fromkeys(bodies(protocol)):
         check_body(protocol, raw)
@@ -173,12 +173,12 @@ def test_every_body_of_the_corpus(protocol: Protocol) -> None:
 
 @REPEATS
 @given(st.sampled_from(PROTOCOLS), near_bodies)
-def test_generated_bodies(protocol: Protocol, body: Any) -> None:
+def test_generated_bodies(protocol: Api, body: Any) -> None:
     check_body(protocol, json.dumps(body))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_real_sdk_hands_each_body_on_as_it_came(protocol: Protocol) -> None:
+def test_the_real_sdk_hands_each_body_on_as_it_came(protocol: Api) -> None:
     """A sample of both: what is read is what was sent, byte for byte, whatever the SDK thinks of it."""
     sample = [json.dumps(reply_body(protocol, text)) for text in corpus()[:: len(corpus()) // 70] if len(text) < 20_000]
     sample += list(mutations(json.dumps(reply_body(protocol)), ("\x00",)))[::16]

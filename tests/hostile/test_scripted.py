@@ -11,7 +11,7 @@ import pytest
 
 from dubito.errors import RunStopped
 from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS, YES, Heard, Said, Server, says
 
@@ -26,7 +26,7 @@ class Scene:
         self.server = Server(lambda heard: self._answer(heard))
         self.desk = Desk(folder, lambda api, _: self.server.base_url(api))
 
-    def __call__(self, protocol: Protocol, answer: Answer, **settings: Any) -> Decided:
+    def __call__(self, protocol: Api, answer: Answer, **settings: Any) -> Decided:
         """One decision; then `server.heard` is what was asked for it, and the clock has the waits for it."""
         self._answer = answer
         self.server.heard.clear()
@@ -54,7 +54,7 @@ def limited(**headers: str) -> Said:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_date_in_the_future_is_waited_for(decided: Scene, protocol: Protocol) -> None:
+def test_a_date_in_the_future_is_waited_for(decided: Scene, protocol: Api) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     answer = first(limited(retry_after=date))
     made = decided(protocol, answer, retry_after_cap=7200)
@@ -65,7 +65,7 @@ def test_a_date_in_the_future_is_waited_for(decided: Scene, protocol: Protocol) 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 520, 529, 599])
-def test_an_error_page_passes(decided: Scene, protocol: Protocol, status: int) -> None:
+def test_an_error_page_passes(decided: Scene, protocol: Api, status: int) -> None:
     page = Said(status, "<html>Please wait</html>", {"content-type": "text/html"})
     made = decided(protocol, first(page, page))
     assert (made.outcome, len(made.tries)) == ("model", 3)
@@ -89,7 +89,7 @@ PAGES: Final[Mapping[str, bytes | str]] = {
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_status_200_makes_nothing_an_answer(decided: Scene, protocol: Protocol, page: str | bytes) -> None:
+def test_status_200_makes_nothing_an_answer(decided: Scene, protocol: Api, page: str | bytes) -> None:
     made = decided(protocol, lambda _: Said(body=page))
     assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received"))
     assert set(made.assumed) == {True}
@@ -97,12 +97,12 @@ def test_status_200_makes_nothing_an_answer(decided: Scene, protocol: Protocol, 
 
 @pytest.mark.parametrize("asked", PROTOCOLS)
 @pytest.mark.parametrize("spoken", PROTOCOLS)
-def test_a_reply_in_another_protocol_is_no_answer(decided: Scene, asked: Protocol, spoken: Protocol) -> None:
+def test_a_reply_in_another_protocol_is_no_answer(decided: Scene, asked: Api, spoken: Api) -> None:
     made = decided(asked, lambda _: says(spoken))
     assert made.outcome == ("model" if asked == spoken else "fallback:malformed")
 
 
-ODDITIES: Final[Mapping[Protocol, Mapping[str, tuple[dict[str, Any], str]]]] = {
+ODDITIES: Final[Mapping[Api, Mapping[str, tuple[dict[str, Any], str]]]] = {
     "responses": {
         "no status": ({"status": None}, "malformed"),
         "incomplete, nobody knows why": ({"status": "incomplete", "incomplete_details": {"reason": "?"}}, "malformed"),
@@ -143,7 +143,7 @@ ODDITIES: Final[Mapping[Protocol, Mapping[str, tuple[dict[str, Any], str]]]] = {
 @pytest.mark.parametrize(
     ("protocol", "oddity"), [(protocol, oddity) for protocol in PROTOCOLS for oddity in ODDITIES[protocol]]
 )
-def test_an_end_other_than_a_good_one(decided: Scene, protocol: Protocol, oddity: str) -> None:
+def test_an_end_other_than_a_good_one(decided: Scene, protocol: Api, oddity: str) -> None:
     """A good text does not make an answer of it."""
     changes, cause = ODDITIES[protocol][oddity]
     made = decided(protocol, lambda _: says(protocol, **changes))
@@ -160,7 +160,7 @@ STOPS: Final[Mapping[str, tuple[Said, str]]] = {
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("said", STOPS)
-def test_what_the_user_has_to_mend_stops_the_run(decided: Scene, protocol: Protocol, said: str) -> None:
+def test_what_the_user_has_to_mend_stops_the_run(decided: Scene, protocol: Api, said: str) -> None:
     answer, words = STOPS[said]
     with pytest.raises(AccountFault, match=r"change `\w+` in the entry of 'asker'") as stopped:
         decided(protocol, lambda _: answer)
@@ -168,7 +168,7 @@ def test_what_the_user_has_to_mend_stops_the_run(decided: Scene, protocol: Proto
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_redirect_without_an_end_is_no_crash(decided: Scene, protocol: Protocol) -> None:
+def test_a_redirect_without_an_end_is_no_crash(decided: Scene, protocol: Api) -> None:
     def answer(heard: Heard) -> Said:
         return Said(307, "", {"location": heard.path})
 
@@ -180,7 +180,7 @@ def test_a_redirect_without_an_end_is_no_crash(decided: Scene, protocol: Protoco
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_re_ask_quotes_what_was_said_and_no_more_than_its_end(decided: Scene, protocol: Protocol) -> None:
+def test_a_re_ask_quotes_what_was_said_and_no_more_than_its_end(decided: Scene, protocol: Api) -> None:
     words = "\x1b[2J" + "x" * 5000 + ' I would say {"answer": true'
     decided(protocol, first(says(protocol, words)))
     said = decided.server.heard[1].conversation[-2]

@@ -11,7 +11,7 @@ from typing import Final
 import diskcache
 import pytest
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Shell
@@ -117,7 +117,7 @@ SLOW: Final = ("limited", "broken")  # they are waited for; the protocols have t
         ),
     ],
 )
-def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Protocol, server: str) -> None:
+def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api, server: str) -> None:
     with Server(SERVERS[server]) as hostile:
         player = asker(hostile, protocol, api_key_env="MY_KEY", tries=2)
         ended = played(shell, player, flags=["--no-preflight"], games=1)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from dubito.experiment.runner import Run
 from dubito.house import server
-from dubito.house.calls import Call
+from dubito.house.call_log import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps

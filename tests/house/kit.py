@@ -13,12 +13,12 @@ import openai
 from pydantic import BaseModel, ConfigDict
 
 from dubito.games.dubito.spec import SPEC
-from dubito.house.calls import Call
+from dubito.house.call_log import Call
 from dubito.house.core import Policy
-from dubito.house.dialect import Api
-from dubito.house.policy import house_policy
+from dubito.house.opinions import house_policy
 from dubito.house.server import House
 from dubito.house.structured import Opinion
+from dubito.house.wire_base import WireName
 
 
 class Answer(BaseModel):
@@ -37,7 +37,7 @@ FORMATS: Final[Mapping[str, Any]] = {
     },
     "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
-PROTOCOLS: Final[Sequence[Api]] = ("responses", "chat", "messages")
+PROTOCOLS: Final[Sequence[WireName]] = ("responses", "chat", "messages")
 SEEN: list[str] = []  # the prompts that the policy below has got
 
 

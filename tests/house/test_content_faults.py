@@ -8,10 +8,10 @@ import pytest
 
 from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.core import Policy
-from dubito.house.dialect import ModelOutput
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from dubito.house.structured import Opinion
+from dubito.house.wire_base import ModelOutput
 from tests.conftest import cases, in_turn
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
 

@@ -21,14 +21,14 @@ from dubito.experiment.runner import Run, play
 from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.wire import Ask, Place, Protocol, RawReply, Reply, Request, Usage
+from dubito.llm.wire import Api, Ask, Place, RawReply, Reply, Request, Usage
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry
 
-PROTOCOLS: Final[tuple[Protocol, ...]] = ("responses", "chat", "messages")
-BOT_OF: Final[Mapping[Protocol, str]] = {"responses": "OpenAIBot", "chat": "LLMBot", "messages": "AnthropicBot"}
-PATH_OF: Final[Mapping[Protocol, str]] = {
+PROTOCOLS: Final[tuple[Api, ...]] = ("responses", "chat", "messages")
+BOT_OF: Final[Mapping[Api, str]] = {"responses": "OpenAIBot", "chat": "LLMBot", "messages": "AnthropicBot"}
+PATH_OF: Final[Mapping[Api, str]] = {
     "responses": "/responses",
     "chat": "/chat/completions",
     "messages": "/v1/messages",
@@ -55,7 +55,7 @@ class Heard:
         return body
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> Api:
         """Which one it speaks, by its path."""
         (protocol,) = [name for name in PROTOCOLS if self.path.endswith(PATH_OF[name])]
         return protocol
@@ -140,12 +140,12 @@ class Server:
         """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def base_url(self, protocol: Protocol) -> str:
+    def base_url(self, protocol: Api) -> str:
         """The base URL for that protocol's SDK."""
         return self.address if protocol == "messages" else f"{self.address}/v1"
 
 
-def reply_body(protocol: Protocol, text: str | None = YES, finish: str = "stop", **changes: Any) -> dict[str, Any]:
+def reply_body(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> dict[str, Any]:
     """A 200 body with this text; `finish` is stop, length, refusal or filter."""
     usage = {"input_tokens": 100, "output_tokens": 20}
     if protocol == "messages":
@@ -167,30 +167,30 @@ def reply_body(protocol: Protocol, text: str | None = YES, finish: str = "stop",
     return {"status": status, "incomplete_details": details, "output": output, "usage": usage} | changes
 
 
-def says(protocol: Protocol, text: str | None = YES, finish: str = "stop", **changes: Any) -> Said:
+def says(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> Said:
     """A good HTTP answer with such a body."""
     return Said(body=json.dumps(reply_body(protocol, text, finish, **changes)))
 
 
-def error_body(protocol: Protocol, kind: str, message: str) -> str:
+def error_body(protocol: Api, kind: str, message: str) -> str:
     """An error in the provider's own shape."""
     if protocol == "messages":
         return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
     return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": kind}})
 
 
-def settings(protocol: Protocol = "responses", **changes: Any) -> ModelSettings:
+def settings(protocol: Api = "responses", **changes: Any) -> ModelSettings:
     """A player's settings."""
     return ModelSettings.model_validate({"api": protocol, "model": "some-model", "base_url": "house", **changes})
 
 
-def ask(number: int = 0, protocol: Protocol = "responses", draw: str = "d", game: int = 7, **body: Any) -> Ask:
+def ask(number: int = 0, protocol: Api = "responses", draw: str = "d", game: int = 7, **body: Any) -> Ask:
     """An attempt; its number tells its request from others."""
     request = Request(protocol, PATH_OF[protocol], {"model": "m", "n": number} | body)
     return Ask(request, draw, replace(PLACE, game=game, decision=number))
 
 
-def reply(text: str = YES, protocol: Protocol = "responses", usage: Usage | None = None) -> Reply:
+def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = None) -> Reply:
     """A good reply."""
     return Reply(text, "stop", usage, RawReply(200, json.dumps(reply_body(protocol, text))))
 
@@ -216,11 +216,11 @@ def contender(name: str, model: str = "house-random", bot: str = "OpenAIBot", **
 class Serves(typing.Protocol):
     """Whatever listens somewhere."""
 
-    def base_url(self, protocol: Protocol) -> str:
+    def base_url(self, protocol: Api) -> str:
         """The base URL for that protocol's SDK."""
 
 
-def asker(server: Serves, protocol: Protocol = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
+def asker(server: Serves, protocol: Api = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:
     """The config of a player that asks this server in this protocol."""
     settings = {"base_url": server.base_url(protocol), "api": protocol} | more
     return contender(name, "some-model", BOT_OF[protocol], **settings)

@@ -17,7 +17,7 @@ from dubito.game import Player
 from dubito.game_registry import find_game
 from dubito.handlers import Entrant, Table, step
 from dubito.house.content_faults import CONTENT_FAULTS
-from dubito.house.policy import by_lot
+from dubito.house.opinions import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, GameServices, Journal
@@ -60,7 +60,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
     """A game of two model players, with a run's tables and cache."""
     folder.mkdir(exist_ok=True)
     checked, journal = settings(**more), Journal()
-    calls = CallOptions(8, folder.parent / "cache", offline, HOME)
+    calls = CallOptions(8, folder.parent / "cache", offline)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
@@ -89,7 +89,9 @@ def finished(table: Table) -> list[Any]:
 
 def decisions(log: ModelLog) -> list[Decision]:
     """All that were taken, seat by seat."""
-    return [taken for seat in range(2) for number in range(8) if (taken := log.taken(0, seat, number)) is not None]
+    return [
+        taken for seat in range(2) for number in range(8) if (taken := log.decision_at(0, seat, number)) is not None
+    ]
 
 
 def test_a_model_plays_a_whole_game_by_its_nodes(tmp_path: Path) -> None:
@@ -237,7 +239,7 @@ def test_any_answer_is_kept_and_given_back(tmp_path: Path, answer: object) -> No
     with RunDb.create(tmp_path / "run.db") as db:
         log = ModelLog(db)
         log.decision(Decision(0, 1, 2, 3, "stake", answer, "model"))
-        taken = log.taken(0, 1, 2)
+        taken = log.decision_at(0, 1, 2)
         ((row,),) = db.read("SELECT answer FROM decisions")
     assert taken is not None
     assert (type(taken.answer), taken.answer) == (type(answer), answer)

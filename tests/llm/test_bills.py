@@ -8,7 +8,7 @@ import pytest
 
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import Shell
 from tests.llm.kit import (
     PROBE,
@@ -30,14 +30,14 @@ PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
 EACH = 100 * PRICE.input + 20 * PRICE.output  # picodollars of one of the server's replies
 ERROR = {"code": "server_error", "message": "no"}
 CHOICE = {"index": 0, "message": {"role": "assistant", "content": "I thi"}, "finish_reason": "error", "error": ERROR}
-BEGUN: dict[Protocol, dict[str, Any]] = {  # an error after a part of an answer
+BEGUN: dict[Api, dict[str, Any]] = {  # an error after a part of an answer
     "responses": {"status": "failed", "error": ERROR},
     "chat": {"choices": [CHOICE]},
 }
 ALONE = {"error": {"code": 502, "message": "Bad gateway"}}
 
 
-def tries_after(folder: Path, server_says: Said, protocol: Protocol) -> tuple[list[Any], str]:
+def tries_after(folder: Path, server_says: Said, protocol: Api) -> tuple[list[Any], str]:
     """The rows of the tries of a run in which the first call is answered so, and what its budget says at the end."""
     calls: list[Heard] = []
 
@@ -60,7 +60,7 @@ def tries_after(folder: Path, server_says: Said, protocol: Protocol) -> tuple[li
 @pytest.mark.parametrize("protocol", BEGUN)
 @pytest.mark.parametrize(("usage", "assumed"), [(True, False), (False, True)])
 def test_an_error_after_a_part_of_an_answer_is_billed(
-    tmp_path: Path, protocol: Protocol, usage: bool, assumed: bool
+    tmp_path: Path, protocol: Api, usage: bool, assumed: bool
 ) -> None:
     """By its usage, or at its worst; row and budget agree, and the body is kept."""
     body = reply_body(protocol, **BEGUN[protocol])
@@ -76,7 +76,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Protocol) -> None:
+def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
     """As one with a status of its own does not."""
     tries, _ = tries_after(tmp_path / "r", Said(body=json.dumps(ALONE)), protocol)
     state, kind, error, cost, assumed, kept = tries[0]

@@ -16,7 +16,7 @@ from dubito.llm.deadline import Deadline
 from dubito.llm.failures import TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.llm.kit import KEY, PROTOCOLS, ask, asker, played, ran, reply_body, rows, small
@@ -34,7 +34,7 @@ class Dawdler:
     It never ends a slow answer by itself, unless its patience ends: the client must.
     """
 
-    def __init__(self, *manners: Manner, protocol: Protocol = "responses") -> None:
+    def __init__(self, *manners: Manner, protocol: Api = "responses") -> None:
         self._manners, self._protocol = list(manners), protocol
         self.requests: list[int] = []  # the connection of each
         self.asked = threading.Event()  # somebody has
@@ -56,7 +56,7 @@ class Dawdler:
         for thread in self._threads:
             thread.join(PATIENCE)
 
-    def base_url(self, protocol: Protocol) -> str:
+    def base_url(self, protocol: Api) -> str:
         """The base URL for that protocol's SDK."""
         address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         return address if protocol == "messages" else f"{address}/v1"
@@ -136,12 +136,12 @@ class Dawdler:
         return False
 
 
-def provider(server: Dawdler, protocol: Protocol) -> Provider:
+def provider(server: Dawdler, protocol: Api) -> Provider:
     address = server.base_url(protocol)
     return Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)
 
 
-def late(call: Provider, protocol: Protocol) -> TryFailed:
+def late(call: Provider, protocol: Api) -> TryFailed:
     """What a try with a short deadline raises."""
     with pytest.raises(TryFailed) as failed:
         call(asked(protocol), 1, SHORT)
@@ -149,7 +149,7 @@ def late(call: Provider, protocol: Protocol) -> TryFailed:
 
 
 @cases(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
-def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Protocol, manner: Manner) -> None:
+def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: Manner) -> None:
     with Dawdler(manner, protocol=protocol) as server:
         with closing(provider(server, protocol)) as call:
             error = late(call, protocol)

@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.runner import Run
 from dubito.llm.prices import read_prices
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import (
     AFTER_A_REFUSAL,
@@ -33,7 +33,7 @@ from tests.llm.kit import (
 Answer = Callable[[Heard], Said]
 
 
-def run_at(server: Server, protocol: Protocol, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Run:
+def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 9, **more: Any) -> Run:
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
     player = asker(server, protocol, **more)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dubito.house.server import House
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import Shell
 from tests.llm.kit import BOT_OF, PROTOCOLS, Said, Server, asker, contender, outcomes_of, played, rows, says
 
@@ -13,7 +13,7 @@ PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked
 
 
 @pytest.mark.parametrize("asked", PROTOCOLS)
-def test_the_house_at_another_protocols_address(shell: Shell, asked: Protocol) -> None:
+def test_the_house_at_another_protocols_address(shell: Shell, asked: Api) -> None:
     with House() as house:
         address = house.base_url("responses" if asked == "messages" else "messages")
         ended = played(shell, contender("Asker", bot=BOT_OF[asked], api=asked, base_url=address))
@@ -33,7 +33,7 @@ def test_the_house_at_another_protocols_address(shell: Shell, asked: Protocol) -
     ],
     ids=["text", "html", "405", "nothing"],
 )
-def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Protocol, answer: Said) -> None:
+def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answer: Said) -> None:
     with Server(lambda _: answer) as server:
         ended = played(shell, asker(server, protocol))
     assert ended.code == 3
@@ -44,7 +44,7 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Protocol, 
 
 
 @pytest.mark.parametrize(("asked", "spoken"), PAIRS)
-def test_a_reply_of_another_protocol_is_malformed(shell: Shell, asked: Protocol, spoken: Protocol) -> None:
+def test_a_reply_of_another_protocol_is_malformed(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count at the worst where they cannot be read."""
     with Server(lambda _: says(spoken)) as server:
         ended = played(shell, asker(server, asked, max_output=99), games=1)

@@ -13,7 +13,7 @@ from dubito.house.server import House
 from dubito.llm.answers import form_of
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.settings import check_settings
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry
@@ -57,7 +57,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
 @pytest.mark.parametrize(
     ("protocol", "prompt"), [*((protocol, "reasoned") for protocol in PROTOCOLS), ("chat", "plain")]
 )
-def test_it_comes_first_with_the_players_parameters_and_form(shell: Shell, protocol: Protocol, prompt: str) -> None:
+def test_it_comes_first_with_the_players_parameters_and_form(shell: Shell, protocol: Api, prompt: str) -> None:
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
     with Server(answering) as server:
         who = asker(server, protocol, **settings)
@@ -139,7 +139,7 @@ def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
     assert checks(server.heard) == []
 
 
-ODD: dict[str, Callable[[Protocol], Said]] = {
+ODD: dict[str, Callable[[Api], Said]] = {
     "html": lambda _: Said(body="<html>It works!</html>", headers={"content-type": "text/html"}),
     "nothing": lambda _: Said(),
     "no content": lambda _: Said(204),
@@ -151,7 +151,7 @@ ODD: dict[str, Callable[[Protocol], Said]] = {
 
 
 @pytest.mark.parametrize(("protocol", "odd"), [(PROTOCOLS[place % 3], odd) for place, odd in enumerate(ODD)])
-def test_any_complete_reply_passes(shell: Shell, protocol: Protocol, odd: str) -> None:
+def test_any_complete_reply_passes(shell: Shell, protocol: Api, odd: str) -> None:
     """Whether the model answers well is what the games are for."""
 
     def answer(heard: Heard) -> Said:
@@ -193,7 +193,7 @@ def test_an_unknown_parameter(shell: Shell) -> None:
     ],
 )
 def test_what_the_account_or_its_entry_is_wrong_in(
-    shell: Shell, protocol: Protocol, status: int, message: str, ending: str
+    shell: Shell, protocol: Api, status: int, message: str, ending: str
 ) -> None:
     with Server(lambda heard: Said(status, error_body(protocol, "some_error", message))) as server:
         said = stopped(played(shell, asker(server, protocol)))
@@ -277,7 +277,7 @@ def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_filter_that_declines_it_stops_nothing(shell: Shell, protocol: Protocol) -> None:
+def test_a_filter_that_declines_it_stops_nothing(shell: Shell, protocol: Api) -> None:
     """Key, money, model and parameters are in order, and other prompts may pass."""
     filtered = Said(400, error_body(protocol, "content_filter", "Output blocked by content filtering policy"))
     with Server(lambda heard: answering(heard) if checks([heard]) == [] else filtered) as server:

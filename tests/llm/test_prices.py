@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import UsageError
 from dubito.games.dubito.spec import SPEC
-from dubito.house.policy import models
+from dubito.house.opinions import models
 from dubito.llm import prices
 from dubito.llm.prices import (
     PICO,

@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Protocol, RawReply, Reply
+from dubito.llm.wire import Api, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 
 
-def read(protocol: Protocol, body: Any) -> Reply:
+def read(protocol: Api, body: Any) -> Reply:
     return read_reply(protocol, RawReply(200, json.dumps(body)))
 
 
 @cases("protocol", PROTOCOLS)
 @cases(("finish", "read_as"), [("stop", "stop"), ("length", "length"), ("filter", "refusal")])
-def test_text_and_finish(protocol: Protocol, finish: str, read_as: str) -> None:
+def test_text_and_finish(protocol: Api, finish: str, read_as: str) -> None:
     reply = read(protocol, reply_body(protocol, YES, finish))
     assert (reply.text, reply.finish, reply.origin) == (YES, read_as, "live")
 
 
 @cases("protocol", PROTOCOLS)
 @cases("finish", ["stop", "length", "filter"])
-def test_a_reply_that_never_came_to_text(protocol: Protocol, finish: str) -> None:
+def test_a_reply_that_never_came_to_text(protocol: Api, finish: str) -> None:
     reply = read(protocol, reply_body(protocol, None, finish))
     assert reply.text is None
     assert reply.finish == {"stop": "stop", "length": "length", "filter": "refusal"}[finish]
@@ -83,7 +83,7 @@ def test_an_incomplete_response_for_another_reason_is_no_end() -> None:
 
 @cases("protocol", PROTOCOLS)
 @cases("raw", ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000])
-def test_what_is_no_object_has_no_text(protocol: Protocol, raw: str) -> None:
+def test_what_is_no_object_has_no_text(protocol: Api, raw: str) -> None:
     received = RawReply(200, raw)
     assert read_reply(protocol, received) == Reply(None, "other", None, received)
 
@@ -108,7 +108,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(PROTOCOLS), JSON)
-def test_any_json_at_all_is_read_without_an_exception(protocol: Protocol, body: Any) -> None:
+def test_any_json_at_all_is_read_without_an_exception(protocol: Api, body: Any) -> None:
     reply = read(protocol, body)
     assert reply.text is None or isinstance(reply.text, str)
     assert reply.finish in ("stop", "length", "refusal", "other")
@@ -117,7 +117,7 @@ def test_any_json_at_all_is_read_without_an_exception(protocol: Protocol, body: 
 
 
 @given(st.sampled_from(PROTOCOLS), st.sampled_from(KEYS), JSON)
-def test_a_body_with_one_wrong_part_raises_no_exception(protocol: Protocol, key: str, value: Any) -> None:
+def test_a_body_with_one_wrong_part_raises_no_exception(protocol: Api, key: str, value: Any) -> None:
     reply = read(protocol, reply_body(protocol) | {key: value})
     assert reply.text is None or isinstance(reply.text, str)
     if key not in ("output", "content", "status", "incomplete_details", "stop_reason", "choices"):

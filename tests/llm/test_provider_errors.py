@@ -15,13 +15,13 @@ from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.conftest import cases, in_turn
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider
 
 
-def failure(line: Line, protocol: Protocol, said: Said) -> TryFailed | AccountFault:
+def failure(line: Line, protocol: Api, said: Said) -> TryFailed | AccountFault:
     """What one try of such an answer raises."""
     try:
         line(said, asked(protocol))
@@ -30,14 +30,14 @@ def failure(line: Line, protocol: Protocol, said: Said) -> TryFailed | AccountFa
     raise AssertionError("it was received")
 
 
-def refused(status: int, protocol: Protocol, kind: str = "some_error", message: str = "no", **headers: str) -> Said:
+def refused(status: int, protocol: Api, kind: str = "some_error", message: str = "no", **headers: str) -> Said:
     """An error in the provider's shape."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Said(status, error_body(protocol, kind, message), {"content-type": "application/json", **named})
 
 
 @cases("protocol", PROTOCOLS)
-def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol) -> None:
+def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
         call(asked(protocol), 1, 20.0)
@@ -52,7 +52,7 @@ def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Protocol)
         *((500, "server"), (502, "server"), (503, "server"), (504, "server"), (529, "server"), (599, "server")),
     ],
 )
-def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Protocol, status: int, kind: str) -> None:
+def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, status: int, kind: str) -> None:
     error = failure(line, protocol, refused(status, protocol))
     assert isinstance(error, TryFailed)
     assert (error.kind, error.retry_after) == (kind, None)
@@ -73,7 +73,7 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Protoco
     ],
 )
 def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
-    line: Line, protocol: Protocol, status: int, sentence: str, then: str
+    line: Line, protocol: Api, status: int, sentence: str, then: str
 ) -> None:
     error = failure(line, protocol, refused(status, protocol, message="the very reason"))
     assert isinstance(error, AccountFault)
@@ -113,7 +113,7 @@ def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
     ],
 )
 def test_how_long_the_server_says_to_wait(
-    line: Line, protocol: Protocol, status: int, headers: dict[str, str], seconds: float | None
+    line: Line, protocol: Api, status: int, headers: dict[str, str], seconds: float | None
 ) -> None:
     error = failure(line, protocol, refused(status, protocol, **headers))
     assert isinstance(error, TryFailed)
@@ -121,7 +121,7 @@ def test_how_long_the_server_says_to_wait(
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Protocol) -> None:
+def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Api) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
     error = failure(line, protocol, refused(429, protocol, retry_after=date))
     assert isinstance(error, TryFailed)
@@ -162,7 +162,7 @@ def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
     ],
 )
 def test_a_rejected_request_names_the_key_to_change(
-    line: Line, protocol: Protocol, parameters: dict[str, Any], message: str, named: str
+    line: Line, protocol: Api, parameters: dict[str, Any], message: str, named: str
 ) -> None:
     with pytest.raises(AccountFault) as failed:
         line(refused(400, protocol, message=message), asked(protocol, parameters=parameters))
@@ -178,7 +178,7 @@ def test_a_rejected_request_names_the_key_to_change(
         ("messages", 402, "billing_error", "Payment required."),
     ],
 )
-def test_no_money_is_no_rate_limit(line: Line, protocol: Protocol, status: int, kind: str, message: str) -> None:
+def test_no_money_is_no_rate_limit(line: Line, protocol: Api, status: int, kind: str, message: str) -> None:
     error = failure(line, protocol, refused(status, protocol, kind, message, retry_after="1"))
     assert isinstance(error, AccountFault)
     assert "has no money left" in str(error)
@@ -220,7 +220,7 @@ def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> No
     ],
 )
 def test_a_prompt_that_does_not_fit_is_too_long(
-    line: Line, protocol: Protocol, status: int, kind: str, message: str
+    line: Line, protocol: Api, status: int, kind: str, message: str
 ) -> None:
     error = failure(line, protocol, refused(status, protocol, kind, message))
     assert isinstance(error, TryFailed)
@@ -229,7 +229,7 @@ def test_a_prompt_that_does_not_fit_is_too_long(
 
 @cases("protocol", PROTOCOLS)
 @cases("lost", [None, 100])
-def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Protocol, lost: int | None) -> None:
+def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Api, lost: int | None) -> None:
     error = failure(line, protocol, Said(body="{", lost=lost))
     assert isinstance(error, TryFailed)
     assert error.kind == "connection"
@@ -237,7 +237,7 @@ def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Protocol, lo
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_refused_connection_is_a_failed_try(protocol: Protocol) -> None:
+def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
     with socket.socket() as bound:  # bound but not listening: nobody else can have the port
         bound.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -249,7 +249,7 @@ def test_a_refused_connection_is_a_failed_try(protocol: Protocol) -> None:
 
 @cases("protocol", PROTOCOLS)
 @cases("body", ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"error": {"code": []}}'])
-def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str) -> None:
+def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> None:
     error = failure(line, protocol, Said(502, body))
     assert isinstance(error, TryFailed)
     assert error.kind == "server"
@@ -262,9 +262,7 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Protocol, body: str
     in_turn(PROTOCOLS, [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]),
 )
 @pytest.mark.parametrize("shape", ["in a sentence", "twice", "alone", "as html", "across the cut"])
-def test_the_key_is_in_no_error_even_if_the_server_says_it(
-    line: Line, protocol: Protocol, status: int, shape: str
-) -> None:
+def test_the_key_is_in_no_error_even_if_the_server_says_it(line: Line, protocol: Api, status: int, shape: str) -> None:
     bodies: dict[str, Any] = {
         "in a sentence": error_body(protocol, "some_error", f"Incorrect API key provided: {KEY}."),
         "twice": error_body(protocol, KEY, KEY),
@@ -281,14 +279,14 @@ def test_the_key_is_in_no_error_even_if_the_server_says_it(
 
 
 @cases("protocol", PROTOCOLS)
-def test_an_error_is_one_printable_line(line: Line, protocol: Protocol) -> None:
+def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
     error = failure(line, protocol, Said(500, "\x1b[2J two\r\nlines" + "x" * 5000))
     assert str(error).isprintable()
     assert len(str(error)) < 300
 
 
 @cases("protocol", PROTOCOLS)
-def test_after_a_failed_try_the_next_may_succeed(protocol: Protocol) -> None:
+def test_after_a_failed_try_the_next_may_succeed(protocol: Api) -> None:
     answers = iter([Said(500), Said(lost=None), says(protocol)])
     with Server(lambda _: next(answers)) as server, closing(provider(server, protocol)) as call:
         for number in (1, 2):
@@ -299,7 +297,7 @@ def test_after_a_failed_try_the_next_may_succeed(protocol: Protocol) -> None:
 
 @cases("protocol", PROTOCOLS)
 @cases("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(line: Line, protocol: Protocol, status: int) -> None:
+def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> None:
     """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
     with Server(lambda heard: says(heard.protocol)) as other:
         moved = Said(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})

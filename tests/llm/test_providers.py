@@ -15,7 +15,7 @@ from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
-from dubito.llm.wire import Ask, Protocol, RawReply, canonical
+from dubito.llm.wire import Api, Ask, RawReply, canonical
 from tests.conftest import cases
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 
@@ -32,20 +32,20 @@ PARAMETERS = {
 SCHEMA = form_of(("reasoning", "p_bluff", "answer"), SPEC.node("C")).schema
 
 
-def provider(server: Server, protocol: Protocol, key: str = KEY) -> Provider:
+def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:
     """A provider of a test's account at the server."""
     address = server.base_url(protocol)
     return Provider(Account(protocol, address, "SOME_KEY"), address, key, 4)
 
 
-def asked(protocol: Protocol, **changes: Any) -> Ask:
+def asked(protocol: Api, **changes: Any) -> Ask:
     """An attempt with a real request; its conversation has a re-ask."""
     exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", SCHEMA, (("I\x00 doubt", "Only JSON."),))
     return Ask(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
 
 
 @contextmanager
-def sent(protocol: Protocol, answer: Said | None = None) -> Iterator[tuple[Server, RawReply]]:
+def sent(protocol: Api, answer: Said | None = None) -> Iterator[tuple[Server, RawReply]]:
     """A server that heard one try, and what the provider made of its answer."""
     with Server(lambda _: says(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:
@@ -55,7 +55,7 @@ def sent(protocol: Protocol, answer: Said | None = None) -> Iterator[tuple[Serve
 
 @cases("protocol", PROTOCOLS)
 @cases("parameters", [{}, PARAMETERS])
-def test_what_is_sent_is_the_request_to_the_letter(protocol: Protocol, parameters: dict[str, Any]) -> None:
+def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: dict[str, Any]) -> None:
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
@@ -69,7 +69,7 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Protocol, parameter
 
 
 @cases("protocol", PROTOCOLS)
-def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Protocol) -> None:
+def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Api) -> None:
     """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
     with sent(protocol) as (server, _):
         (heard,) = server.heard
@@ -79,7 +79,7 @@ def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Protocol) ->
 
 
 @cases("protocol", PROTOCOLS)
-def test_the_key_goes_out_once_and_as_the_provider_wants_it(protocol: Protocol) -> None:
+def test_the_key_goes_out_once_and_as_the_provider_wants_it(protocol: Api) -> None:
     with sent(protocol) as (server, _):
         (heard,) = server.heard
     holding = {name: value for name, value in heard.headers.items() if KEY in value}
@@ -102,7 +102,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_is_read_from_the_environment(protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_from_the_environment(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(lambda _: Said(500)) as other:
         for name, value in PLANTED.items():
             monkeypatch.setenv(name, value)
@@ -123,9 +123,7 @@ def test_nothing_is_read_from_the_environment(protocol: Protocol, monkeypatch: p
         ("chat", "OPENAI_CUSTOM_HEADERS"),
     ],
 )
-def test_no_header_is_read_from_the_environment(
-    protocol: Protocol, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_header_is_read_from_the_environment(protocol: Api, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "x-planted: planted")
     with sent(protocol) as (server, _):
         (heard,) = server.heard
@@ -133,7 +131,7 @@ def test_no_header_is_read_from_the_environment(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_proxy_stands_between_us_and_loopback(protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(lambda _: Said(502)) as proxy:
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.address)
@@ -143,7 +141,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Protocol, monkeypatch
 
 
 @cases("protocol", PROTOCOLS)
-def test_loopback_is_told_draw_and_try(protocol: Protocol) -> None:
+def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         call(asked(protocol), 3, 20.0)
     (heard,) = server.heard
@@ -151,7 +149,7 @@ def test_loopback_is_told_draw_and_try(protocol: Protocol) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nobody_else_is_told_draw_and_try(protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server by another name than loopback's, reached through a proxy of the test's."""
     with Server(lambda _: says(protocol)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
@@ -166,7 +164,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Protocol, monkeypatch: pytes
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Protocol) -> None:
+def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) -> None:
     headers = {
         "Content-Type": "application/json",
         "Request-Id": "req_1",
@@ -192,24 +190,24 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Protoco
 @cases("protocol", PROTOCOLS)
 @cases("kind", ["application/json", "text/html", "text/plain; charset=latin-1"])
 @cases("body", ["", "<html>it works</html>", '{"output": [', "null", '{"id": 1}', "[" * 5000])
-def test_whatever_comes_with_200_is_received(line: Line, protocol: Protocol, kind: str, body: str) -> None:
+def test_whatever_comes_with_200_is_received(line: Line, protocol: Api, kind: str, body: str) -> None:
     received = line(Said(body=body, headers={"content-type": kind}), asked(protocol))
     assert (received.status, received.raw) == (200, body)
 
 
 @cases("protocol", PROTOCOLS)
-def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Protocol) -> None:
+def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Api) -> None:
     assert line(Said(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
 
 
 @cases("protocol", PROTOCOLS)
 @cases("status", [201, 202, 204])
-def test_any_2xx_is_received(line: Line, protocol: Protocol, status: int) -> None:
+def test_any_2xx_is_received(line: Line, protocol: Api, status: int) -> None:
     assert line(Said(status), asked(protocol)).status == status
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Protocol) -> None:
+def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Api) -> None:
     broken = Said(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
         line(broken, asked(protocol))
@@ -217,7 +215,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: P
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Protocol) -> None:
+def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Api) -> None:
     exchange = Exchange("S", "U", SCHEMA, (("a half \ud83d", "Only JSON."),))
     ask = replace(asked(protocol), request=build_request(settings(protocol), exchange, "k"))
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
@@ -232,7 +230,7 @@ def test_a_text_with_a_lone_surrogate_can_be_sent_back_in_a_re_ask(protocol: Pro
         *((protocol, "two\nlines") for protocol in PROTOCOLS),
     ],
 )
-def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Protocol, key: str) -> None:
+def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, key: str) -> None:
     with (
         Server(lambda _: says(protocol)) as server,
         closing(provider(server, protocol, key)) as call,
@@ -244,7 +242,7 @@ def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Protoc
 
 
 @cases("protocol", PROTOCOLS)
-def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
+def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
     def answer(heard: Heard) -> Said:
         return says(protocol, changed=heard.headers["x-dubito-try"])
 
@@ -260,7 +258,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Protocol) -> None:
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Protocol) -> None:
+def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Api) -> None:
     """Another port is another server; what it then says is no answer of the one that was asked."""
     with Server(lambda _: says(protocol)) as other:
         moved = Said(307, headers={"location": f"{other.address}/elsewhere"})
@@ -275,7 +273,7 @@ def test_a_key_is_not_sent_on_to_where_a_server_points(protocol: Protocol) -> No
 
 
 @cases("protocol", PROTOCOLS)
-def test_a_long_output_needs_no_stream(protocol: Protocol) -> None:
+def test_a_long_output_needs_no_stream(protocol: Api) -> None:
     """Anthropic's SDK refuses some of these by itself, unless it is told a timeout."""
     with Server(lambda _: says(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call(asked(protocol, max_output=200_000), 1, 20.0).status == 200

@@ -5,7 +5,7 @@ from typing import Any
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import form_of
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Protocol, Request
+from dubito.llm.wire import Api, Request
 from tests.conftest import cases
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings
 
@@ -21,7 +21,7 @@ TALK = [
 ELSEWHERE = "http://127.0.0.1:11434/v1"
 
 
-def built(protocol: Protocol, system: str = "S", again: tuple[tuple[str, str], ...] = (), **changes: Any) -> Request:
+def built(protocol: Api, system: str = "S", again: tuple[tuple[str, str], ...] = (), **changes: Any) -> Request:
     """The request of a player with these settings."""
     return build_request(settings(protocol, **changes), Exchange(system, "U", FORM.schema, again), "the-prompt")
 
@@ -87,7 +87,7 @@ def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
 
 
 @cases(("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")])
-def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Protocol, tier: str) -> None:
+def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Api, tier: str) -> None:
     """Left out, it would be a project's own choice; nobody else is told, and the player's own goes before."""
     assert built(protocol, base_url=None).body["service_tier"] == tier
     assert built(protocol, base_url=None, parameters={"service_tier": "priority"}).body["service_tier"] == "priority"
@@ -134,7 +134,7 @@ def test_the_schema_cannot_be_taken_away_by_a_parameter() -> None:
 
 
 @cases("protocol", PROTOCOLS)
-def test_the_digest_tells_requests_apart_and_nothing_else(protocol: Protocol) -> None:
+def test_the_digest_tells_requests_apart_and_nothing_else(protocol: Api) -> None:
     def digest(system: str = "S", base_url: str = ELSEWHERE, **changes: Any) -> str:
         return built(protocol, system, base_url=base_url, **changes).digest
 
@@ -150,13 +150,13 @@ def test_the_same_question_in_another_protocol_is_another_request() -> None:
 
 
 @cases("protocol", PROTOCOLS)
-def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Protocol) -> None:
+def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Api) -> None:
     request = built(protocol, again=(("a half \ud83d", "Only JSON."),))
     assert "a half ?" in request.text
 
 
 @cases("protocol", PROTOCOLS)
-def test_the_order_of_the_fields_is_told_apart(protocol: Protocol) -> None:
+def test_the_order_of_the_fields_is_told_apart(protocol: Api) -> None:
     """Models write their fields in the schema's order, so that it may change an answer."""
     exchanges = [
         Exchange("S", "U", form_of(fields, SPEC.node("C")).schema)

@@ -8,7 +8,7 @@ from typing import Any
 import diskcache
 import pytest
 
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said as Ended
@@ -55,7 +55,7 @@ def key_in(heard: Heard) -> str:
 
 
 def run_at(
-    shell: Shell, protocol: Protocol, answer: Callable[[Heard], Said], flags: Sequence[str] = (), **more: Any
+    shell: Shell, protocol: Api, answer: Callable[[Heard], Said], flags: Sequence[str] = (), **more: Any
 ) -> tuple[Ended, list[Heard]]:
     """A run whose player sends its key to this server."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
@@ -71,14 +71,14 @@ def run_at(
 @pytest.mark.parametrize(
     ("protocol", "variable"), [*((protocol, None) for protocol in PROTOCOLS), ("responses", "KEY_OF_MINE")]
 )
-def test_a_run_that_succeeds(shell: Shell, protocol: Protocol, variable: str | None) -> None:
+def test_a_run_that_succeeds(shell: Shell, protocol: Api, variable: str | None) -> None:
     more = {"api_key_env": variable} if variable else {}
     ended, _ = run_at(shell, protocol, lambda _: says(protocol), **more)
     assert ended.code == 0
     search(shell.folder, ended)
 
 
-def echoing(protocol: Protocol, status: int) -> Callable[[Heard], Said]:
+def echoing(protocol: Api, status: int) -> Callable[[Heard], Said]:
     """A server that says the key it was given, in the error and in headers."""
 
     def answer(heard: Heard) -> Said:
@@ -93,7 +93,7 @@ def echoing(protocol: Protocol, status: int) -> Callable[[Heard], Said]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("status", [400, 401])
-def test_a_run_that_a_fault_stops(shell: Shell, protocol: Protocol, status: int) -> None:
+def test_a_run_that_a_fault_stops(shell: Shell, protocol: Api, status: int) -> None:
     ended, _ = run_at(shell, protocol, echoing(protocol, status))
     assert ended.code == 3
     assert f"status {status}" in ended.err
@@ -101,7 +101,7 @@ def test_a_run_that_a_fault_stops(shell: Shell, protocol: Protocol, status: int)
 
 
 @pytest.mark.parametrize(("protocol", "status"), [("responses", 429), ("chat", 500), ("messages", 429)])
-def test_a_run_that_is_answered_with_errors(shell: Shell, protocol: Protocol, status: int) -> None:
+def test_a_run_that_is_answered_with_errors(shell: Shell, protocol: Api, status: int) -> None:
     ended, _ = run_at(shell, protocol, echoing(protocol, status), ["--no-preflight", "--patience", "2s"], tries=5)
     assert ended.code == 3
     search(shell.folder, ended)
@@ -110,7 +110,7 @@ def test_a_run_that_is_answered_with_errors(shell: Shell, protocol: Protocol, st
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_preflight_that_is_answered_with_errors(shell: Shell, protocol: Protocol) -> None:
+def test_a_preflight_that_is_answered_with_errors(shell: Shell, protocol: Api) -> None:
     ended, heard = run_at(shell, protocol, echoing(protocol, 429), tries=2)
     assert ended.code == 3
     assert len(heard) > 1
@@ -124,7 +124,7 @@ def test_a_key_of_a_variable_of_ones_own(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_good_answer_that_says_the_key(shell: Shell, protocol: Protocol) -> None:
+def test_a_good_answer_that_says_the_key(shell: Shell, protocol: Api) -> None:
     """In its body, in its text, and in headers that are kept."""
 
     def answer(heard: Heard) -> Said:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dubito.llm.prices import dollars
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
-USAGES: Mapping[Protocol, dict[str, Any]] = {  # each says: 1000 in, 600 of them cached, 50 kept, 20 out
+USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 1000 in, 600 of them cached, 50 kept, 20 out
     "responses": {
         "input_tokens": 1000,
         "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 50},
@@ -86,7 +86,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Protocol) -> None:
+def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Api) -> None:
     """The call of the preflight is paid for too."""
     with Server(billing()) as server:
         ended = played(shell, asker(server, protocol), prices={"some-model": PRICE})

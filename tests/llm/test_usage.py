@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Charges, Protocol, RawReply, Usage
+from dubito.llm.wire import Api, Charges, RawReply, Usage
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, reply_body
 
@@ -15,18 +15,18 @@ NAMES = {  # of the input, the output, the details of either
 }
 
 
-def usage(protocol: Protocol, said: Any) -> Usage | None:
+def usage(protocol: Api, said: Any) -> Usage | None:
     """What is read of a usage."""
     return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, usage=said)))).usage
 
 
-def counts(protocol: Protocol, into: Any, out: Any) -> dict[str, Any]:
+def counts(protocol: Api, into: Any, out: Any) -> dict[str, Any]:
     """A usage without details."""
     return {NAMES[protocol][0]: into, NAMES[protocol][1]: out}
 
 
 @cases("protocol", ["responses", "chat"])
-def test_openai_counts_cached_tokens_within_the_input(protocol: Protocol) -> None:
+def test_openai_counts_cached_tokens_within_the_input(protocol: Api) -> None:
     into, out, of_input, of_output = NAMES[protocol]
     said = {
         into: 1000,
@@ -49,19 +49,19 @@ def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
 
 
 @cases("protocol", PROTOCOLS)
-def test_usage_without_details(protocol: Protocol) -> None:
+def test_usage_without_details(protocol: Api) -> None:
     assert usage(protocol, counts(protocol, 100, 20)) == Usage(100, 0, 0, 20, 0)
 
 
 @cases("protocol", PROTOCOLS)
 @cases("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
-def test_details_that_say_nothing_are_none(protocol: Protocol, details: Any) -> None:
+def test_details_that_say_nothing_are_none(protocol: Api, details: Any) -> None:
     said = {name: details for name in NAMES[protocol][2:] if name}
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
 @cases("protocol", PROTOCOLS)
-def test_details_that_are_null_are_none(protocol: Protocol) -> None:
+def test_details_that_are_null_are_none(protocol: Api) -> None:
     """As servers other than the providers' say it."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
     out = dict.fromkeys(["reasoning_tokens", "thinking_tokens"])
@@ -73,7 +73,7 @@ def test_details_that_are_null_are_none(protocol: Protocol) -> None:
 
 @cases("protocol", PROTOCOLS)
 @cases("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
-def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Protocol, count: Any) -> None:
+def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Api, count: Any) -> None:
     of_input = NAMES[protocol][2]
     said = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
     assert usage(protocol, counts(protocol, 1000, 20) | said) is None
@@ -81,13 +81,13 @@ def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Protocol, count
 
 @cases("protocol", PROTOCOLS)
 @cases("said", [None, [], 7, "x", {}])
-def test_missing_usage_is_no_usage(protocol: Protocol, said: Any) -> None:
+def test_missing_usage_is_no_usage(protocol: Api, said: Any) -> None:
     assert usage(protocol, said) is None
 
 
 @cases("protocol", PROTOCOLS)
 @cases("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
-def test_a_count_that_is_none_is_missing_usage(protocol: Protocol, count: Any) -> None:
+def test_a_count_that_is_none_is_missing_usage(protocol: Api, count: Any) -> None:
     """Not nothing: what is missing is reckoned at its worst, what is 0 was free."""
     assert usage(protocol, counts(protocol, count, 5)) is None
     assert usage(protocol, counts(protocol, 5, count)) is None
@@ -95,7 +95,7 @@ def test_a_count_that_is_none_is_missing_usage(protocol: Protocol, count: Any) -
 
 
 @cases("protocol", PROTOCOLS)
-def test_one_count_of_two_is_missing_usage(protocol: Protocol) -> None:
+def test_one_count_of_two_is_missing_usage(protocol: Api) -> None:
     into, out, *_ = NAMES[protocol]
     assert usage(protocol, {into: 5}) is None
     assert usage(protocol, {out: 5}) is None
@@ -136,7 +136,7 @@ def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> Non
 
 @cases("protocol", ["responses", "chat"])
 @cases("total", ["600", 1.5, -1, True, 2**24 + 1])
-def test_a_total_that_counts_nothing_is_missing_usage(protocol: Protocol, total: Any) -> None:
+def test_a_total_that_counts_nothing_is_missing_usage(protocol: Api, total: Any) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | {"total_tokens": total}) is None
 
 
@@ -149,20 +149,20 @@ def test_what_anthropic_keeps_is_the_larger_of_its_two_accounts() -> None:
     assert usage("messages", said | {"cache_creation_input_tokens": 70}) == Usage(170, 0, 70, 20, 0)
 
 
-def charges(protocol: Protocol, **changes: Any) -> Charges:
+def charges(protocol: Api, **changes: Any) -> Charges:
     """What a reply says of its price besides the tokens."""
     return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).charges
 
 
 @cases("protocol", ["responses", "chat"])
 @cases("tier", ["priority", "fast", "ultrafast", "scale", "something new"])
-def test_a_tier_is_named(protocol: Protocol, tier: str) -> None:
+def test_a_tier_is_named(protocol: Api, tier: str) -> None:
     assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
 
 
 @cases("protocol", PROTOCOLS)
 @cases("tier", [None, "default", "standard", "flex", 7, []])
-def test_the_usual_service_is_none_to_name(protocol: Protocol, tier: Any) -> None:
+def test_the_usual_service_is_none_to_name(protocol: Api, tier: Any) -> None:
     assert charges(protocol, service_tier=tier) == Charges()
     assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()
 

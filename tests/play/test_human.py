@@ -15,8 +15,8 @@ from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.told import to_me
 from dubito.handlers import Entrant, play_game
-from dubito.human import GUEST, Guest, as_sentence, set_up
 from dubito.registry import Registry, find_bots
+from dubito.sitting import GUEST, Guest, as_sentence, set_up
 from dubito.streams import DealStreams
 from dubito.telling import in_words_to, labels
 from tests.web.kit import guests_of

@@ -17,8 +17,8 @@ from dubito.games.dubito.person import read_move
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
-from dubito.human import Sitting, set_up
 from dubito.registry import find_bots
+from dubito.sitting import Sitting, set_up
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.play.conftest import Play

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dubito.cli.following import tell_newest
-from dubito.cli.pace import PACES, waits
+from dubito.cli.telling_pace import PACES, waits
 from dubito.llm.thoughts import Thought
 from dubito.report.following import FollowedRun
 from dubito.store.lock import claimed

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.policy.table import PolicyTable, seated
+from dubito.policy.policy_table import PolicyTable, seated
 from dubito.policy.tree import Tree
 from dubito.policy.values import expected_values
 

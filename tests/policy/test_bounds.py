@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
-from dubito.policy.table import uniform
+from dubito.policy.policy_table import uniform
 from dubito.policy.values import best_response, expected_values, nash_conv
 from tests.conftest import cases
 from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of, versus

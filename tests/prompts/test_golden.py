@@ -14,7 +14,7 @@ from dubito.games.dubito.positions import example_position
 from dubito.llm.explain import common
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Protocol
+from dubito.llm.wire import Api
 from tests.conftest import cases, few
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden
@@ -50,7 +50,7 @@ def test_every_line_of_the_facts_has_its_meaning() -> None:
     assert names - seats | {"seat N"} == set(values["meanings"])
 
 
-def cached(protocol: Protocol, body: Mapping[str, Any], before: Mapping[str, Any]) -> float:
+def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) -> float:
     """The share of a request's text that a provider which was sent the other one can read from its cache.
 
     On `messages`: whole blocks up to a mark of the one before, which is looked for over 20 blocks. Else: what both
@@ -77,7 +77,7 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat", "messages"]))
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Protocol) -> None:
+def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
     """From a player's fifth decision on, in whole games of three to eight: 85 % stand where a cache may keep them.
 
     And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
@@ -102,7 +102,7 @@ def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked] for game in games]
 
 
-def shares_of(protocol: Protocol, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
+def shares_of(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
     """Of each late request of a game: the share ahead of all that changes, and that which was sent before."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()

@@ -17,7 +17,7 @@ from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.spec import SPEC
 from dubito.handlers import Entrant, play_game
-from dubito.house.policy import models
+from dubito.house.opinions import models
 from dubito.house.structured import Opinion
 from dubito.llm.templates import plain
 from dubito.streams import DealStreams

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dubito.referee.config import Tournament, bots_of, checked_config
 from dubito.referee.confine import Confinement
-from dubito.referee.play import Pair
+from dubito.referee.pair import Pair
 from dubito.referee.schedule import Pairing
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}

@@ -9,7 +9,7 @@ import pytest
 
 from dubito.referee import warden
 from dubito.referee.log import MatchLine
-from dubito.referee.play import size
+from dubito.referee.pair import size
 from tests.referee import kit
 from tests.referee.kit import FIRST, GOOD, acting
 

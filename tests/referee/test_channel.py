@@ -9,8 +9,8 @@ from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.match import Match, MatchDraws
+from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.process import alone
-from dubito.referee.table import MatchTable, Referee
 
 PATH = {"PATH": "/usr/bin:/bin"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dubito.referee import warden
-from dubito.referee.play import Pair
+from dubito.referee.pair import Pair
 from dubito.referee.schedule import Pairing
 from dubito.referee.trial import findings, partner, trial_results
 from tests.cli.kit import REPO, Shell, started

@@ -22,9 +22,9 @@ from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
 from dubito.referee.pages import write_pages
 from dubito.referee.replay import difference, differences
+from dubito.referee.result_tables import ballot_table
 from dubito.referee.schedule import Pairing, Source
 from dubito.referee.standings import standings
-from dubito.referee.tables import ballot_table
 from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import play
 from tests.referee import kit
@@ -63,7 +63,7 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
         assert [len(lines) for _, lines in log.all_lines()] == [6] * 6
         logs.append(texts(folder))
     assert logs[0] == logs[1]
-    found = standings(opened_log(tmp_path / "1"), 3, resamples=50)
+    found = standings(opened_log(tmp_path / "1"), resamples=50)
     assert found.missing == 0
     assert found.damaged == []
     rude = found.games[0].conduct[3]
@@ -160,7 +160,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
     assert [line.match for line in again.lines(Pairing(0, (0, 1)))] == [0, 2, 3]
     (sentence,) = again.damaged
     assert sentence.startswith("matches/0-kuhn_poker/first--last.jsonl, line 2 is damaged and was left out (")
-    assert standings(again, 2).missing == 1
+    assert standings(again).missing == 1
     play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
     final = opened_log(tmp_path / "run")
     assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
@@ -193,7 +193,7 @@ def test_a_line_that_cannot_be_is_left_out(finished: Path, tmp_path: Path, key: 
     first, *rest = path.read_text().splitlines()
     value, said = BROKEN[key]
     path.write_text("\n".join([json.dumps({**json.loads(first), key: value}), *rest]) + "\n")
-    assert standings(log, 2, resamples=0).missing == 1
+    assert standings(log, resamples=0).missing == 1
     (sentence,) = log.damaged
     assert f"line 1 {said}" in sentence
     assert "left out" in sentence
@@ -258,7 +258,7 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     damaged.write_text("damaged\n" + damaged.read_text().splitlines()[1] + "\n")
     (run / "matches/0-kuhn_poker/last--gone.jsonl").unlink()
     shutil.rmtree(run / "matches/1-leduc_poker")
-    found = standings(opened_log(run), 1, resamples=5)
+    found = standings(opened_log(run), resamples=5)
     assert sorted(found.places) == [0, 1]
     assert [game.ranking is None for game in found.games] == [False, True]
     assert "not finished, so the order may change: 3 of 12 matches are played" in found.warnings(read_manifest(run))
@@ -266,18 +266,18 @@ def test_an_unfinished_tournament_is_ranked_as_far_as_it_is(three: Path, tmp_pat
     assert write_pages(run, opened_log(run), found, read_manifest(run)).exists()
     honest = run / "matches/0-kuhn_poker/first--gone.jsonl"
     honest.write_text(re.sub(r'"strikes":\[\{[^]]*', '"strikes":[', honest.read_text()))
-    partial = standings(opened_log(run), 1, resamples=5)
+    partial = standings(opened_log(run), resamples=5)
     assert sorted(partial.places) == [0, 1, 2]
     ballots = ballot_table(partial, 0)
     assert [row[2] is None for row in ballots.rows] == [False, True, True]
     assert len(list(ballots.shown())) == 3
     shutil.rmtree(run / "matches/0-kuhn_poker")
     with pytest.raises(UsageError, match="no match is played yet: `dubito tournament play` plays them"):
-        standings(opened_log(run), 1)
+        standings(opened_log(run))
 
 
 def test_who_overruns_too_often_is_out_of_every_game(three: Path) -> None:
-    found = standings(opened_log(three), 1)
+    found = standings(opened_log(three))
     assert found.disqualified == {
         2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it wrote: oh"
     }

@@ -10,7 +10,7 @@ import yaml
 from dubito.experiment.estimate import _range
 from dubito.experiment.model_checks import CallOptions, outdated_prices
 from dubito.llm import prices
-from tests.cli.kit import REPO, Shell
+from tests.cli.kit import Shell
 from tests.experiment.kit import registry
 from tests.llm.kit import config_file, contender, rows, small
 
@@ -81,7 +81,7 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
         {"bot": "AnthropicBot", "name": "three", "model": "claude-opus-5"},
         contender("four", "house-sharp"),
     ]
-    calls = CallOptions(1, tmp_path, False, REPO)
+    calls = CallOptions(1, tmp_path, False)
     said = outdated_prices(small(*players), registry(), calls, date(2099, 1, 1))
     assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
     assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 22)) == []

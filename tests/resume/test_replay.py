@@ -78,7 +78,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
-    kept = run_to_replay(Path("r"), find_bots(run.folder), run.folder)
+    kept = run_to_replay(Path("r"), find_bots(run.folder))
     alone, shared, told = ReplayTape(ModelLog(kept.db)), ReplayTape(ModelLog(kept.db)), list[int]()
     models = kept.models(alone)
     assert models is not None

@@ -12,7 +12,6 @@ from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored_run import opened_run
 from dubito.report.site import write_report
 from dubito.workshop.collect import from_run
-from tests.cli.kit import REPO
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.shards.kit import everything_in, merged, play_shards, published
@@ -56,16 +55,16 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
-    kept = replay.run_to_replay(tmp_path / "cut", registry(), REPO)
+    kept = replay.run_to_replay(tmp_path / "cut", registry())
     with kept.db:
         assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
-    pages = write_report(tmp_path / "cut", registry(), REPO).parent
+    pages = write_report(tmp_path / "cut", registry()).parent
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 
 
 def replay_of(folder: Path) -> replay.ReplayResult:
     """What a replay of the run in this folder finds."""
-    kept = replay.run_to_replay(folder, registry(), REPO)
+    kept = replay.run_to_replay(folder, registry())
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)
 

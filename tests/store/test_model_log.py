@@ -177,20 +177,20 @@ def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
 def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -> None:
     asked = ("an account", "a request", "d")
     opens(log)
-    assert log.paid(*asked) is None, "it is under way"
+    assert log.paid_reply(*asked) is None, "it is under way"
     received(log)
-    assert log.paid(*asked) == RawReply(200, "a body", {"request-id": "1"})
+    assert log.paid_reply(*asked) == RawReply(200, "a body", {"request-id": "1"})
     for others in (("another", *asked[1:]), (asked[0], "another", asked[2]), (*asked[:2], "another")):
-        assert log.paid(*others) is None
+        assert log.paid_reply(*others) is None
 
 
 def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log, beyond="it used more")
-    assert log.paid("an account", "a request", "d") is not None
+    assert log.paid_reply("an account", "a request", "d") is not None
     with db.writing() as connection:
         connection.execute("UPDATE tries SET kind = 'server'")
-    assert log.paid("an account", "a request", "d") is None
+    assert log.paid_reply("an account", "a request", "d") is None
 
 
 def test_a_game_that_is_put_back_has_not_ended(log: ModelLog) -> None:

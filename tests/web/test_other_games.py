@@ -13,9 +13,9 @@ import pytest
 from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.spec import SPEC
 from dubito.games.bs.state import Game
-from dubito.human import Sitting, set_up
 from dubito.record import records_of
 from dubito.registry import find_bots
+from dubito.sitting import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome
 from tests.llm.test_any_game import HOME

@@ -10,8 +10,8 @@ import dubito.web
 from dubito.games.dubito import told
 from dubito.games.dubito.record import load
 from dubito.games.dubito.rules import Rules
-from dubito.human import SEEDS
 from dubito.registry import find_bots
+from dubito.sitting import SEEDS
 from tests.web.kit import Browser, Served, served
 
 SCRIPT = "<script>alert(1)</script>"

@@ -17,8 +17,8 @@ from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
-from dubito.human import set_up
 from dubito.registry import find_bots
+from dubito.sitting import set_up
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 

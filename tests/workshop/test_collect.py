@@ -30,7 +30,7 @@ from dubito.workshop.recorder import Origin, Watcher, recorded_positions
 from dubito.workshop.recordings import Provenance, RecordedPosition, read_recorded
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.experiment.kit import REPO, experiment, played, registry
+from tests.experiment.kit import experiment, played, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.prompts.kit import RULES, Asked, asked_bot, by_temper
 from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
@@ -38,7 +38,7 @@ from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 def kept(folder: Path) -> RunToReplay:
     """The run in this folder."""
-    return run_to_replay(folder, registry(), REPO)
+    return run_to_replay(folder, registry())
 
 
 def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:

@@ -14,8 +14,7 @@ from dubito.errors import DubitoError
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.workshop.checks import checks
-from dubito.workshop.golden import golden_files
+from dubito.workshop.checks import checks, golden_files
 from dubito.workshop.recordings import read_folder, shipped, write_files
 from tests.cli.kit import REPO
 from tests.conftest import few

@@ -24,7 +24,7 @@ from dubito.workshop.collect import from_run
 from dubito.workshop.recordings import RecordedPosition, read_folder, shipped
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 from tests.conftest import few
-from tests.experiment.kit import REPO, registry
+from tests.experiment.kit import registry
 from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
@@ -47,7 +47,7 @@ def tried(
     **calls: Any,
 ) -> Trial:
     """A trial in a folder of this name, its cache beside it; no preflight unless asked for."""
-    options = {"in_flight": 8, "cache": root / "cache", "offline": False, "working_directory": root, "preflight": False}
+    options = {"in_flight": 8, "cache": root / "cache", "offline": False, "preflight": False}
     means = TrialMeans(CallOptions(**{**options, **calls}), watch or Unhurried(), lambda done: None)
     return ask(entries, found, root / name, means)
 
@@ -90,7 +90,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     """With its cache and its prompt; the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     ran(small(player, games=2, turns=20), tmp_path / "run")
-    found = from_run(run_to_replay(tmp_path / "run", registry(), REPO), NODES, 10_000)
+    found = from_run(run_to_replay(tmp_path / "run", registry()), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]

@@ -67,7 +67,7 @@ def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition
     with opened_run(folder) as run:
         registry = _bots(run.identity)
     nodes = _nodes(registry, node)
-    kept = run_to_replay(folder, registry, registry.working_directory)
+    kept = run_to_replay(folder, registry)
     with kept.db:
         found = from_run(kept, nodes, count)
     for mismatch in dict.fromkeys(kept.mismatches):

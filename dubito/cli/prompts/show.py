@@ -12,9 +12,9 @@ from dubito.errors import UsageError
 from dubito.game import Position, Spec
 from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.text_file import read_text
+from dubito.user_files import read_text
+from dubito.workshop.checks import golden_files
 from dubito.workshop.differ import differences
-from dubito.workshop.golden import golden_files
 from dubito.workshop.recordings import write_files
 
 

@@ -7,7 +7,7 @@ from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.result_table import cell_text
-from dubito.report.standings import calibration_bins, calibration_table
+from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.store.records import answer_in_words
 from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated

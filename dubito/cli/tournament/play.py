@@ -48,19 +48,19 @@ def rank(folder: Path, report: bool) -> int:
 
 def _print_result(folder: Path, report: bool = True) -> int:
     """Print it all; the exit code."""
-    from dubito.referee import log, tables
+    from dubito.referee import log, result_tables
     from dubito.referee.standings import standings
 
     kept = log.opened_log(folder)
     manifest = log.read_manifest(folder)
-    result = standings(kept, manifest["matches"])
+    result = standings(kept)
     for sentence in (*result.damaged, *result.warnings(manifest)):
         note(f"warning: {sentence}")
     for number, game in enumerate(result.games):
-        show(tables.cross_table(result, number))
+        show(result_tables.cross_table(result, number))
         if game.ranking is not None and game.ranking.places:
-            show(tables.ballot_table(result, number), tables.rounds_table(result, number))
-    show(tables.conduct_table(result), tables.result_table(result))
+            show(result_tables.ballot_table(result, number), result_tables.rounds_table(result, number))
+    show(result_tables.conduct_table(result), result_tables.result_table(result))
     if report:
         from dubito.referee.pages import write_pages
 

@@ -18,9 +18,9 @@ def replay(folder: Path, match: int | None) -> int:
     from dubito.referee.games import load
     from dubito.referee.replay import difference, differences, match_in_words, match_numbered
 
-    kept, manifest = log.opened_log(folder), log.read_manifest(folder)
+    kept = log.opened_log(folder)
     if match is not None:
-        line = match_numbered(kept, match, manifest["matches"])
+        line = match_numbered(kept, match)
         root = load(line.game).new_initial_state()
         if different := difference(root, line):
             say(f"differs: {different}")
@@ -29,7 +29,8 @@ def replay(folder: Path, match: int | None) -> int:
             say(sentence)
         return 0
     matches = 0
-    for line, wrong in differences(kept, source(manifest["identity"], log.read_secret(folder))):
+    identity = log.read_manifest(folder)["identity"]
+    for line, wrong in differences(kept, source(identity, log.read_secret(folder))):
         matches += 1
         if wrong is not None:
             say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")

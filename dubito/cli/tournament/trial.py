@@ -17,7 +17,7 @@ _SHOWN = 3  # places where a point does not hold
 
 
 def _bot(command: str) -> Any:
-    from dubito.referee.bots import bot
+    from dubito.referee.programs import bot
 
     return bot("your-bot", command, Path.cwd(), "your bot")
 
@@ -97,7 +97,7 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
         GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
     ):
         log = trial.trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
-        found = trial.qualifications(log, flags["matches"])
+        found = trial.qualifications(log)
     rows = [
         [one.game, f"{one.matches}", trial.score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
         for one in found

@@ -11,11 +11,11 @@ from typing import Final
 from dubito.llm.protocols import chat, messages, responses
 from dubito.llm.protocols.bodies import Exchange, mapping
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Protocol, RawReply, Reply, Request, without_twins
+from dubito.llm.wire import Api, RawReply, Reply, Request, without_twins
 
 __all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
 
-_PROTOCOLS: Final[dict[Protocol, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
+_PROTOCOLS: Final[dict[Api, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
 
 
 def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -24,7 +24,7 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
     return request
 
 
-def read_reply(protocol: Protocol, received: RawReply) -> Reply:
+def read_reply(protocol: Api, received: RawReply) -> Reply:
     """What the model said in a received body, or the error that stands in its place."""
     try:
         body = json.loads(received.raw, object_pairs_hook=without_twins)
@@ -41,6 +41,6 @@ def read_reply(protocol: Protocol, received: RawReply) -> Reply:
     return Reply(text, finish, usage, received, charges=charges)
 
 
-def kept_reply(protocol: Protocol, body: str | None) -> Reply:
+def kept_reply(protocol: Api, body: str | None) -> Reply:
     """The reply in a body that the tape has kept; without a body, a reply without text."""
     return replace(read_reply(protocol, RawReply(200, body or "")), origin="tape")

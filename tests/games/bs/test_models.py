@@ -17,7 +17,7 @@ from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.spec import SPEC
 from dubito.handlers import Entrant, Table, step
-from dubito.house.policy import by_lot
+from dubito.house.opinions import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, GameServices, Journal
@@ -81,7 +81,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
     settings = settings_for(bots.find("OpenAIBot").cls, "x", said, SPEC)
-    calls = CallOptions(8, folder / "cache", False, REPO)
+    calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=SPEC) as pipeline:
@@ -101,7 +101,7 @@ def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
         while any(script.left.values()) and not table.game.over:
             seat, node = table.game.seat, table.game.view().node
             step(table)
-            taken = log.taken(0, seat, asked[seat])
+            taken = log.decision_at(0, seat, asked[seat])
             assert taken is not None
             found[node].append(taken.outcome)
             asked[seat] += 1

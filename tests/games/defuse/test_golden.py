@@ -2,7 +2,7 @@
 
 from dubito.game_registry import find_game
 from dubito.llm.prompts import load_prompt
-from dubito.workshop.golden import golden_files
+from dubito.workshop.checks import golden_files
 from tests.cli.kit import REPO
 from tests.conftest import cases
 

@@ -11,7 +11,6 @@ from dubito.experiment.config import check
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Run, play
-from dubito.experiment.workers import new_stop
 from dubito.game_registry import find_game
 from dubito.registry import find_bots
 from dubito.report.duels import Duels
@@ -22,8 +21,8 @@ from tests.policy.kit import versus
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
+from dubito.policy.policy_table import uniform  # noqa: E402
 from dubito.policy.solver import solve  # noqa: E402
-from dubito.policy.table import uniform  # noqa: E402
 from dubito.policy.tree import Tree  # noqa: E402
 
 KUHN = "openspiel:kuhn_poker"
@@ -34,7 +33,7 @@ def played(folder: Path, game: str, config: Mapping[str, Any]) -> Run:
     registry = find_bots(REPO, game)
     experiment = resolve(check({"game": game, **config}, "test"), registry)
     how = means(folder)
-    run = play(experiment, folder / "run", Means(registry, 1, how.calls, new_stop(), how.progress))
+    run = play(experiment, folder / "run", Means(registry, 1, how.calls, how.stop))
     assert run.failure is None
     return run
 

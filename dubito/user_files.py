@@ -1,4 +1,4 @@
-"""YAML that people write: read whole, and refused where YAML itself would settle something in silence."""
+"""Files that people write: text, and YAML that is refused where YAML itself would settle something in silence."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -6,9 +6,18 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import UsageError, one_line
-from dubito.text_file import read_text
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises UsageError that names it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{one_line(str(path))} is not UTF-8 text") from None
 
 
 def read_yaml(path: Path) -> Any:

@@ -16,7 +16,7 @@ class _Pace(click.ParamType[float]):
     name = "pace"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds."""
+        """The seconds that were said or named; fails for anything else."""
         if value in PACES:
             return PACES[value]
         try:

@@ -10,7 +10,7 @@ from dubito.game import Spec
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply
-from dubito.llm.wire import Protocol, sendable
+from dubito.llm.wire import Api, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog
 from dubito.store.records import StoredAttempt
@@ -90,7 +90,7 @@ class ModelDecisions:
             **self._reply(sent["protocol"], raw, texts),
         }
 
-    def _reply(self, protocol: Protocol, raw: str | None, texts: Texts) -> dict[str, Any]:
+    def _reply(self, protocol: Api, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         reply = kept_reply(protocol, raw and self._log.text(raw))

@@ -10,7 +10,7 @@ from dubito.experiment.fallbacks import FallbackBounds
 from dubito.experiment.ranking import RankingRow, SizeRow
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
-from dubito.report.parts import Paragraph
+from dubito.report.page_parts import Paragraph
 from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, texts
 
 

@@ -9,7 +9,7 @@ from dubito.house.fields import first_tokens, tokens
 from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest, JsonBody
 
-Api = Literal["responses", "chat", "messages"]
+WireName = Literal["responses", "chat", "messages"]
 End = Literal["stop", "length", "refused", "filtered"]  # by itself, at the limit, declined, stopped by a filter
 
 CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z: no clock in answers
@@ -21,8 +21,8 @@ class Problem(NamedTuple):
 
     status: int
     type: str
-    code: str | None
     message: str
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ModelOutput:
 class Wire(ABC):
     """One provider's protocol: reads its requests, writes its replies and its errors."""
 
-    name: ClassVar[Api]
+    name: ClassVar[WireName]
     base: ClassVar[str]  # the path in the address that its SDK takes
     problems: ClassVar[Mapping[RefusalKind, Problem]]
     parameters: ClassVar[frozenset[str]]  # of a request's body

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dubito.referee.games import short_names
-from dubito.referee.ranking import FoundPlace
+from dubito.referee.runoff import FoundPlace
 from dubito.referee.standings import GameResult, Standings
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 

@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dubito.referee.bots import Program
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
@@ -15,9 +14,10 @@ from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import folder_name, load
 from dubito.referee.log import MatchLine
 from dubito.referee.match import Match
+from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.process import Keeper, alone
+from dubito.referee.programs import Program
 from dubito.referee.schedule import Pairing, Seeds, seats
-from dubito.referee.table import MatchTable, Referee
 
 _COUNTED: Final = 100_000  # files and folders of a bot's data that are looked at after a match
 
