@@ -29,15 +29,20 @@ class MyBot(BotBase):
 TWIN = BOT.replace("return False", "raise ValueError('the twin is asked')")
 
 
+def write_bot(clone: Path, bot: str, twin: str) -> None:
+    """The file of a bot, and the twin of these bytes."""
+    for file, text in (
+        (clone / "bots" / "manual" / "my_bot.py", bot),
+        (clone / "twins" / "compiled_bots" / f"d{sha256(bot.encode()).hexdigest()}" / "my_bot.py", twin),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory with a bot, and a twin of it that says so, in plain Python."""
-    for file, text in (
-        (tmp_path / "bots" / "manual" / "my_bot.py", BOT),
-        (tmp_path / "twins" / "compiled_bots" / f"d{sha256(BOT.encode()).hexdigest()}" / "my_bot.py", TWIN),
-    ):
-        file.parent.mkdir(parents=True)
-        file.write_text(text)
+    write_bot(tmp_path, BOT, TWIN)
     with monkeypatch.context() as patch:
         patch.setattr(dubito, "__path__", [str(tmp_path / "twins"), *dubito.__path__])
         yield tmp_path
@@ -63,6 +68,13 @@ def test_an_edited_file_plays_itself(clone: Path) -> None:
     file = clone / "bots" / "manual" / "my_bot.py"
     file.write_text(file.read_text() + "\n")
     assert error_of(clone) == "None"
+
+
+def test_a_twin_that_lacks_a_module_of_its_own_says_which(clone: Path) -> None:
+    """Not that there is no twin: then a damaged installation would play slowly without a word."""
+    write_bot(clone, f"{BOT}\n", f"import lost_module\n{TWIN}")
+    with pytest.raises(ModuleNotFoundError, match="'lost_module'"):
+        error_of(clone)
 
 
 def test_the_eleven_bots_of_the_source_are_compiled(tmp_path: Path) -> None:
