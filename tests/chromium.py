@@ -26,6 +26,9 @@ _FLAGS: Final = (
     "--proxy-server=127.0.0.1:9",  # nothing listens there: whatever leaves this machine fails
     "--remote-debugging-pipe",
     "--hide-scrollbars",
+    "--renderer-process-limit=1",  # pages of one author: a process for each would only take time
+    "--disable-site-isolation-trials",
+    "--disable-features=BackForwardCache,IsolateOrigins,site-per-process",
 )
 _KEYS: Final = {
     "ArrowRight": 39,
@@ -94,15 +97,19 @@ class Chrome:
     def open(self, page: Path | str, after: str = "") -> None:
         """Load a file or an address, with what stands `after` it, and wait until it is drawn."""
         address = page.resolve().as_uri() if isinstance(page, Path) else page
-        self._go("about:blank")  # else another part of the same page would be no load
-        self._go(address + after)
+        if not self._went(address + after):  # another part of the page that is open already
+            self._went("about:blank")
+            self._went(address + after)
         self.drawn()
 
-    def _go(self, address: str) -> None:
+    def _went(self, address: str) -> bool:
+        """Go there; whether that was a load, which is waited for."""
         before = self._loaded
-        self("Page.navigate", url=address)
+        if "loaderId" not in self("Page.navigate", url=address):
+            return False
         while self._loaded == before:
             self._next()
+        return True
 
     def drawn(self) -> None:
         """Wait until what was changed is on the screen."""

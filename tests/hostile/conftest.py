@@ -1,5 +1,6 @@
-"""The shell."""
+"""The shell, and its runs without waits."""
 
 from tests.cli.conftest import shell
+from tests.llm.conftest import unhurried
 
-__all__ = ["shell"]
+__all__ = ["shell", "unhurried"]

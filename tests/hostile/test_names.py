@@ -14,6 +14,7 @@ from tests.cli.kit import Shell
 from tests.hostile.kit import Desk
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, config_file, contender, ran, rows, says, small
 
+pytestmark = pytest.mark.usefixtures("unhurried")
 NAMES: Final = (
     "{{ 7 * 7 }}{% raw %}",
     "{0}{answer}{",

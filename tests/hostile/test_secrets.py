@@ -25,6 +25,9 @@ UUID: Final = "5ec2e7a0-1111-4222-8333-0123456789ab"
 SECRETS: Final = (KEY, COOKIE, ORGANISATION, PROJECT, UUID)
 
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
 @pytest.fixture(autouse=True)
 def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", KEY)

@@ -5,9 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import shell
-from tests.llm.kit import KEY, Line
+from tests.llm.kit import KEY, Line, Unhurried
 
 __all__ = ["shell"]
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dubito run` in this process waits no time between tries."""
+    monkeypatch.setattr("dubito.cli.run.ModelProgress", Unhurried)
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ def digest(out: str) -> str:
 PAIR = (contender("one"), contender("two", bot="AnthropicBot", sample=1))
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_faults_and_the_cache_change_nothing(home: Shell) -> None:
     calm = home("run", config(*PAIR), "--output", "calm", "--quiet")
     assert (calm.code, calm.err) == (0, "")

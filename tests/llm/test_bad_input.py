@@ -85,6 +85,7 @@ def test_an_address_that_is_none(shell: Shell, address: str) -> None:
     refused(shell, "Asker: base_url", "is not an address such as http://127.0.0.1:8000/v1", base_url=address)
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_server_that_is_down(shell: Shell) -> None:
     with House() as house:
         gone = house.openai_base_url

@@ -85,6 +85,7 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
     assert tries[1][0] == "received"
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
     with Server(lambda heard: says("responses") if PROBE in heard.raw else Said(body=body)) as server:

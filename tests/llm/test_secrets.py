@@ -22,6 +22,9 @@ KEYS: Mapping[str, str] = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
 @pytest.fixture(autouse=True)
 def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():

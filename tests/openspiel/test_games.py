@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python.algorithms.generate_playthrough import playthrough
 
 from dubito.errors import UsageError
 from dubito.games.dubito.core_game import Result
@@ -31,6 +30,9 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")), ids=lambda file: file.stem)
 def test_a_playthrough_is_as_it_was(file: Path) -> None:
     """Written anew by `python -m tests.openspiel.golden`, where a change is meant."""
+    # Imported where it is used: it brings SciPy, two seconds for every process that only collects the tests.
+    from open_spiel.python.algorithms.generate_playthrough import playthrough
+
     golden = file.read_text()
     name = golden.partition("\n")[0].removeprefix("game: ")
     actions = [int(line.removeprefix("action: ")) for line in golden.splitlines() if line.startswith("action: ")]
