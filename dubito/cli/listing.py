@@ -1,14 +1,16 @@
 """Groups of commands whose help says of each what it does in a whole sentence; a command is loaded when it is used."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
+_NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Listing(click.Group):
@@ -34,21 +36,27 @@ def _first_sentence(text: str) -> str:
 class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
-    def __init__(self, *rest: Any, names: Sequence[str], aliases: Mapping[str, str], **more: Any) -> None:
-        """The command NAME is `NAME` in dubito/cli/NAME.py or cli/NAME/; `aliases` are other names, not listed."""
+    def __init__(
+        self, *rest: Any, places: Mapping[str, str], aliases: Mapping[str, str] = _NO_ALIASES, **more: Any
+    ) -> None:
+        """`places` says of each name where its command is: `status.status` is `status` in dubito/cli/status.py.
+
+        `aliases` are other names, not listed.
+        """
         super().__init__(*rest, **more)
-        self._names, self._aliases = names, aliases
+        self._places, self._aliases = places, aliases
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in order."""
-        return sorted(self._names)
+        return sorted(self._places)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, loaded now; None if there is no such command."""
         name = self._aliases.get(name, name)
-        if name not in self._names:
+        if name not in self._places:
             return None
-        found: click.Command = getattr(import_module(f"dubito.cli.{name}"), name)
+        module, _, function = self._places[name].rpartition(".")
+        found: click.Command = getattr(import_module(f"dubito.cli.{module}"), function)
         return found
 
     def resolve_command(
@@ -62,7 +70,8 @@ class LateListing(Listing):
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
         """The same, read in the command's source: nothing is loaded."""
-        folder = Path(__file__).with_name(name)
-        source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-        text = re.search(rf'^def {name}\(.*?"""(.*?)"""', source.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        module, _, function = self._places[name].rpartition(".")
+        place = Path(__file__).parent.joinpath(*module.split("."))
+        source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        text = re.search(rf'^def {function}\(.*?"""(.*?)"""', source.read_text("utf-8"), re.DOTALL | re.MULTILINE)
         return _first_sentence(text[1] if text else "")

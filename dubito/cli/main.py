@@ -26,7 +26,10 @@ _OLD_NAMES: Final = {"play-game": "watch"}
 
 
 @click.group(
-    cls=LateListing, names=_COMMANDS, aliases=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LateListing,
+    places={name: f"{name}.{name}" for name in _COMMANDS},
+    aliases=_OLD_NAMES,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")
 def cli() -> None:

@@ -1,18 +1,22 @@
 """`dubito prompts`: see what prompts say, and try them out before games are paid for."""
 
+from typing import Final
+
 import click
 
-from dubito.cli.listing import Listing
-from dubito.cli.prompts.lint import lint
-from dubito.cli.prompts.record import record
-from dubito.cli.prompts.show import diff, golden, list_prompts, show
-from dubito.cli.prompts.trial import test
+from dubito.cli.listing import LateListing
+
+_PLACES: Final = {
+    "list": "prompts.show.list_prompts",
+    "show": "prompts.show.show",
+    "diff": "prompts.show.diff",
+    "golden": "prompts.show.golden",
+    "lint": "prompts.lint.lint",
+    "record": "prompts.record.record",
+    "test": "prompts.trial.test",
+}
 
 
-@click.group(cls=Listing)
+@click.group(cls=LateListing, places=_PLACES)
 def prompts() -> None:
     """List prompts, show what one says, and try them out on recorded positions."""
-
-
-for command in (list_prompts, show, diff, lint, record, test, golden):
-    prompts.add_command(command)
