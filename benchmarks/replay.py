@@ -28,7 +28,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
-    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop()))
+    run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
     start = time.perf_counter()
     found = replay.replay(replay.run_to_replay(folder / "run", registry), 1, lambda games: None)
     seconds = time.perf_counter() - start

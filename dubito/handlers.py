@@ -114,7 +114,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
     somebody observes. Raises BotError if the player fails and the table has no fallback.
     """
     game = table.game
-    seat: int = game.seat
+    seat = game.seat
     if table.watchers:
         announce = True
     player = table.players[seat]

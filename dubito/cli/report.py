@@ -18,7 +18,9 @@ from dubito.report.site import write_report
     type=click.Path(path_type=Path),
     help="The report. [default: RUN/report; of a file RUN-report]",
 )
-@click.option("--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first 500]")
+@click.option(
+    "--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first and the longest]"
+)
 def report(run: Path | None, output: Path | None, games: str | None) -> None:
     """Write RUN, by default the latest, as pages to be opened in a browser, with no network."""
     with folder_of(run) as folder:

@@ -118,7 +118,7 @@ def _played(
     with TemporaryDirectory(prefix="dubito-") as scratch:
         folder = Path(scratch) / "run"
         calls = CallOptions(options.in_flight, Path(scratch) / "cache", False, preflight=False)
-        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop()))
+        run = runner.play(sample, folder, runner.Means(registry, 1, calls, new_stop(1)))
         if run.failure is not None:
             raise run.failure
         with opened_run(folder) as played:

@@ -57,7 +57,7 @@ def cores() -> int:
     return len(cores_here())
 
 
-def new_stop(workers: int = 1) -> Stop:
+def new_stop(workers: int) -> Stop:
     """Set from outside to leave off after the games under way; this process and so many workers see it.
 
     One is this process, which takes no semaphore, and no process that looks after that.

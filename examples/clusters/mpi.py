@@ -23,7 +23,7 @@ def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], in
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
     crew = Crew(executor, at_once)
-    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(), crew=crew))
+    run = play(resolve(checked, registry), folder, Means(registry, 1, calls, new_stop(1), crew=crew))
     if run.failure is not None:
         raise run.failure
     return run.results_digest
