@@ -27,7 +27,7 @@ _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATE
 
 def plain(value: object) -> object:
     """How a template writes a value: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
-    if isinstance(value, str):  # most are
+    if isinstance(value, str) or type(value) is int:  # most are one or the other; a bool is not
         return value
     if value is None:
         return "unknown"
