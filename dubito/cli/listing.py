@@ -4,13 +4,11 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
-_NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Listing(click.Group):
@@ -37,14 +35,14 @@ class LateListing(Listing):
     """A listing that loads a command's module when the command is used, and none for its own help."""
 
     def __init__(
-        self, *rest: Any, places: Mapping[str, str], aliases: Mapping[str, str] = _NO_ALIASES, **more: Any
+        self, *rest: Any, places: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
     ) -> None:
         """`places` says of each name where its command is: `status.status` is `status` in dubito/cli/status.py.
 
         `aliases` are other names, not listed.
         """
         super().__init__(*rest, **more)
-        self._places, self._aliases = places, aliases
+        self._places, self._aliases = places, aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in order."""
