@@ -146,7 +146,7 @@ def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateK
         if len(found) < len(keys):
             found = {}
             for key, way in zip(keys, ways, strict=True):
-                found[key] = found.get(key, ()) + way
+                found[key] = found[key] + way if key in found else way
         yield from found.items()
 
 
