@@ -13,6 +13,7 @@ from dubito.experiment import replay, runner
 from dubito.experiment.config import Config
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.workers import new_stop
 from dubito.registry import Registry, find_bots
 
@@ -30,7 +31,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
     start = time.perf_counter()
-    found = replay.replay(replay.run_to_replay(folder / "run", registry), 1, lambda games: None)
+    found = replay.replay(run_to_replay(folder / "run", registry), 1, lambda games: None)
     seconds = time.perf_counter() - start
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest

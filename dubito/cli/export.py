@@ -8,7 +8,7 @@ import click
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.stored_run import bots_of_run
 from dubito.store import folder as run_folder
 from dubito.store.export import pack

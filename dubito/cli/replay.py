@@ -11,6 +11,7 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
+from dubito.experiment.run_to_replay import RunToReplay, run_to_replay, table_of
 from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.workers import cores
 from dubito.game_registry import DUBITO, find_game
@@ -42,7 +43,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 
 def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    kept = run_replay.run_to_replay(folder, bots_of_run(folder, Path.cwd()))
+    kept = run_to_replay(folder, bots_of_run(folder, Path.cwd()))
     if game is not None:
         return _tell(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
@@ -59,7 +60,7 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
     return 0
 
 
-def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
+def _tell(kept: RunToReplay, game: int, show_hands: bool) -> int:
     narrators: list[Narrator] = []
 
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
@@ -70,7 +71,7 @@ def _tell(kept: run_replay.RunToReplay, game: int, show_hands: bool) -> int:
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
         narrator.aside(f"{one_line(place.player)} says: {one_line(text, 2000)}")
 
-    table, names = run_replay.table_of(kept, game, hear)
+    table, names = table_of(kept, game, hear)
     narrator = Narrator(kept.registry.game, table.game, labels(names, None), show_hands)
     narrators.append(narrator)
     try:

@@ -1,35 +1,28 @@
 """A run proved: every game is played again, against the tape where models played, and compared with what is kept."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dubito import __version__
-from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of
-from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.errors import DubitoError
+from dubito.experiment.chunk import ChunkResult, chunk_numbers, first_game_of
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.results import all_games
-from dubito.experiment.stored_run import read_run
+from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
-from dubito.handlers import Table
-from dubito.llm.decider import Journal
-from dubito.llm.replay_tape import Differs, HearReply, ReplayTape
-from dubito.registry import Registry
+from dubito.llm.replay_tape import Differs, ReplayTape
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
 
 if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and clients
     from dubito.experiment.models import Models
-    from dubito.llm.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,73 +34,6 @@ class ReplayResult:
     results_digest: str
     mismatches: list[str]  # inputs that were changed since
     difference: Differs | None = None
-
-
-@dataclass(frozen=True)
-class RunToReplay:
-    """A run as its folder has it, ready to be played again."""
-
-    folder: Path
-    db: RunDb
-    experiment: Experiment
-    registry: Registry
-    mismatches: list[str] = field(default_factory=list)
-
-    def models(self, tape: ReplayTape, as_kept: bool = False) -> "Models | None":
-        """The model players, who ask the tape; None in a run of hand-written bots.
-
-        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
-        """
-        experiment, registry = self.experiment, self.registry
-        specs = model_specs(experiment, registry)
-        if not specs:
-            return None
-        from dubito.experiment.models import Models, decider_of
-
-        players = {}
-        for spec in specs:
-            prompt = self._kept_prompt(spec) if as_kept else self._prompt(spec)
-            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
-        return Models(players)
-
-    def _kept_prompt(self, spec: PlayerSpec) -> "Prompt":
-        from dubito.llm.prompts import Prompt
-
-        there = ModelLog(self.db).prompt(spec.prompt)
-        return Prompt(Path(settings_of(spec, self.registry).prompt), there, self.registry.game)
-
-    def _prompt(self, spec: PlayerSpec) -> "Prompt":
-        """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
-        from dubito.llm.prompts import load_prompt
-
-        settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
-        try:
-            prompt = load_prompt(settings.prompt, self.registry.working_directory, self.registry.game)
-        except UsageError:
-            if not there:
-                raise
-            return self._kept_prompt(spec)
-        if prompt.digest != spec.prompt:
-            changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
-            self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
-        return prompt
-
-
-def run_to_replay(folder: Path, registry: Registry) -> RunToReplay:
-    """The run in this folder; raises UsageError if it cannot be played again here."""
-    stored = read_run(folder, registry.working_directory)
-    stored.db.check(stored.first_game)
-    kept = RunToReplay(folder, stored.db, stored.experiment(), registry)
-    made_with = stored.manifest.versions.get("dubito")
-    if made_with != __version__:
-        kept.mismatches.append(f"the run was made by dubito {made_with}, this is {__version__}")
-    for spec in kept.experiment.players:
-        if registry.find(spec.bot).digest != spec.source:
-            kept.mismatches.append(f"the file of {spec.bot} was changed since")
-        fallback = spec.settings.get("fallback")
-        if spec.fallback and registry.find(str(fallback)).digest != spec.fallback:
-            kept.mismatches.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
-    return kept
 
 
 def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> ReplayResult:
@@ -131,19 +57,6 @@ def replay(kept: RunToReplay, workers: int, progress: Callable[[int], None]) -> 
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, difference)
 
 
-def table_of(kept: RunToReplay, game: int, heard: HearReply) -> tuple[Table, list[str]]:
-    """The table of one game before its first turn, and who sits there; `heard` is told each question's end.
-
-    Raises UsageError if the run does not keep that game.
-    """
-    games = kept.experiment.game_numbers
-    if game not in games:
-        raise UsageError(f"{kept.folder} keeps the games {games.start} to {games.stop - 1}: there is no game {game}")
-    models = kept.models(ReplayTape(ModelLog(kept.db), heard))
-    table, lineup = ChunkPlayer(kept.experiment, kept.registry).table_of(game, models, Journal())
-    return table, [kept.experiment.players[player].name for player in lineup.seats]
-
-
 def _chunks(
     kept: RunToReplay, models: "Models | None", tape: ReplayTape, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
@@ -157,9 +70,7 @@ def _chunks(
         yield from shared_chunks(kept, workers, tape, progress)
         return
     before = 0  # games of the chunks that were played
-    threads = ThreadedChunks(
-        ChunkPlayer(experiment, kept.registry), models, 1, ModelProgress(), lambda games: progress(before + games)
-    )
+    threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
         yield threads.play(number, lambda: False)
         before = first_game_of(experiment, number + 1) - experiment.game_numbers.start

@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, deals_of
+from dubito.experiment.chunk import ChunkResult, chunk_numbers, deals_of
 from dubito.experiment.model_progress import ModelProgress
+from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
 from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
 from dubito.llm.replay_tape import ReplayTape
 from dubito.store.model_log import ModelLog
-
-if TYPE_CHECKING:
-    from dubito.experiment.replay import RunToReplay
 
 _WORTH: Final = 100  # games that take about as long to play again as a process takes to start
 _SHARES: Final = 8  # of a chunk for each process, so that all end at about the same time
@@ -27,7 +25,7 @@ def worth(games: int, workers: int) -> int:
 
 
 def shared_chunks(
-    kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
+    kept: RunToReplay, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
 
@@ -37,7 +35,7 @@ def shared_chunks(
 
 
 def _played(
-    kept: "RunToReplay", workers: int, tape: ReplayTape, progress: Callable[[int], None]
+    kept: RunToReplay, workers: int, tape: ReplayTape, progress: Callable[[int], None]
 ) -> Iterator[tuple[Task, ChunkResult]]:
     """Each share as it was played, in order."""
     games, stop, play = 0, new_stop(workers), partial(_play, kept.folder, kept.registry.working_directory)
@@ -51,7 +49,7 @@ def _played(
             yield share, played
 
 
-def _shares(kept: "RunToReplay", workers: int) -> Iterator[Task]:
+def _shares(kept: RunToReplay, workers: int) -> Iterator[Task]:
     for number in chunk_numbers(kept.experiment):
         of = min(workers * _SHARES, len(deals_of(kept.experiment, number)))
         yield from (Task(number, part, of) for part in range(of))
@@ -67,12 +65,8 @@ def _play(folder: Path, home: Path, number: int, part: int, of: int) -> tuple[Ch
 @lru_cache(maxsize=1)
 def _player(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayTape]:
     """The run, opened once in a worker process."""
-    from dubito.experiment.replay import run_to_replay  # late: it imports this
-
     kept = run_to_replay(folder, bots_of_run(folder, home))
     tape = ReplayTape(ModelLog(kept.db))
     models = kept.models(tape)
     assert models is not None
-    return ThreadedChunks(
-        ChunkPlayer(kept.experiment, kept.registry), models, 1, ModelProgress(), lambda games: None
-    ), tape
+    return ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: None), tape

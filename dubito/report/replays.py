@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment import replay
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
+from dubito.experiment.run_to_replay import RunToReplay, run_to_replay, table_of
 from dubito.experiment.stored_run import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
@@ -26,7 +26,7 @@ class ReplayedGames:
 
     source: StoredRun
     registry: Registry
-    _kept: replay.RunToReplay | None = field(default=None, init=False)
+    _kept: RunToReplay | None = field(default=None, init=False)
     _reason: str | None = field(default=None, init=False)
     _changed: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -54,7 +54,7 @@ class ReplayedGames:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
-                table, names = replay.table_of(self._opened(), game, lambda place, question, end: None)
+                table, names = table_of(self._opened(), game, lambda place, question, end: None)
                 return RetoldGame(names, table.game, _stepped(table))
             first = self.source.first_game
             last = first + self.source.tally.games - 1
@@ -72,7 +72,7 @@ class ReplayedGames:
         for name in names:
             if name in self._changed:
                 raise NotShown(self._changed[name])
-        table, seated = replay.table_of(kept, game, lambda place, question, end: None)
+        table, seated = table_of(kept, game, lambda place, question, end: None)
         if seated != names:
             raise NotShown("its seed seats other players than the run has it: the harness was changed since")
         return table.game, _stepped(table)
@@ -86,11 +86,11 @@ class ReplayedGames:
         outputs = (output_of(spec, output) for output in record["outputs"])
         return table, ((output, play(table, output)) for output in outputs)
 
-    def _opened(self) -> replay.RunToReplay:
+    def _opened(self) -> RunToReplay:
         """The run as it can be played again; raises NotShown with the same reason each time."""
         if self._kept is None and self._reason is None:
             try:
-                kept = replay.run_to_replay(self.source.folder, self.registry)
+                kept = run_to_replay(self.source.folder, self.registry)
                 whole = replace(kept.experiment, games=self.source.games)  # all that there will be
                 self._kept = replace(kept, experiment=whole)
                 self._changed = {

@@ -7,8 +7,8 @@ are all of it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice, repeat
 from operator import add, mul
 from typing import Final
 
@@ -26,8 +26,16 @@ _NOTHING: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
 Together = tuple[int, ...]  # a deal's seats with the same key, as numbers of the ways they were measured: these are few
+Seated = tuple[list[list[int]], list[Together]]  # of a deal: who sat in its games, and how each seat was measured
+KeysOf = Callable[[list[int]], Iterable[RateKey]]
 
-_KINDS: Final = ("size", "seat", "previous", "next")
+_SIDES: Final = ("previous", "next")
+_KINDS: Final[dict[str, KeysOf]] = {  # of each kind the keys of a game's seats
+    "size": lambda seats: zip(seats, repeat(len(seats))),
+    "seat": lambda seats: zip(seats, repeat(len(seats)), count()),
+    "previous": lambda seats: zip(seats, seats[-1:] + seats[:-1], strict=True),
+    "next": lambda seats: zip(seats, seats[1:] + seats[:1], strict=True),
+}
 
 
 class Scan:
@@ -38,18 +46,18 @@ class Scan:
         self.results = results
         self.games = 0  # that were added up
         self._tally = tally
-        seen: dict[str, Counter[tuple[RateKey, Together]]] = {kind: Counter() for kind in _KINDS}
+        seated: list[Seated] = []
         counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # by player: its counts of each deal
-        places: dict[Measured, int] = {}
+        ways: dict[Measured, Together] = {}
         for outcomes in deals:
             self.games += len(outcomes)
-            seats = (measured for outcome in outcomes for measured in outcome.measured(results))
-            ways: list[Together] = [(places.setdefault(measured, len(places)),) for measured in seats]
-            for kind, keys in zip(_KINDS, _keys(outcomes), strict=True):
-                seen[kind].update(_together(keys, ways).items())
+            measured = chain.from_iterable(outcome.measured(results) for outcome in outcomes)
+            own = [ways.setdefault(seat, (len(ways),)) for seat in measured]
+            seated.append(([outcome.seats for outcome in outcomes], own))
             for player, counts in _counted(outcomes).items():
                 counted[player].append(counts)
-        self._sums = _sums_of_seats(seen, [*places], results) | _sums_of_habits(counted, results)
+        seen = {kind: Counter(_together(seated, keys)) for kind, keys in _KINDS.items()}
+        self._sums = _sums_of_seats(seen, [*ways], results) | _sums_of_habits(counted, results)
 
     @property
     def widths(self) -> list[str]:
@@ -95,7 +103,7 @@ class Scan:
 
     def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
         """A measure of a player with this one before (side 0) or after (side 1) it at the deal."""
-        sample, rated = self._sample(_KINDS[2 + side], player, other, measure), self.results.measure(measure)
+        sample, rated = self._sample(_SIDES[side], player, other, measure), self.results.measure(measure)
         seats = self._beside(player, side, other)
         y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
         return sampled_rate(y, sum(seats), sample, rated.scale)
@@ -105,7 +113,7 @@ class Scan:
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
-        effect = design_effect(self._sample(_KINDS[2 + side], player, other, key) for other in range(players))
+        effect = design_effect(self._sample(_SIDES[side], player, other, key) for other in range(players))
         won = [sum(value * count for value, count in zip(values, buckets, strict=True)) for buckets in seats]
         return variation(won, [sum(buckets) for buckets in seats], effect)
 
@@ -124,32 +132,22 @@ def scan(source: StoredRun, most: int = SCANNED) -> Scan:
 
 
 def _deals(source: StoredRun) -> Iterator[list[Outcome]]:
-    results = source.game.results
+    results, games = source.game.results, source.games_per_deal
     outcomes = (unpack(row, results) for row in source.db.outcomes())
-    while deal := list(islice(outcomes, source.games_per_deal)):
+    while deal := list(islice(outcomes, games)):
         yield deal
 
 
-def _keys(outcomes: Iterable[Outcome]) -> Sequence[list[RateKey]]:
-    """Of each kind the keys of a deal's seats."""
-    by_size, by_seat, by_previous, by_next = found = [list[RateKey]() for _ in _KINDS]
-    for outcome in outcomes:
-        seats, n = outcome.seats, len(outcome.seats)
-        by_size += zip(seats, repeat(n, n), strict=True)
-        by_seat += zip(seats, repeat(n, n), range(n), strict=True)
-        by_previous += zip(seats, seats[-1:] + seats[:-1], strict=True)
-        by_next += zip(seats, seats[1:] + seats[:1], strict=True)
-    return found
-
-
-def _together(keys: Sequence[RateKey], ways: Sequence[Together]) -> Mapping[RateKey, Together]:
-    """What a deal gives each key: the ways in which all its seats were measured."""
-    found = dict(zip(keys, ways, strict=True))
-    if len(found) < len(keys):
-        found = {}
-        for key, one in zip(keys, ways, strict=True):
-            found[key] = found.get(key, ()) + one
-    return found
+def _together(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateKey, Together]]:
+    """What each deal gives each key: the ways in which all its seats were measured."""
+    for games, ways in seated:
+        keys = [*chain.from_iterable(map(keys_of, games))]
+        found = dict(zip(keys, ways, strict=True))
+        if len(found) < len(keys):
+            found = {}
+            for key, way in zip(keys, ways, strict=True):
+                found[key] = found[key] + way if key in found else way
+        yield from found.items()
 
 
 def _counted(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:

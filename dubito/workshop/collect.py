@@ -13,7 +13,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import model_specs
 from dubito.experiment.models import Models
 from dubito.experiment.outcome import outcome_of
-from dubito.experiment.replay import RunToReplay
+from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.schedule import Lineup
 from dubito.handlers import Table
 from dubito.llm.decider import Journal

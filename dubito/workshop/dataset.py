@@ -12,7 +12,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.outcome import unpack
-from dubito.experiment.replay import RunToReplay
+from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply

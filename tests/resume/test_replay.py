@@ -18,8 +18,8 @@ import pytest
 
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.replay import run_to_replay
 from dubito.experiment.replay_shares import shared_chunks, worth
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.rules import is_honest
 from dubito.llm.replay_tape import ReplayTape

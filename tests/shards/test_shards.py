@@ -7,6 +7,7 @@ import pytest
 
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.runner import finished_run, play
 from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored_run import opened_run
@@ -55,7 +56,7 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
-    kept = replay.run_to_replay(tmp_path / "cut", registry())
+    kept = run_to_replay(tmp_path / "cut", registry())
     with kept.db:
         assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
     pages = write_report(tmp_path / "cut", registry()).parent
@@ -64,7 +65,7 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
 
 def replay_of(folder: Path) -> replay.ReplayResult:
     """What a replay of the run in this folder finds."""
-    kept = replay.run_to_replay(folder, registry())
+    kept = run_to_replay(folder, registry())
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)
 

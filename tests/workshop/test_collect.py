@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import RunToReplay, run_to_replay
+from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData, TurnOutput

@@ -13,7 +13,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.spec import SPEC

@@ -10,8 +10,8 @@ from dubito.cli.output import note, say
 from dubito.cli.prompts.show import check_node, nodes_of
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import resolve
+from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.stored_run import Identity, opened_run
 from dubito.registry import Registry, find_bots
 from dubito.store.export import is_export, unpacked
