@@ -111,6 +111,7 @@ class Prompt:
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
+        self._forms = {node.name: answers.form_of(self.fields, node) for node in self.game.nodes}
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
         self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
@@ -156,13 +157,12 @@ class Prompt:
 
     def form(self, node: str) -> answers.Form:
         """What a reply has to look like at this node."""
-        return answers.form_of(self.fields, self.game.node(node))
+        return self._forms[node]
 
     @property
     def longest_form(self) -> answers.Form:
         """The form of the node that asks for most: a server that accepts it accepts all."""
-        forms = (self.form(node.name) for node in self.game.nodes)
-        return max(forms, key=lambda form: len(str(form.schema)))
+        return max(self._forms.values(), key=lambda form: len(str(form.schema)))
 
     def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""

@@ -16,10 +16,12 @@ from dubito.store.records import RawReply as RawReply
 Api = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values, equal text."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest_of(text: str) -> str:

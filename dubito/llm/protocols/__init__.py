@@ -15,6 +15,7 @@ from dubito.llm.wire import Api, RawReply, Reply, Request, without_twins
 
 __all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
 
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins)
 _PROTOCOLS: Final[dict[Api, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
 
 
@@ -27,7 +28,7 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 def read_reply(protocol: Api, received: RawReply) -> Reply:
     """What the model said in a received body, or the error that stands in its place."""
     try:
-        body = json.loads(received.raw, object_pairs_hook=without_twins)
+        body = _DECODER.decode(received.raw)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
