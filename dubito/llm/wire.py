@@ -15,6 +15,7 @@ from dubito.store.records import RawReply as RawReply
 
 Api = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
+ReplyOrigin = Literal["live", "cache", "tape"]
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
@@ -120,7 +121,7 @@ class Reply:
     finish: Finish
     usage: Usage | None
     received: RawReply
-    origin: Literal["live", "cache", "tape"] = "live"
+    origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
     failure: Failure | None = None  # then it is no reply
 
