@@ -18,6 +18,8 @@ from itertools import count
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
+from speed import function_yardstick
+
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game_data import CardsPlayedEvent, Event
 from dubito.games.dubito.memory import Memory
@@ -40,6 +42,7 @@ from dubito.workshop.recorder import Origin, recorded_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
+USUAL = 22  # iterations of a function's loop in a microsecond, on the machine at the speed that targets are meant for
 CROWD, FAR = 512, 0.2  # games in flight, seconds
 SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
 
@@ -134,22 +137,25 @@ def per_second(call: Callable[[Ask], object], of: Sequence[Ask], threads: int) -
 
 
 def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
-    """Microseconds of CPU a decision from the facts to the bool, when the reply is in the cache: best of five."""
+    """CPU of a decision from the facts to the bool, when the reply is in the cache: best of five."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = account_of(SETTINGS)
         ask = opened.asker("bench", SETTINGS, None)
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
-        each = min(_rounds(prompt, of, opened, account))
+        seconds, iterations = map(min, zip(*_rounds(prompt, of, opened, account), strict=True))
     size = sum(len(one.request.text) for one in whole) / len(whole)
     stored_bytes = (folder / f"own-{name}" / "run.db").stat().st_size / len(of)
-    print(f"{name:9} our part with a cache hit: {each * 1e6:6.0f} us a decision (target 250), request {size:,.0f} B")
+    print(f"{name:9} our part with a cache hit: {seconds * 1e6:6.0f} us a decision (target 250), {iterations:,.0f} "
+          f"iterations of a function's loop (target {USUAL * 250:,.0f}), request {size:,.0f} B")  # fmt: skip
     print(f"{name:9} run.db: {stored_bytes:,.0f} bytes a decision")
 
 
-def _rounds(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account) -> Iterator[float]:
-    """CPU seconds a decision, of each of five rounds."""
+def _rounds(
+    prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account
+) -> Iterator[tuple[float, float]]:
+    """CPU of a decision, of each of five rounds: seconds, and iterations of a function's loop."""
     for _ in range(5):
         seats, start = Seats(prompt), time.process_time()
         for number, position in enumerate(of):
@@ -157,7 +163,8 @@ def _rounds(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: A
             received, stored = opened._cache.once(account.server, one.request, one.draw, _never)
             assert stored
             read_answer(read_reply("responses", received), prompt.form(position.node))
-        yield (time.process_time() - start) / len(of)
+        each = (time.process_time() - start) / len(of)
+        yield each, each / function_yardstick()
 
 
 def _never() -> RawReply:

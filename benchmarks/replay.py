@@ -9,6 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from pipeline import USUAL
+from speed import function_yardstick
+
 from dubito.experiment import replay, runner
 from dubito.experiment.config import Config
 from dubito.experiment.model_checks import CallOptions, checked_models
@@ -25,18 +28,20 @@ MODELS = [
 
 
 def replayed(registry: Registry, folder: Path) -> None:
-    """Milliseconds a decision."""
+    """CPU of a decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
-    start = time.perf_counter()
+    start = time.process_time()
     found = replay.replay(run_to_replay(folder / "run", registry), 1, lambda games: None)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
+    iterations = seconds / found.decisions / function_yardstick()
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest
     each = seconds / found.decisions
-    print(f"replay: {found.games} games, {found.decisions:,} decisions, {each * 1e3:.2f} ms a decision (target 2)")
+    print(f"replay: {found.games} games, {found.decisions:,} decisions, {each * 1e3:.2f} ms of CPU a decision "
+          f"(target 0.5), {iterations:,.0f} iterations of a function's loop (target {USUAL * 500:,})")  # fmt: skip
 
 
 def gone_on_with(registry: Registry, folder: Path, games: int) -> None:

@@ -213,7 +213,7 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     if not text.strip():
         raise AttemptFailed("malformed", "it holds no text", reply.text)
     try:
-        json.loads(text, object_pairs_hook=without_twins, parse_constant=_no_constant)
+        _DECODER.decode(text)
         said = form.model.model_validate_json(text).__dict__
         return ModelAnswer(said["answer"], *_probability(said.get("p_bluff")))
     except TwinKey as error:
@@ -243,6 +243,9 @@ def _probability(stated: object) -> tuple[float | None, bool]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins, parse_constant=_no_constant)
 
 
 def _unreadable(text: str) -> str:

@@ -5,6 +5,7 @@ Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -123,9 +124,9 @@ class Decider:
     ) -> tuple[ModelAnswer | None, str]:
         user, again = rendered.user, list[tuple[str, str]]()
         for attempt in range(self.settings.reasks + 1):
-            here = replace(place, attempt=attempt)
+            here = replace(place, attempt=attempt) if attempt else place
             exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
-            request = build_request(self.settings, exchange, f"dubito-{digest_of(rendered.system)[:16]}")
+            request = build_request(self.settings, exchange, _cache_key(rendered.system))
             draw = draw_of(self.seed, here, self.settings.sample)
             digests.append([request.digest, None])
             try:
@@ -144,6 +145,12 @@ class Decider:
                 else:
                     again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
         return None, f"{FALLBACK_OUTCOME}{failure.cause}"
+
+
+@lru_cache(maxsize=64)
+def _cache_key(system: str) -> str:
+    """What names a request's beginning for the provider's own cache."""
+    return f"dubito-{digest_of(system)[:16]}"
 
 
 def _check(answered: ModelAnswer, accept: Callable[[Any], None], reply: Reply) -> None:

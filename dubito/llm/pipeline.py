@@ -11,7 +11,7 @@ waits for its time before the budget reserves, and is looked at again after that
 """
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import partial
 from itertools import count
 from shlex import quote
@@ -185,8 +185,7 @@ class Pipeline:
                 return self._paid(account, ask) or inner(ask).received
 
             received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop)
-            reply = read_reply(ask.request.protocol, received)
-            return replace(reply, origin="cache" if stored else "live")
+            return read_reply(ask.request.protocol, received, "cache" if stored else "live")
 
         return cached
 

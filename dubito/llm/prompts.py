@@ -9,7 +9,7 @@ is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`,
 nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -66,13 +66,25 @@ class SeatTexts:
     """What one seat was sent in one game, and will be sent again in the same bytes: not rendered twice."""
 
     system: str | None = None
-    chapters: list[tuple[Sequence[str], str]] = field(default_factory=list)  # lines of the history, and their text
+    chapters: list[str] = field(default_factory=list)  # of the history, a blank one as ""
     _steady: Mapping[str, Any] = field(default_factory=dict)  # the facts that these texts were made from
+    _history: Sequence[str] = ()  # the lines that they tell
+    _ends: Sequence[int] = ()  # where each chapter ends in them
 
     def begin(self, steady: Mapping[str, Any]) -> None:
         """Forget all of it if these facts differ from those before."""
         if steady != self._steady:
             self.system, self.chapters, self._steady = None, [], steady
+
+    def begin_history(self, history: Sequence[str], ends: Sequence[int]) -> None:
+        """Forget the chapters that a history cut at these ends does not begin with."""
+        same = len(self.chapters)
+        while self._ends[:same] != ends[:same]:
+            same -= 1
+        if same and self._history[: ends[same - 1]] != history[: ends[same - 1]]:
+            same = 0
+        del self.chapters[same:]
+        self._history, self._ends = history, ends
 
 
 class Description(Checked):
@@ -111,6 +123,7 @@ class Prompt:
         history = files.reachable(environment, HISTORY) if files.has(HISTORY) else {}
         self.sources = {DESCRIPTION: described} | {name: files.sources[name] for name in (*trees, *history)}
         self.digest = _digest(self.sources)
+        self._forms = {node.name: answers.form_of(self.fields, node) for node in self.game.nodes}
         examples = [self._facts.example_position(node.name) for node in self.game.nodes]
         self.variables = (*self._facts.facts(examples[0]), _ANSWER_FORMAT)
         self._steady = self._facts.steady_facts() | {_ANSWER_FORMAT}
@@ -156,13 +169,12 @@ class Prompt:
 
     def form(self, node: str) -> answers.Form:
         """What a reply has to look like at this node."""
-        return answers.form_of(self.fields, self.game.node(node))
+        return self._forms[node]
 
     @property
     def longest_form(self) -> answers.Form:
         """The form of the node that asks for most: a server that accepts it accepts all."""
-        forms = (self.form(node.name) for node in self.game.nodes)
-        return max(forms, key=lambda form: len(str(form.schema)))
+        return max(self._forms.values(), key=lambda form: len(str(form.schema)))
 
     def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""
@@ -174,11 +186,11 @@ class Prompt:
         `before` is what the same seat was sent in the same game; these texts are added to it.
         """
         values = {**values, _ANSWER_FORMAT: self._answer_format}
-        steady = {name: value for name, value in values.items() if name in self._steady}
+        steady = {name: values[name] for name in self._steady}
         texts = before or SeatTexts()
         texts.begin(steady)
         try:
-            history = tuple(filter(str.strip, self._rendered_chapters(values, steady, texts)))  # no blank text is taken
+            history = self._rendered_history(values, steady, texts)
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
             return RenderedPrompt(texts.system, self._user.render(values), history)
@@ -186,23 +198,19 @@ class Prompt:
             where = self._files.place(error)
             raise UsageError(f"{where}: {said(error)}; correct the template") from None
 
-    def _rendered_chapters(
+    def _rendered_history(
         self, values: Mapping[str, Any], steady: Mapping[str, Any], texts: SeatTexts
-    ) -> Iterator[str]:
-        if self._history is not None:
-            for number, lines in enumerate(_chapters(values["history"], values["own_moves"])):
-                if texts.chapters[number : number + 1] and texts.chapters[number][0] == lines:
-                    yield texts.chapters[number][1]
-                    continue
-                text = self._history.render(steady, history=lines, first=number == 0)
-                texts.chapters[number:] = [(lines, text)]
-                yield text
-
-
-def _chapters(history: Sequence[str], own_moves: Sequence[int]) -> Iterator[Sequence[str]]:
-    """The history, cut where the seat had to move, which is where its earlier requests ended."""
-    for start, end in pairwise([0, *own_moves, len(history)]):
-        yield history[start:end]
+    ) -> tuple[str, ...]:
+        """The history's chapters, cut where the seat had to move, which is where its earlier requests ended."""
+        if self._history is None:
+            return ()
+        history = tuple(values["history"])
+        ends = (*values["own_moves"], len(history))
+        texts.begin_history(history, ends)
+        for start, end in list(pairwise((0, *ends)))[len(texts.chapters) :]:
+            text = self._history.render(steady, history=[*history[start:end]], first=not texts.chapters)
+            texts.chapters.append(text if text.strip() else "")
+        return tuple(filter(None, texts.chapters))  # providers take no blank text
 
 
 def load_prompt(name: str, working_directory: Path, game: Spec | None = None) -> Prompt:

@@ -15,11 +15,14 @@ from dubito.store.records import RawReply as RawReply
 
 Api = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]
+ReplyOrigin = Literal["live", "cache", "tape"]
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values, equal text."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest_of(text: str) -> str:
@@ -118,7 +121,7 @@ class Reply:
     finish: Finish
     usage: Usage | None
     received: RawReply
-    origin: Literal["live", "cache", "tape"] = "live"
+    origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
     failure: Failure | None = None  # then it is no reply
 

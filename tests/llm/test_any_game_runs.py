@@ -44,7 +44,7 @@ def test_faults_and_the_cache_change_nothing(home: Shell) -> None:
     again = home("run", "c.yaml", "--output", "again", "--quiet", "--offline")
     assert digest(again.out) == digest(calm.out)
     one = [dict(each, base_url="house?faults=rate_limit:0.2,reset:0.1") for each in PAIR]
-    words = ("--output", "stormy", "--quiet", "--cache", "other", "--patience", "600s")
+    words = ("--output", "stormy", "--quiet", "--cache", "other", "--patience", "7d")  # pauses of many threads add up
     stormy = home("run", config(*one), *words)
     assert stormy.code == 0
     query = "SELECT * FROM decisions ORDER BY 1, 2, 3"

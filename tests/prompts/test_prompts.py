@@ -257,13 +257,14 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
     assert rendered.user == str(len(lines)), "the user text may still tell it all"
 
 
-@pytest.mark.parametrize("changed", ["seat", "rule_text", "history"])
+@pytest.mark.parametrize("changed", ["seat", "rule_text", "history", "own_moves"])
 def test_a_seat_is_sent_its_own_texts_anew_when_facts_change(tmp_path: Path, changed: str) -> None:
     """A subclass of a model player may tell other facts than before, those that are steady too."""
     prompt_folder(tmp_path, history="{{ seat }} {{ history }}\n", system="{{ seat }} {{ rule_text }}")
     prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
     before = prompt.fill(values, texts)
-    other = values | {changed: 99 if changed == "seat" else ["otherwise"] * len(values[changed])}
+    anew = {"seat": 99, "own_moves": values["own_moves"][1:]}.get(changed, ["otherwise"] * len(values["history"]))
+    other = values | {changed: anew}
     assert prompt.fill(other, texts) == prompt.fill(other) != before
     assert prompt.fill(values, texts) == before
 

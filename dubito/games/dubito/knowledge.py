@@ -39,6 +39,8 @@ class Position:
     answers: Mapping[str, bool]  # nodes answered before on this turn; a forced bluff has no D
 
 
+_IN_ORDER: Final = (*NUMBERS, JOKER)
+
 # What each line of the shared partial means; `seat N` stands for the lines that tell of one player each.
 _MEANINGS: Final = {
     "win_rule": "when an empty hand wins, as told above",
@@ -82,6 +84,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
     turn, seat = position.turn, position.seat
     memory = memory or Memory.of(seat, position.events, position.own_plays)
     witness = memory.witness
+    active = witness.active()
     question, if_true, if_false = effects(position.node, position.hand, turn, position.answers, position.rules.win_rule)
     return {
         **_rules_in_words(position.rules, len(witness.players)),
@@ -95,7 +98,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
         "if_true": if_true,
         "if_false": if_false,
         "answers": dict(position.answers),
-        "seats_in_game": witness.active(),
+        "seats_in_game": active,
         "places": {str(winner): place for winner, place in witness.places.items()},
         **_own_hand(position.hand, turn),
         **_board(position, witness),
@@ -104,7 +107,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
         "prev_about_to_win": turn.prev.n_cards == 0,
         **_neighbour("next", turn.next),
         **_table(witness.players.values()),
-        "players": [_player(witness, other) for other in witness.active()],
+        "players": [_player(witness, other) for other in active],
     }
 
 
@@ -131,7 +134,7 @@ def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
 def _own_hand(hand: tuple[int, ...], turn: TurnData) -> dict[str, Any]:
     counts = Counter(hand)
     return {
-        "hand": {card_name(card): counts[card] for card in (*NUMBERS, JOKER) if card in counts},
+        "hand": {card_name(card): counts[card] for card in _IN_ORDER if card in counts},
         "own_cards": turn.my_n_cards,
         "held_of_number": hand.count(turn.current_number) if turn.current_number else None,
     }
@@ -206,4 +209,4 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
 
 def _spread(counts: Sequence[int]) -> list[str]:
     """Counts by value as that many words, jokers last."""
-    return [card_name(card) for card in (*NUMBERS, JOKER) for _ in range(counts[card])] if any(counts) else []
+    return [card_name(card) for card in _IN_ORDER if counts[card] for _ in range(counts[card])] if any(counts) else []

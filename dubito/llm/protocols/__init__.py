@@ -4,17 +4,17 @@ A body may be anything at all; what cannot be read becomes a reply without text,
 """
 
 import json
-from dataclasses import replace
 from types import ModuleType
 from typing import Final
 
 from dubito.llm.protocols import chat, messages, responses
 from dubito.llm.protocols.bodies import Exchange, mapping
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Api, RawReply, Reply, Request, without_twins
+from dubito.llm.wire import Api, RawReply, Reply, ReplyOrigin, Request, without_twins
 
 __all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
 
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins)
 _PROTOCOLS: Final[dict[Api, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
 
 
@@ -24,23 +24,23 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
     return request
 
 
-def read_reply(protocol: Api, received: RawReply) -> Reply:
+def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
     """What the model said in a received body, or the error that stands in its place."""
     try:
-        body = json.loads(received.raw, object_pairs_hook=without_twins)
+        body = _DECODER.decode(received.raw)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        return Reply(None, "other", None, received)
+        return Reply(None, "other", None, received, origin)
     speaks = _PROTOCOLS[protocol]
     usage, charges = speaks.usage(mapping(body.get("usage"))), speaks.charges(body)
     failure = speaks.failure(body)
     if failure is not None:
-        return Reply(None, "other", usage, received, charges=charges, failure=failure)
+        return Reply(None, "other", usage, received, origin, charges, failure)
     text, finish = speaks.read(body)
-    return Reply(text, finish, usage, received, charges=charges)
+    return Reply(text, finish, usage, received, origin, charges)
 
 
 def kept_reply(protocol: Api, body: str | None) -> Reply:
     """The reply in a body that the tape has kept; without a body, a reply without text."""
-    return replace(read_reply(protocol, RawReply(200, body or "")), origin="tape")
+    return read_reply(protocol, RawReply(200, body or ""), "tape")
