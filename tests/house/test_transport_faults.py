@@ -16,7 +16,7 @@ import pytest
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
-from tests.conftest import cases
+from tests.conftest import cases, few
 from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
 
 CONNECTION = ("reset", "dropped", "cut_headers", "cut_body")
@@ -230,7 +230,7 @@ def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCa
     assert (threading.active_count(), len(os.listdir("/dev/fd"))) == (threads, files)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", few(PROTOCOLS, ["messages"]))
 def test_a_fault_is_the_trys_own(protocol: str) -> None:
     def ask_all(house: House) -> list[str | None]:
         with Asker(house) as ask:

@@ -100,7 +100,7 @@ def claims(player: str) -> set[bool]:
 
 def test_the_model_is_not_asked_what_the_bot_knows(written: Shell) -> None:
     sure, plain = contender("sure", bot="SureBot"), contender("plain")
-    assert played(written, sure, plain, games=8, rules={"max_turns": 40}).code == 0
+    assert played(written, sure, plain, games=4, rules={"max_turns": 40}).code == 0
     assert claims("plain") == {True, False}
     assert claims("sure") == {False}
 
@@ -152,7 +152,7 @@ class Opens(OpenAIBot):
 )
 def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
     shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=4, rules={"max_turns": 20}).code == 0
+    assert played(shell, contender("own", bot="Opens"), games=2, rules={"max_turns": 20}).code == 0
     asked = {found for (found,) in rows(Path("r"), "SELECT DISTINCT node FROM decisions")}
     assert asked == set("ABCDE") - {node}
 
@@ -169,7 +169,7 @@ def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
     shell: Shell, method: str, answer: bool, then: str, question: str
 ) -> None:
     shell.bot("opens.py", OPENS.format(node="one node", method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=4, rules={"max_turns": 20}).code == 0
+    assert played(shell, contender("own", bot="Opens"), games=2, rules={"max_turns": 20}).code == 0
     free = [each for each in requests("own") if fact("node", each) == then and fact("held_of_number", each) != "0"]
     assert free
     assert [each for each in free if question not in each] == []

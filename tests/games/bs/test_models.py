@@ -121,9 +121,9 @@ def sample_hand() -> list[Any]:
 
 
 def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
-    run = ran(experiment(short(*both(), games=4, rounds=6)), tmp_path / "run")
+    run = ran(experiment(short(*both(), games=2, rounds=6)), tmp_path / "run")
     assert {name: set(log.outcomes) for name, log in run.models.items()} == {"careful": {"model"}, "chance": {"model"}}
-    again = ran(experiment(short(*both(), games=4, rounds=6)), tmp_path / "again", offline=True)
+    again = ran(experiment(short(*both(), games=2, rounds=6)), tmp_path / "again", offline=True)
     assert again.results_digest == run.results_digest
 
 
