@@ -78,6 +78,9 @@ def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callabl
             return returned
     except _TooLate:
         pass
+    except Exception:
+        if not reason:  # else it was interrupted, and failed for that
+            raise
     finally:
         running = False
         signal.setitimer(signal.ITIMER_REAL, *timer)
