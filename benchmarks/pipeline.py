@@ -5,6 +5,7 @@
 Every figure is of this one run; the house answers in a process of its own.
 """
 
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,11 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
-from speed import function_yardstick
+from speed import timed
 
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game_data import CardsPlayedEvent, Event
@@ -137,34 +139,35 @@ def per_second(call: Callable[[Ask], object], of: Sequence[Ask], threads: int) -
 
 
 def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
-    """CPU of a decision from the facts to the bool, when the reply is in the cache: best of five."""
+    """CPU of a decision from the facts to the bool, when the reply is in the cache: medians of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = account_of(SETTINGS)
         ask = opened.asker("bench", SETTINGS, None)
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
-        seconds, iterations = map(min, zip(*_rounds(prompt, of, opened, account), strict=True))
+        rounds = [timed(partial(_round, prompt, of, opened, account)) for _ in range(5)]
+        _, seconds, iterations = zip(*rounds, strict=True)
+
+    def each(costs: Sequence[float]) -> float:
+        return statistics.median(costs) / len(of)
+
     size = sum(len(one.request.text) for one in whole) / len(whole)
     stored_bytes = (folder / f"own-{name}" / "run.db").stat().st_size / len(of)
-    print(f"{name:9} our part with a cache hit: {seconds * 1e6:6.0f} us a decision (target 250), {iterations:,.0f} "
-          f"iterations of a function's loop (target {USUAL * 250:,.0f}), request {size:,.0f} B")  # fmt: skip
+    print(f"{name:9} our part with a cache hit: {each(seconds) * 1e6:6.0f} us a decision (target 250), "
+          f"{each(iterations):,.0f} iterations of a function's loop (target {USUAL * 250:,}), "
+          f"request {size:,.0f} B")  # fmt: skip
     print(f"{name:9} run.db: {stored_bytes:,.0f} bytes a decision")
 
 
-def _rounds(
-    prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account
-) -> Iterator[tuple[float, float]]:
-    """CPU of a decision, of each of five rounds: seconds, and iterations of a function's loop."""
-    for _ in range(5):
-        seats, start = Seats(prompt), time.process_time()
-        for number, position in enumerate(of):
-            one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
-            received, stored = opened._cache.once(account.server, one.request, one.draw, _never)
-            assert stored
-            read_answer(read_reply("responses", received), prompt.form(position.node))
-        each = (time.process_time() - start) / len(of)
-        yield each, each / function_yardstick()
+def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account) -> None:
+    """All decisions once."""
+    seats = Seats(prompt)
+    for number, position in enumerate(of):
+        one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
+        received, stored = opened._cache.once(account.server, one.request, one.draw, _never)
+        assert stored
+        read_answer(read_reply("responses", received), prompt.form(position.node))
 
 
 def _never() -> RawReply:

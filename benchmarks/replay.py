@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pipeline import USUAL
-from speed import function_yardstick
+from speed import timed
 
 from dubito.experiment import replay, runner
 from dubito.experiment.config import Config
@@ -33,14 +33,12 @@ def replayed(registry: Registry, folder: Path) -> None:
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = checked_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.Means(registry, 1, calls, new_stop(1)))
-    start = time.process_time()
-    found = replay.replay(run_to_replay(folder / "run", registry), 1, lambda games: None)
-    seconds = time.process_time() - start
-    iterations = seconds / found.decisions / function_yardstick()
+    kept = run_to_replay(folder / "run", registry)
+    found, seconds, iterations = timed(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest
-    each = seconds / found.decisions
-    print(f"replay: {found.games} games, {found.decisions:,} decisions, {each * 1e3:.2f} ms of CPU a decision "
+    ms, iterations = seconds / found.decisions * 1e3, iterations / found.decisions
+    print(f"replay: {found.games} games, {found.decisions:,} decisions, {ms:.2f} ms of CPU a decision "
           f"(target 0.5), {iterations:,.0f} iterations of a function's loop (target {USUAL * 500:,})")  # fmt: skip
 
 

@@ -17,8 +17,10 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from dubito.experiment import runner
 from dubito.experiment.chunk import DEALS, ChunkPlayer
@@ -34,6 +36,8 @@ from dubito.registry import Registry, find_bots
 from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent
+
+T = TypeVar("T")
 
 _ITERATIONS = 1_000_000
 _SCRIPT = compile(f"s = 0.0\nfor _ in range({_ITERATIONS}):\n    s += random.random()", "script", "exec")
@@ -53,6 +57,14 @@ def function_yardstick() -> float:
     for _ in range(_ITERATIONS):
         s += random.random()
     return (time.process_time() - start) / _ITERATIONS
+
+
+def timed(call: Callable[[], T]) -> tuple[T, float, float]:
+    """What a call returns, and its CPU: seconds, and iterations of a function's loop, timed right before and after."""
+    before, start = function_yardstick(), time.process_time()
+    returned = call()
+    seconds = time.process_time() - start
+    return returned, seconds, seconds / statistics.mean((before, function_yardstick()))
 
 
 SEVEN = ["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"]

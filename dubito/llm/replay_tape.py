@@ -4,6 +4,7 @@ Nothing here can reach a network: there is no provider.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import cast
 
 from dubito.errors import RunStopped
@@ -33,11 +34,13 @@ class ReplayTape:
 
     def __init__(self, log: ModelLog, hear: HearReply = lambda place, question, end: None) -> None:
         self._log, self._hear = log, hear
+        self._attempts = lru_cache(maxsize=1)(log.finished_attempts)  # of the game that is played
+        self._decided = lru_cache(maxsize=1)(self._decisions_of)
         self.decisions = 0
 
     def ask(self, ask: Ask) -> Reply:
         """What was replied to this very question; raises AttemptFailed as it was then, or Differs."""
-        kept = self._log.finished_attempt(ask.place.key)
+        kept = self._attempts(ask.place.game).get(ask.place.key)
         if kept is None:
             raise Differs(str(ask.place), "the run asked nothing at this point", [])
         if kept.request != ask.request.digest:
@@ -54,13 +57,17 @@ class ReplayTape:
 
     def decision(self, decision: Decision) -> None:
         """Compare a decision with the one that was taken; raises Differs."""
-        taken = self._log.decision_at(decision.game, decision.seat, decision.number)
+        taken = self._decided(decision.game).get((decision.seat, decision.number))
         before, now = _in_words(taken), _in_words(decision)
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
             raise Differs(where, "the decision differs", said)
         self.decisions += 1
+
+    def _decisions_of(self, game: int) -> dict[tuple[int, int], Decision]:
+        """What was decided in a game, by seat and number."""
+        return {(taken.seat, taken.number): taken for taken in self._log.decisions(game)}
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:

@@ -104,12 +104,16 @@ class ModelLog:
 
     def finished_attempt(self, key: PlaceKey) -> TapedAttempt | None:
         """The finished attempt of this key; None if it was never made, or was left open."""
-        rows = self._db.read(
-            "SELECT request, draw, reply, raw, cause FROM attempts "
-            "WHERE (game, seat, decision, attempt) = (?, ?, ?, ?) AND (reply IS NOT NULL OR cause IS NOT NULL)",
-            key,
-        )
-        return TapedAttempt(*rows[0]) if rows else None
+        return self._finished("(game, seat, decision, attempt) = (?, ?, ?, ?)", key).get(key)
+
+    def finished_attempts(self, game: int) -> dict[PlaceKey, TapedAttempt]:
+        """All finished attempts of a game."""
+        return self._finished("game = ?", (game,))
+
+    def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, TapedAttempt]:
+        query = f"SELECT game, seat, decision, attempt, request, draw, reply, raw, cause FROM attempts WHERE {where}"  # noqa: S608, a text of ours
+        rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
+        return {row[:4]: TapedAttempt(*row[4:]) for row in rows}
 
     def paid_reply(self, account: str, request: str, draw: str) -> RawReply | None:
         """The first complete reply of an account to this request and draw, which may never have reached the cache."""

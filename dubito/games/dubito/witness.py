@@ -48,7 +48,7 @@ class Witness:
     def certain(self, seat: int) -> list[int]:
         """The least number of cards of each value 0-13 that another seat holds now; nothing of the own one."""
         down, held = self.down.get(seat, 0), self._certain[seat]
-        return [max(0, n - down) for n in held] if down else held
+        return [n - down if n > down else 0 for n in held] if down else held
 
     def known(self, seat: int) -> list[int]:
         """What was certain when the round began; the cards it has put down since may be of it."""
