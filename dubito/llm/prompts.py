@@ -186,7 +186,7 @@ class Prompt:
         `before` is what the same seat was sent in the same game; these texts are added to it.
         """
         values = {**values, _ANSWER_FORMAT: self._answer_format}
-        steady = {name: values[name] for name in self._steady}
+        steady = {name: value for name, value in values.items() if name in self._steady}
         texts = before or SeatTexts()
         texts.begin(steady)
         try:

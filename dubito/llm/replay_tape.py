@@ -35,7 +35,7 @@ class ReplayTape:
     def __init__(self, log: ModelLog, hear: HearReply = lambda place, question, end: None) -> None:
         self._log, self._hear = log, hear
         self._attempts = lru_cache(maxsize=1)(log.finished_attempts)  # of the game that is played
-        self._decided = lru_cache(maxsize=1)(self._decisions_of)
+        self._decided = lru_cache(maxsize=1)(log.decisions)
         self.decisions = 0
 
     def ask(self, ask: Ask) -> Reply:
@@ -64,10 +64,6 @@ class ReplayTape:
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
             raise Differs(where, "the decision differs", said)
         self.decisions += 1
-
-    def _decisions_of(self, game: int) -> dict[tuple[int, int], Decision]:
-        """What was decided in a game, by seat and number."""
-        return {(taken.seat, taken.number): taken for taken in self._log.decisions(game)}
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:

@@ -1,7 +1,7 @@
 """What models were asked and said in a game, for the viewer."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -36,11 +36,9 @@ class ModelDecisions:
 
         `under_way` is the turn of those for a move that is not told.
         """
-        attempts, moves = defaultdict[tuple[int, int], list[dict[str, Any]]](list), _own_moves(told["turns"])
-        for attempt in self._log.attempts(game):
-            attempts[attempt.seat, attempt.decision].append(self._attempt(attempt, texts))
+        attempts, moves = self._log.attempts(game), _own_moves(told["turns"])
         decisions = []
-        for one in self._log.decisions(game):
+        for one in self._log.decisions(game).values():
             turn, move = moves.get((one.seat, one.turn), (under_way, None))
             truth = None if one.p_bluff is None or move is None else told["truths"][move]
             decisions.append(
@@ -55,7 +53,7 @@ class ModelDecisions:
                     "outcome": one.outcome,
                     "p_bluff": one.p_bluff,
                     "truth": truth,  # of what was stated
-                    "attempts": attempts[one.seat, one.number],
+                    "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }
             )
         _name(decisions)

@@ -7,6 +7,7 @@ are kept once, by digest, compressed.
 import json
 import sqlite3
 import zlib
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, replace
 from hashlib import sha256
@@ -124,22 +125,17 @@ class ModelLog:
         )
         return next((RawReply(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
 
-    def decision_at(self, game: int, seat: int, number: int) -> Decision | None:
-        """What was decided there; None if nothing was."""
-        return next(iter(self._decisions("(game, seat, decision) = (?, ?, ?)", (game, seat, number))), None)
+    def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
+        """What was decided in a game, by seat and number, in their order."""
+        query = (
+            "SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? "
+            "ORDER BY seat, decision"
+        )
+        found = [Decision(*row) for row in self._db.read(query, (game,))]
+        return {(one.seat, one.number): replace(one, answer=_answer(one.answer)) for one in found}
 
-    def decisions(self, game: int) -> list[Decision]:
-        """What was decided in a game, seat by seat."""
-        return self._decisions("game = ? ORDER BY seat, decision", (game,))
-
-    def _decisions(self, where: str, values: tuple[int, ...]) -> list[Decision]:
-        query = f"SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE {where}"  # noqa: S608, a text of ours
-        rows = self._db.read(query, values)
-        found = [Decision(*row) for row in rows]
-        return [replace(decision, answer=_answer(decision.answer)) for decision in found]
-
-    def attempts(self, game: int) -> list[StoredAttempt]:
-        """The attempts of a game, seat by seat, in their order."""
+    def attempts(self, game: int) -> defaultdict[tuple[int, int], list[StoredAttempt]]:
+        """The attempts of a game by seat and number of their decision, in their order."""
         rows = self._db.read(
             "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
             "count(t.try), sum(t.seconds), coalesce(sum(t.picodollars), 0), count(t.picodollars) = count(t.try) "
@@ -147,7 +143,10 @@ class ModelLog:
             "GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt",
             (game,),
         )
-        return [StoredAttempt(*row) for row in rows]
+        found = defaultdict[tuple[int, int], list[StoredAttempt]](list)
+        for row in rows:
+            found[row[:2]].append(StoredAttempt(*row))
+        return found
 
     def keep_prompt(self, digest: str, sources: Mapping[str, str]) -> None:
         """Keep the files of a prompt: what was asked can then be rendered again without them."""

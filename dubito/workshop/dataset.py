@@ -1,7 +1,6 @@
 """A run as a dataset: Parquet files of its games and of its models' decisions, with a card that says what they hold."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -145,11 +144,9 @@ def _decision_row(
 
 def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     """What models decided in a game, and what it took; of several attempts the last one's request and reply."""
-    asked = defaultdict(list)
-    for attempt in log.attempts(game):
-        asked[attempt.seat, attempt.decision].append(attempt)
-    for one in log.decisions(game):
-        attempts = asked[one.seat, one.number]
+    asked = log.attempts(game)
+    for place, one in log.decisions(game).items():
+        attempts = asked[place]
         last, priced = attempts[-1], all(attempt.priced for attempt in attempts)
         yield {
             "game": game,

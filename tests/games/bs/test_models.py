@@ -101,8 +101,7 @@ def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
         while any(script.left.values()) and not table.game.over:
             seat, node = table.game.seat, table.game.view().node
             step(table)
-            taken = log.decision_at(0, seat, asked[seat])
-            assert taken is not None
+            taken = log.decisions(0)[seat, asked[seat]]
             found[node].append(taken.outcome)
             asked[seat] += 1
     for node, script_of in (("cards", CARDS), ("bs", BS)):
