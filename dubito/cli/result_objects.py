@@ -49,19 +49,9 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 def models(logs: Mapping[str, PlayerLog]) -> list[documents.ModelUse]:
     """What each model player's decisions took."""
+    used = documents.ModelUse.model_fields.keys() - {"name", "usd"}
+    usd = {name: None if log.picodollars is None else log.picodollars / PICO for name, log in logs.items()}
     return [
-        documents.ModelUse(
-            name=name,
-            decisions=log.decisions,
-            games=log.games,
-            outcomes=log.outcomes,
-            reasks=log.reasks,
-            calls=log.calls,
-            attempts=log.attempts,
-            cached=log.cached,
-            tokens=log.tokens,
-            usd=None if log.picodollars is None else log.picodollars / PICO,
-            assumed=log.assumed,
-        )
+        documents.ModelUse(name=name, usd=usd[name], **{key: getattr(log, key) for key in used})
         for name, log in logs.items()
     ]

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,6 @@ _EDITED: Final = (
     "game (where --output was given, give another)"
 )
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
-_LISTS: Final = ("table_sizes", "bots", "contenders")
 
 
 @click.command()
@@ -208,25 +207,20 @@ def written_report(folder: Path, registry: Registry, new: bool) -> Path | None:
 
 def _values(flags: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The flags that were given, as the config would have them."""
-    values: dict[str, Any] = {}
-    for key, text in flags.items():
-        if text is None:
-            continue
-        if isinstance(text, bool):
-            values[key] = text
-            continue
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        if key in _NUMBERS:
-            values[key] = number(text)
-        elif key == "bot_deadline":
-            values[key] = amount(text)
-        elif key == "budget":
-            values[key] = caps_of(text)
-        elif key in _LISTS:
-            values[key] = [number(part) if key == "table_sizes" else part for part in parts]
-        else:
-            values[key] = text
-    return values
+    read: dict[str, Callable[[str], Any]] = {
+        **dict.fromkeys(_NUMBERS, number),
+        "table_sizes": lambda text: [number(size) for size in _parts(text)],
+        "bots": _parts,
+        "contenders": _parts,
+        "bot_deadline": amount,
+        "budget": caps_of,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    return {key: read.get(key, str)(value) if isinstance(value, str) else value for key, value in given.items()}
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _default_folder(config: Path | None, experiment: Experiment) -> Path:
@@ -247,8 +241,7 @@ def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> Non
 
 
 def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
-    bots = sorted({player.bot for player in experiment.players})
-    for bot in bots:
+    for bot in sorted({player.bot for player in experiment.players}):
         if not registry.find(bot).repeatable:
             note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
@@ -293,17 +286,12 @@ def _ctrl_c_sets(stop: Stop, models: bool) -> Iterator[None]:
 
 def verdict(run: runner.Run, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
-    end = f"{_kept(run)}, and {command} resumes from there"
-    if isinstance(run.failure, BotError):
-        note(f"dubito: {one_line(str(run.failure), 600)}; {_kept(run)}; {_EDITED}")
-        return 3
-    if run.failure is not None:
-        note(f"dubito: {one_line(str(run.failure), 600)}; {end}")
-        return 3
-    if run.interrupted:
-        note(f"dubito: stopped by Ctrl-C; {end}")
-        return 130
-    return 0
+    if run.failure is None and not run.interrupted:
+        return 0
+    why = "stopped by Ctrl-C" if run.failure is None else one_line(str(run.failure), 600)
+    then = f"; {_EDITED}" if isinstance(run.failure, BotError) else f", and {command} resumes from there"
+    note(f"dubito: {why}; {_kept(run)}{then}")
+    return 130 if run.failure is None else 3
 
 
 def _kept(run: runner.Run) -> str:

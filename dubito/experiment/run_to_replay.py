@@ -51,27 +51,23 @@ class RunToReplay:
 
         players = {}
         for spec in specs:
-            prompt = self._kept_prompt(spec) if as_kept else self._prompt(spec)
+            prompt = self._prompt(spec, as_kept)
             players[spec.name] = decider_of(spec, experiment, registry, prompt, tape.ask, tape, lambda outcome: None)
         return Models(players)
 
-    def _kept_prompt(self, spec: PlayerSpec) -> "Prompt":
-        from dubito.llm.prompts import Prompt
+    def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":
+        """The prompt as the run kept it, if wanted or where there is none here; else as it stands now."""
+        from dubito.llm.prompts import Prompt, load_prompt
 
-        there = ModelLog(self.db).prompt(spec.prompt)
-        return Prompt(Path(settings_of(spec, self.registry).prompt), there, self.registry.game)
-
-    def _prompt(self, spec: PlayerSpec) -> "Prompt":
-        """The prompt as it stands now, or, where it is not to be found here, as the run kept it."""
-        from dubito.llm.prompts import load_prompt
-
-        settings, there = settings_of(spec, self.registry), ModelLog(self.db).prompt(spec.prompt)
+        name, there = settings_of(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
         try:
-            prompt = load_prompt(settings.prompt, self.registry.working_directory, self.registry.game)
+            prompt = None if as_kept else load_prompt(name, self.registry.working_directory, self.registry.game)
         except UsageError:
             if not there:
                 raise
-            return self._kept_prompt(spec)
+            prompt = None
+        if prompt is None:
+            return Prompt(Path(name), there, self.registry.game)
         if prompt.digest != spec.prompt:
             changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
             self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")

@@ -36,7 +36,7 @@ def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
     if own is None:
         return []  # the deal is not over, and nobody has seen anything
     events = [what for what in seen if not isinstance(what, tuple)]
-    bounds = DealBounds(seat, own, events, seen)
+    bounds = DealBounds(seat, own, events)
     hands = bounds.deal(course.rules.jokers, chance)
     world = course.anew()
     for place in range(sum(map(len, hands))):
@@ -49,11 +49,10 @@ def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
 class DealBounds:
     """What the other seats must have been dealt, at least and at most, and what they have shown since."""
 
-    def __init__(self, seat: int, own: Sequence[int], events: Sequence[Event], seen: Sequence[object]) -> None:
+    def __init__(self, seat: int, own: Sequence[int], events: Sequence[Event]) -> None:
         self.seat, self.own = seat, own
         self.shown: dict[int, Sequence[int]] = {}  # by the place of the play among the events
         self._sizes: Sequence[int] = ()
-        self._mine = iter([what[1] for what in seen if isinstance(what, tuple) and what[0] == "cards"])
         self._grown: int | None = None  # who has just picked up, and perhaps discards
         self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
         for place, event in enumerate(events):

@@ -15,7 +15,7 @@ from dubito.referee.match import Match, MatchTurn
 from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.pair import Pair
 from dubito.referee.programs import Program
-from dubito.referee.schedule import Seeds, seats
+from dubito.referee.schedule import Seeds
 
 
 class LaterMatch(Match):
@@ -80,9 +80,7 @@ class LaterPair(Pair):
             self._close()
 
     def _match(self, number: int) -> MatchLine:
-        one, other = self._bots
-        drawn = self._source.seeds(self._name, (one.name, other.name), number)
-        bots = [self._bots[place] for place in seats(number)]
+        drawn, bots = self._drawn(number)
         channels = self._seated(bots, drawn)
         table = MatchTable(channels)
         match = LaterMatch(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)

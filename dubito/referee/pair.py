@@ -45,10 +45,13 @@ class Pair:
         finally:
             self._close()
 
-    def _match(self, number: int) -> MatchLine:
+    def _drawn(self, number: int) -> tuple[Seeds, list[Program]]:
+        """A match's seeds, and the bots in the order of their seats."""
         one, other = self._bots
-        drawn = self._source.seeds(self._name, (one.name, other.name), number)
-        bots = [self._bots[place] for place in seats(number)]
+        return self._source.seeds(self._name, (one.name, other.name), number), [self._bots[n] for n in seats(number)]
+
+    def _match(self, number: int) -> MatchLine:
+        drawn, bots = self._drawn(number)
         match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
         table = MatchTable((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
         try:

@@ -36,10 +36,6 @@ def _folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _verdict(finding: Any) -> str:
-    return "FAILED  " if finding.wrong else "ok      " if finding.seen else "not seen"
-
-
 @click.command()
 @click.argument("bot")
 @click.option("--games", default="kuhn_poker,leduc_poker", show_default=True, metavar="A,B,...", help="Games to try.")
@@ -47,26 +43,22 @@ def _verdict(finding: Any) -> str:
 @click.option(
     "--prepare-seconds", type=float, default=5.0, show_default=True, help="Extra, to prepare before the first move."
 )
-def check(bot: str, games: str, move_seconds: float, prepare_seconds: float) -> int:
+def check(bot: str, games: str, **seconds: float) -> int:
     """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
     keeps to the protocol. Exit code 1 if it does not."""
     from dubito.referee import trial
 
-    content = {
-        "games": _named(games),
-        "matches": 1,
-        "move_seconds": move_seconds,
-        "prepare_seconds": prepare_seconds,
-    }
+    content = {"games": _named(games), "matches": 1, **seconds}
     with _folder() as folder:
         log = trial.trial_results(_bot(bot), list(trial.PARTNERS), folder, content, note)
-        found = trial.findings(log, move_seconds)
+        found = trial.findings(log, seconds["move_seconds"])
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
     partners = ", ".join(f"one {what}" for what in trial.PARTNERS.values())
     say(f"{len(lines)} matches against {len(trial.PARTNERS)} partners: {partners}")
     for finding in found:
-        say(f"{_verdict(finding)}  {finding.what}")
+        verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "not seen"
+        say(f"{verdict:8}  {finding.what}")
         for place in finding.wrong[:_SHOWN]:
             say(f"          {one_line(place, 200)}")
         if len(finding.wrong) > _SHOWN:
