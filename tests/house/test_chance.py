@@ -54,15 +54,15 @@ def test_no_fault_goes_away_as_faults_get_likelier() -> None:
     limited = []
     for share in (0.1, 0.6):
         with House(policy=POLICY, faults=Faults(rate_limit=share)) as house, Asker(house) as ask:
-            limited.append({draw for draw in range(50) if ask("responses", draw=draw)[0] == 429})
-    assert limited[0] < limited[1]
+            limited.append({draw for draw in range(25) if ask("responses", draw=draw)[0] == 429})
+    assert set() < limited[0] < limited[1]
 
 
 @pytest.mark.parametrize("protocol", few(PROTOCOLS, ["chat"]))
 def test_a_content_fault_is_the_replys_and_no_trys(protocol: str) -> None:
     with House(policy=POLICY, faults=Faults(prose=0.5)) as house, Asker(house) as ask:
-        replies = [[ask(protocol, draw=draw, attempt=attempt) for attempt in (1, 2, 3)] for draw in range(40)]
-        struck = [call.fault for call in house.calls[::3]]
+        replies = [[ask(protocol, draw=draw, attempt=attempt) for attempt in (1, 2)] for draw in range(40)]
+        struck = [call.fault for call in house.calls[::2]]
     assert all(reply == tries[0] for tries in replies for reply in tries)
     assert 8 < struck.count("prose") < 32, "a draw has faults of its own"
 

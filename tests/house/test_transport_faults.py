@@ -220,8 +220,8 @@ def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCa
     gc.collect()  # the clients of other tests have their files no longer
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
     with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:
-        connections = [clients.enter_context(bare(house, draw)) for draw in range(256)]
-        calls = logged(house, 256)
+        connections = [clients.enter_context(bare(house, draw)) for draw in range(128)]
+        calls = logged(house, 128)
         house.__exit__(None, None, None)
         assert {len(rest(connection) or b"") > 0 for connection in connections} == {True, False}
         assert house.calls == calls, "one record each"
@@ -251,15 +251,15 @@ def test_a_storm_repeats_and_runs_into_no_deadline(caplog: pytest.LogCaptureFixt
         with struck(storm=0.9, size=1000) as house, Asker(house) as ask, ThreadPoolExecutor(64) as pool:
 
             def one(number: int) -> tuple[int, str]:
-                return ask(PROTOCOLS[number % 3], draw=number // 3 % 40, attempt=number // 120 + 1)
+                return ask(PROTOCOLS[number % 3], draw=number // 3 % 20, attempt=number // 60 + 1)
 
-            seen = list(pool.map(one, range(240)))
+            seen = list(pool.map(one, range(120)))
             calls = house.calls
         return seen, sorted((call.request, call.draw, str(call.try_number), str(call.fault)) for call in calls)
 
     seen, calls = weather()
     assert weather() == (seen, calls)
-    assert len(calls) == 240, "one record a try"
+    assert len(calls) == 120, "one record a try"
     assert {fault for *_, fault in calls} >= {"None"} | (set(TRANSPORT_FAULTS) - SLOW)
     assert {status for status, _ in seen} == {0, 200, 429, 500, 502, 503, 529}
     assert {body for status, body in seen if status == 0} == {"APIConnectionError"}, "none was a timeout"

@@ -201,12 +201,12 @@ def own_bot(shell: Shell, act: str) -> None:
 
 def test_a_bot_that_only_acts_is_counted(shell: Shell) -> None:
     own_bot(shell, "'bet' if self.rng.random() < 0.25 else 'pass'")
-    said = shell("policy", "Mixed", *KUHN, "--draws", "1000")
+    said = shell("policy", "Mixed", *KUHN, "--draws", "500")
     assert said.code == 0, said.err
-    assert "1000 times to act" in said.out
+    assert "500 times to act" in said.out
     exact = of_openspiel(lambda _: {"pass": 0.75, "bet": 0.25})
     assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=0.1)
-    assert said.out == shell("policy", "Mixed", *KUHN, "--draws", "1000").out
+    assert said.out == shell("policy", "Mixed", *KUHN, "--draws", "500").out
 
 
 @pytest.mark.parametrize(
