@@ -4,7 +4,7 @@ What is one is said here again, on its own, by `json.loads` and a few checks.
 """
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NoReturn
 
 import pytest
@@ -15,7 +15,7 @@ from dubito.games.dubito.spec import SPEC
 from dubito.llm.answers import Form, form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Api, RawReply
+from dubito.llm.wire import Api, RawReply, Reply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
@@ -36,13 +36,20 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def oracle(text: str | None, form: Form) -> bool | None:
-    """The answer in a text, None if it holds none."""
+@lru_cache(1)  # under one form after the other
+def read_as_json(text: str | None) -> Any:
+    """The value in a text, None if it is no JSON."""
     try:
         said = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode()  # half a character is none
     except (ValueError, RecursionError):
         return None
+    return said
+
+
+def oracle(text: str | None, form: Form) -> bool | None:
+    """The answer in a text, None if it holds none."""
+    said = read_as_json(text)
     if not isinstance(said, dict) or set(said) != set(form.fields):
         return None
     if type(said["answer"]) is not bool or not isinstance(said.get("reasoning", ""), str):
@@ -51,10 +58,15 @@ def oracle(text: str | None, form: Form) -> bool | None:
     return answer
 
 
-def read(protocol: Api, raw: str, form: Form) -> bool | str:
-    """The answer in a body, or the cause why there is none; anything else that is raised is a crash."""
+def read(protocol: Api, raw: str) -> Reply:
+    """What stands in a body; whatever is raised is a crash."""
     reply = read_reply(protocol, RawReply(200, raw))
     assert reply.usage is None or min(reply.usage.input, reply.usage.output) >= 0
+    return reply
+
+
+def answer_in(reply: Reply, form: Form) -> bool | str:
+    """The answer in a reply, or the cause why there is none; anything else that is raised is a crash."""
     try:
         answered = read_answer(reply, form)
     except AttemptFailed as error:
@@ -66,10 +78,11 @@ def read(protocol: Api, raw: str, form: Form) -> bool | str:
 
 def check_text(text: str, finish: str = "stop") -> None:
     """A text in each protocol and under each form: an answer exactly where the oracle has one, else its cause."""
+    replies = {protocol: read(protocol, json.dumps(reply_body(protocol, text, finish))) for protocol in PROTOCOLS}
     for form in (PLAIN, REASONED):
         wanted = oracle(text, form)
-        for protocol in PROTOCOLS:
-            found = read(protocol, json.dumps(reply_body(protocol, text, finish)), form)
+        for protocol, reply in replies.items():
+            found = answer_in(reply, form)
             if finish != "stop":
                 assert found == CAUSES[finish], (protocol, text)
             elif wanted is None or deep(text):
@@ -157,8 +170,9 @@ def check_body(protocol: Api, raw: str) -> None:
         body = json.loads(raw, object_pairs_hook=_no_twins)
     except (ValueError, RecursionError):
         body = None
+    reply, said = read(protocol, raw), said_in(protocol, body)
     for form in (PLAIN, REASONED):
-        found, wanted = read(protocol, raw, form), oracle(said_in(protocol, body), form)
+        found, wanted = answer_in(reply, form), oracle(said, form)
         assert found is wanted if wanted is not None else isinstance(found, str), raw
 
 
