@@ -104,7 +104,7 @@ class Server:
                 request = Heard(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
                 heard.append(request)
                 said = answer(request)
-                self.close_connection = True
+                self.close_connection = said.lost != 0
                 if said.lost is None:
                     return
                 body = said.body.encode() if isinstance(said.body, str) else said.body
@@ -112,7 +112,6 @@ class Server:
                 for name, value in said.headers.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body) + said.lost))
-                self.send_header("connection", "close")
                 self.end_headers()
                 self.wfile.write(body)
 
