@@ -35,6 +35,9 @@ class Block(str):
     __slots__ = ()
 
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where there is one
+
+
 class _Dumper(yaml.SafeDumper):
     pass
 
@@ -56,7 +59,7 @@ class Readable:
     @staticmethod
     def deserialize(text: str) -> dict[str, Any]:
         """A cassette out of its text."""
-        cassette: dict[str, Any] = yaml.safe_load(text)
+        cassette: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506, which loads no more than `safe_load`
         for interaction in cassette["interactions"]:
             interaction["request"]["body"] = _closed(interaction["request"]["body"])
             interaction["response"]["body"] = {"string": _closed(interaction["response"]["body"])}
