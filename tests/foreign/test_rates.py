@@ -15,12 +15,12 @@ from tests.llm.kit import error_body, outcomes_of, reply_body, rows
 
 SCALE: Final = 30.0  # of the server's time, and of ours
 QUICK: Final = (0.2, 0.6)  # seconds that an answer takes
-GAMES: Final = 12
+GAMES: Final = 8
 A_CALL: Final = 11_000.0  # tokens, about, those that it may put out counted
 
 LIMITED: Final[dict[str, Callable[[], Habits]]] = {
     "small bursts": lambda: Habits([Bucket(90, 4)], headers="openai", retry_after="ms", latency=QUICK, scale=SCALE),
-    "large bursts": lambda: Habits([Bucket(90, 40)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE),
+    "large bursts": lambda: Habits([Bucket(90, 20)], headers="openai", retry_after="exact", latency=QUICK, scale=SCALE),
     "whole seconds": lambda: Habits([Bucket(90, 4)], retry_after="whole", latency=QUICK, scale=SCALE),
     "nothing told": lambda: Habits([Bucket(90, 4)], latency=QUICK, scale=SCALE),
     "moments": lambda: Habits([Bucket(60, 5)], headers="anthropic", retry_after="whole", latency=QUICK, scale=SCALE),
@@ -70,7 +70,7 @@ def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds
 
 
 def test_a_day_used_up_stops_the_run_and_another_goes_on(tmp_path: Path, unlimited: str) -> None:
-    day = Window(30, 86_400.0)
+    day = Window(20, 86_400.0)
     with Foreign(Habits([day], retry_after="whole", latency=QUICK, scale=SCALE)) as server:
         cut = played(server, tmp_path / "run", 8, games=GAMES)
         assert "asks to wait" in str(cut.failure)
@@ -109,7 +109,7 @@ def test_reasoning_that_is_counted_apart_stays_below_the_cap(tmp_path: Path) -> 
         }
 
     with Foreign(Habits(latency=QUICK, scale=SCALE), thinking) as server:
-        run = played(server, tmp_path / "run", 8, games=GAMES, caps=Caps(tokens=150_000))
+        run = played(server, tmp_path / "run", 8, games=GAMES, caps=Caps(tokens=80_000))
     assert "budget is used up" in str(run.failure)
-    assert server.count(200) * 4120 <= 150_000
+    assert server.count(200) * 4120 <= 80_000
     assert run.tally.games > 0

@@ -61,11 +61,13 @@ def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     return made
 
 
-@cases("protocol", PROTOCOLS)
-@cases("name", STATUSES)
-def test_an_error_with_a_status(scene: Scene, protocol: Api, name: str) -> None:
-    made = check(scene, protocol, STATUSES[name])
-    assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
+@cases(("number", "name"), enumerate(STATUSES))
+def test_an_error_with_a_status(scene: Scene, number: int, name: str, at_length: bool) -> None:
+    """Two protocols have their errors from one SDK: the gate takes these in turn."""
+    of_openai: tuple[Api, ...] = ("responses", "chat")
+    for protocol in (*(of_openai if at_length else of_openai[number % 2 :][:1]), "messages"):
+        made = check(scene, protocol, STATUSES[name])
+        assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
 
 
 @cases(("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]])

@@ -123,7 +123,7 @@ SLOW: Final = ("limited", "broken")  # they are waited for; the protocols have t
 def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api, server: str) -> None:
     with Server(SERVERS[server]) as hostile:
         player = asker(hostile, protocol, api_key_env="MY_KEY", tries=2)
-        ended = played(shell, player, flags=["--no-preflight"], games=1)
+        ended = played(shell, player, flags=["--no-preflight"], games=1, rules={"max_turns": 5})
     assert KEY in str(hostile.heard[0].headers), "it was really sent"
     exported = shell("export", "r", "run.zip")
     told = shell("replay", "r", "--game", "0")

@@ -135,7 +135,7 @@ def test_the_gate_holds_where_more_want_through(tmp_path: Path) -> None:
         Desk(tmp_path / "desk", lambda api, _: house.base_url(api)) as desk,
         ThreadPoolExecutor(24) as pool,
     ):
-        list(pool.map(lambda number: desk.decide("chat", number=number), range(72)))
+        list(pool.map(lambda number: desk.decide("chat", number=number), range(24)))
     assert desks[0].most == IN_FLIGHT
 
 

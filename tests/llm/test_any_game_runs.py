@@ -23,7 +23,7 @@ def home(shell: Shell) -> Shell:
 
 def config(*contenders: dict[str, Any], **more: Any) -> str:
     """A config of a few games against two bots."""
-    base = {"game": "guess", "games": 12, "bots": ["Dull", "Bold"], "contenders": list(contenders)}
+    base = {"game": "guess", "games": 4, "bots": ["Dull", "Bold"], "contenders": list(contenders)}
     Path("c.yaml").write_text(yaml.safe_dump(base | more))
     return "c.yaml"
 
@@ -64,7 +64,7 @@ def test_what_was_illegal_is_shown_and_only_there(home: Shell) -> None:
 
 
 def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
-    assert home("run", config(*PAIR), "--output", "r", "--quiet").code == 0
+    assert home("run", config(*PAIR, games=12), "--output", "r", "--quiet").code == 0
     said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
     assert said.out == "written: 8 positions of 3 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
     said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
@@ -84,7 +84,7 @@ def test_an_estimate_is_played_with_the_games_own_stand_in(home: Shell) -> None:
     said = home("estimate", config(paid, prices=prices))
     assert said.code == 0, said.err
     (row,) = [line.split() for line in said.out.splitlines() if line.startswith("paid ")]
-    assert row[1:4] == ["96", "to", "96"], "eight decisions a game, twelve games"
+    assert row[1:4] == ["32", "to", "32"], "eight decisions a game, four games"
 
 
 def test_a_miss_is_explained(home: Shell) -> None:

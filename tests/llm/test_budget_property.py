@@ -189,9 +189,9 @@ class Table:
         assert self.budget.spent == self.ended
 
 
-@pytest.mark.parametrize("block", few(range(4), 1))
+@pytest.mark.parametrize("block", few(range(8), 1))
 def test_in_any_order_the_cap_holds_and_no_wait_is_in_vain(block: int) -> None:
-    tables = [Table(seed) for seed in range(150 * block, 150 * block + 150)]
+    tables = [Table(seed) for seed in range(75 * block, 75 * block + 75)]
     for table in tables:
         table.play()
     assert sum(table.waited for table in tables) > 100, "or this shows little"

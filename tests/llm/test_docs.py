@@ -65,7 +65,7 @@ def doubt_rate(request: str) -> str:
 
 def test_the_first_config_plays(shell: Shell) -> None:
     Path("c.yaml").write_text(PLAIN)
-    said = shell("run", "c.yaml", "--output", "r", "--quiet")
+    said = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3")
     assert said.code == 0
     assert requests("sharp")
     assert requests("honest")
@@ -73,7 +73,7 @@ def test_the_first_config_plays(shell: Shell) -> None:
 
 def test_the_classes_and_the_prompt_play(written: Shell) -> None:
     Path("c.yaml").write_text(ALL_THREE)
-    said = written("run", "c.yaml", "--output", "r", "--quiet")
+    said = written("run", "c.yaml", "--output", "r", "--quiet", "--games", "6")
     assert (said.code, said.err) == (0, "")
     nodes = dict(
         rows(
@@ -152,7 +152,7 @@ class Opens(OpenAIBot):
 )
 def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, method: str, answer: bool) -> None:
     shell.bot("opens.py", OPENS.format(node=node, method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=2, rules={"max_turns": 20}).code == 0
+    assert played(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
     asked = {found for (found,) in rows(Path("r"), "SELECT DISTINCT node FROM decisions")}
     assert asked == set("ABCDE") - {node}
 
@@ -169,7 +169,7 @@ def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
     shell: Shell, method: str, answer: bool, then: str, question: str
 ) -> None:
     shell.bot("opens.py", OPENS.format(node="one node", method=method, answer=answer), "llms")
-    assert played(shell, contender("own", bot="Opens"), games=2, rules={"max_turns": 20}).code == 0
+    assert played(shell, contender("own", bot="Opens"), games=1, rules={"max_turns": 20}).code == 0
     free = [each for each in requests("own") if fact("node", each) == then and fact("held_of_number", each) != "0"]
     assert free
     assert [each for each in free if question not in each] == []

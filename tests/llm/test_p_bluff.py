@@ -31,7 +31,7 @@ def saying(stated: Stated) -> Callable[[Heard], Said]:
 def run_of(folder: Path, stated: Stated, **settings: Any) -> Run:
     """A run of one model player who states this."""
     with Server(saying(stated)) as server:
-        return ran(small(asker(server, prompt="reasoned", **settings), games=2, turns=20), folder)
+        return ran(small(asker(server, prompt="reasoned", **settings), games=1, turns=20), folder)
 
 
 def decisions(run: Run) -> list[tuple[Any, ...]]:

@@ -35,7 +35,7 @@ def two_at(house: House, **settings: Any) -> list[dict[str, Any]]:
 
 def at(folder: Path, house: House, in_flight: int = 8, **settings: Any) -> Run:
     """The run that all tests of equal results play, with a cache of its own."""
-    run = ran(small(*two_at(house, **settings)), folder / "run", in_flight=in_flight, cache=folder / "cache")
+    run = ran(small(*two_at(house, **settings), turns=8), folder / "run", in_flight=in_flight, cache=folder / "cache")
     assert run.failure is None
     return run
 
@@ -143,7 +143,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
 @pytest.mark.parametrize("calls", few([17, 1], 1))
 def test_a_budget_stops_the_run_and_is_exact(tmp_path: Path, calls: int) -> None:
     with house() as served:
-        of = small(*two_at(served), games=8)
+        of = small(*two_at(served), games=6)
         run = ran(of, tmp_path / "cut", caps=Caps(calls=calls))
         assert len(served.calls) == calls
         assert f"the budget is used up: {calls} of {calls} calls spent, and the next" in str(run.failure)
@@ -168,7 +168,7 @@ def check_kept(cut: Run, whole: Run) -> None:
 
 def test_a_cut_run_keeps_the_deals_before_the_first_missing_one(tmp_path: Path) -> None:
     """One game at a time: a budget for about half of them. A deal that is begun is ended."""
-    of = small(contender("one"), contender("two", "house-sharp"), games=8)
+    of = small(contender("one"), contender("two", "house-sharp"), games=8, turns=6)
     whole = ran(of, tmp_path / "whole", in_flight=1)
     needed = rows(whole.folder, "SELECT count(*) FROM tries")[0][0] * 2 // 3
     cut = ran(of, tmp_path / "cut", in_flight=1, caps=Caps(calls=needed), cache=tmp_path / "fresh")
@@ -213,7 +213,7 @@ def test_another_server_is_asked_anew(tmp_path: Path) -> None:
 
 def test_whole_deals_behind_a_missing_one_are_not_published(tmp_path: Path) -> None:
     """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
-    of = small(contender("one"), games=6)
+    of = small(contender("one"), games=4)
     whole = ran(of, tmp_path / "whole")
     query = "SELECT request, draw FROM attempts WHERE game = 1 ORDER BY decision DESC LIMIT 1"
     ((request, draw),) = rows(whole.folder, query)

@@ -23,7 +23,7 @@ def runs(folder: Path, **settings: Any) -> tuple[House, list[Run]]:
                 small(
                     contender("sharp", "house-sharp", BOT_OF[api], api=api, base_url=house.base_url(api), **settings),
                     games=3,
-                    turns=40,
+                    turns=24,
                 ),
                 folder / api,
             )

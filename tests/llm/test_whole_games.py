@@ -126,7 +126,7 @@ GAMES = 16
 
 
 def two() -> Experiment:
-    return small(contender("one"), contender("two", "house-sharp"), games=GAMES, turns=15)
+    return small(contender("one"), contender("two", "house-sharp"), games=GAMES, turns=10)
 
 
 @pytest.mark.parametrize(
