@@ -52,7 +52,7 @@ def test_a_try_changes_the_fault_and_never_the_answer(protocol: str) -> None:
 
 def test_no_fault_goes_away_as_faults_get_likelier() -> None:
     limited = []
-    for share in (0.1, 0.6):
+    for share in (0.3, 0.6):
         with House(policy=POLICY, faults=Faults(rate_limit=share)) as house, Asker(house) as ask:
             limited.append({draw for draw in range(25) if ask("responses", draw=draw)[0] == 429})
     assert set() < limited[0] < limited[1]
