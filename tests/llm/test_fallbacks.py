@@ -77,7 +77,7 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
     answer, cause, requests = CAUSES[name]
     with Server(answer) as server:
         players = [asker(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
+        run = ran(small(*players, games=3, turns=7), tmp_path / "run", in_flight=1)
     assert run.failure is None
     assert run.tally.games == 3, "a game with a fallback is never dropped"
     for protocol, log in run.models.items():
@@ -103,7 +103,7 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
 def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
     with Server(lambda heard: says(heard.protocol) if heard.re_asked else first(heard)) as server:
         players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
+        run = ran(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
     assert set(outcomes_of(run.folder)) == {"model_after_reask"}
     again = [heard for heard in server.heard if heard.re_asked]
     assert {heard.protocol for heard in again} == set(PROTOCOLS)
@@ -120,7 +120,7 @@ def test_a_re_ask_after_a_refusal_begins_a_new_conversation(tmp_path: Path) -> N
     refusing = always("I cannot.", "refusal")
     with Server(lambda heard: says(heard.protocol) if heard.re_asked else refusing(heard)) as server:
         players = [asker(server, protocol, protocol) for protocol in PROTOCOLS]
-        run = ran(small(*players, games=3, turns=9), tmp_path / "run", in_flight=1)
+        run = ran(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
     assert set(outcomes_of(run.folder)) == {"model_after_reask"}
     again = [heard for heard in server.heard if heard.re_asked]
     assert {heard.protocol for heard in again} == set(PROTOCOLS)

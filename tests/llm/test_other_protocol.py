@@ -47,7 +47,7 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
 def test_a_reply_of_another_protocol_is_malformed(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count at the worst where they cannot be read."""
     with Server(lambda _: says(spoken)) as server:
-        ended = played(shell, asker(server, asked, max_output=99), games=1)
+        ended = played(shell, asker(server, asked, max_output=99), games=1, rules={"max_turns": 5})
     assert ended.code == 0
     assert set(outcomes_of(Path("r"))) == {"fallback:malformed"}
     unread = {asked, spoken} != {"responses", "messages"}  # these two count in the same words

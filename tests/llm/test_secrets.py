@@ -64,7 +64,7 @@ def run_at(
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     settings = {"api_key_env": variable} | more
     with Server(answer) as server:
-        ended = played(shell, asker(server, protocol, **settings), flags=flags)
+        ended = played(shell, asker(server, protocol, **settings), flags=flags, games=1)
     for heard in server.heard:
         assert KEYS[settings["api_key_env"]] in str(heard.headers), "the key was really sent"
     assert server.heard

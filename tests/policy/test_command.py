@@ -17,7 +17,7 @@ pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip inst
 from open_spiel.python import policy as spiel_policy  # noqa: E402
 from open_spiel.python.algorithms import exploitability  # noqa: E402
 
-KUHN = ("--game", "openspiel:kuhn_poker", "--quiet")
+KUHN = ("--game", "openspiel:kuhn_poker", "--iterations", "100", "--quiet")
 Row = dict[str, float]
 
 
