@@ -17,7 +17,7 @@ SHORT = {"max_turns": 12}
 
 
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=chunk.DEALS + 300, table_sizes=[3], rules=SHORT)
+    of = experiment(bots=BOTS, games=chunk.DEALS + 30, table_sizes=[3], rules=SHORT)
     one, two = played(of, tmp_path / "one"), played(of, tmp_path / "two", workers=2)
     assert one.results_digest == two.results_digest
     for file in ("all_games.yaml", "manifest.yaml"):

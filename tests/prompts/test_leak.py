@@ -41,9 +41,9 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
     world = new_world(rules, size, 1)
     decisions = different = 0
     while not world.game.over:
+        other = next((found for _ in range(3) if (found := twin(world, chance)) is not None), None)
         for node, answers in questions(world.game):
             decisions += 1
-            other = next((found for _ in range(3) if (found := twin(world, chance)) is not None), None)
             if other is None or other.values == world.values:
                 continue
             different += 1

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -24,15 +25,18 @@ DEALS = range(3)
 def games() -> Iterator[tuple[Game, Asked]]:
     """The questions of some games, each with the game as the engine has it then."""
     for deal in DEALS:
-        for world, asked in sample_game(deal):
-            yield replayed(world), asked
+        questions = sample_questions(deal)
+        world, _ = questions[0]
+        game = Game(world.hands, world.rules.max_rounds, Random(world.deal))
+        for _, asked in questions:
+            yield game, asked
+            game.apply(asked.output)
 
 
-def replayed(world: World) -> Game:
-    game = Game(world.hands, world.rules.max_rounds, Random(world.deal))
-    for move in world.moves:
-        game.apply(move)
-    return game
+@cache
+def sample_questions(deal: int) -> list[tuple[World, Asked]]:
+    """All of a game by chance."""
+    return [*sample_game(deal)]
 
 
 def numbers(cards: Any) -> list[int]:
@@ -192,7 +196,7 @@ def test_who_takes_the_pile_reads_who_lied_there() -> None:
 
 def test_a_history_only_grows_from_question_to_question() -> None:
     last: dict[int, tuple[list[str], int]] = {}
-    for _, asked in sample_game(0):
+    for _, asked in sample_questions(0):
         told = facts(asked.position)
         before, moves = last.get(asked.position.seat, ([], 0))
         assert told["history"][: len(before)] == before
@@ -202,7 +206,7 @@ def test_a_history_only_grows_from_question_to_question() -> None:
 
 
 def test_steady_facts_stay_and_the_keys_too() -> None:
-    positions = [asked.position for _, asked in sample_game(0) if asked.position.seat == 2]
+    positions = [asked.position for _, asked in sample_questions(0) if asked.position.seat == 2]
     first = facts(positions[0])
     for position in positions:
         told = facts(position)

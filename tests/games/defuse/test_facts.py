@@ -49,9 +49,9 @@ class Watched:
         return chance.choice([act for act in ACTS if self.game.why_illegal(act) is None])
 
 
-def games() -> Iterator[Watched]:
-    """The questions of some games by chance."""
-    for deal in range(80):
+def games(many: int = 80) -> Iterator[Watched]:
+    """The questions of so many games by chance."""
+    for deal in range(many):
         watched, chance = Watched(dealt(deal)), Random(deal)
         while not watched.game.over:
             yield watched
@@ -184,9 +184,12 @@ def test_positions_come_back_from_their_files(node: str) -> None:
 
 
 def test_positions_of_whole_games_come_back() -> None:
-    for watched in games():
+    nodes = set()
+    for watched in games(20):
         position = watched.position(watched.game.seat)
         assert from_json(to_json(position)) == position
+        nodes.add(position.node)
+    assert nodes == {"turn", "place"}
 
 
 @cases(

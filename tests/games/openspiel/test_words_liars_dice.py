@@ -65,9 +65,14 @@ CLAIMS = (
 
 @says(*CLAIMS)
 def test_every_game_goes_as_the_rules_say() -> None:
-    for rolls in [(0, 0), (0, 5), (5, 5), (2, 3), (5, 1)]:  # 8,192 states each
-        for state in tree(after(load("liars_dice"), rolls)):
-            check(state, 1, 6, "reset-face")
+    """All bids and calls after one roll, 8,192 states; after every other roll each bid as it is called."""
+    game = load("liars_dice")
+    for state in tree(after(game, (0, 5))):
+        check(state, 1, 6, "reset-face")
+    bids = words_of(game).names[:-1]
+    assert len(bids) == 12
+    for rolls, bid in product(product(range(6), repeat=2), bids):
+        check(after(game, rolls, bid, "liar"), 1, 6, "reset-face")
 
 
 @pytest.mark.parametrize(
