@@ -100,7 +100,7 @@ def test_returns_are_said_on_their_own_scale() -> None:
 
 
 def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
-    hand_written(tmp_path / "run", games=400, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
+    hand_written(tmp_path / "run", games=100, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
     with opened_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
         (words,) = said(tmp_path / "run")

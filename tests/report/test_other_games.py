@@ -8,12 +8,26 @@ import pytest
 
 from tests.chromium import Chrome
 from tests.cli.conftest import shell
-from tests.cli.kit import Shell
+from tests.cli.kit import Shell, made
 from tests.games.kit import EVERY_GAME, write_kuhn
 from tests.report.kit import Seen, data
 
 __all__ = ["shell"]
-BS = ("run", "--game", "bs", "--bots", "Player1,Player2,Player3,Player4", "--games", "12", "--output", "r", "--quiet")
+BS = ("--bots", "Player1,Player2,Player3,Player4", "--games", "12")
+
+
+@pytest.fixture(scope="module")
+def bs_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of BS and its report in the folder `r`."""
+    home = tmp_path_factory.mktemp("bs")
+    made(home, "run", "--game", "bs", *BS, "--workers", "1", "--output", "r", "--quiet", "--report")
+    return home
+
+
+@pytest.fixture
+def bs_report(bs_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the working directory."""
+    monkeypatch.chdir(bs_home)
 
 
 def game_of(number: int) -> Any:
@@ -30,8 +44,8 @@ def states(game: Any) -> list[list[Any]]:
     return found
 
 
-def test_a_game_of_bs_is_told_with_all_its_cards(shell: Shell) -> None:
-    assert shell(*BS, "--report").code == 0
+@pytest.mark.usefixtures("bs_report")
+def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
     listed = data(Path("r/report"), "games")
     assert len(listed) == 12
     for row in listed:
@@ -54,8 +68,8 @@ def test_a_game_of_bs_is_told_with_all_its_cards(shell: Shell) -> None:
         assert f"{winner} (won)" in row["seats"]
 
 
-def test_the_story_of_bs_holds_only_what_was_public(shell: Shell) -> None:
-    assert shell(*BS, "--report").code == 0
+@pytest.mark.usefixtures("bs_report")
+def test_the_story_of_bs_holds_only_what_was_public() -> None:
     told = game_of(0)
     public = " ".join(told["story"])
     truth = " ".join(line for turn in told["turns"] for line in turn["truth"])
@@ -119,9 +133,9 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
         assert f"act {decision['answer']}" in game["story"][decision["turn"] - 1]
 
 
+@pytest.mark.usefixtures("bs_report")
 @pytest.mark.parametrize("width", [390, 1440])
-def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(shell: Shell, chrome: Chrome, width: int) -> None:
-    assert shell(*BS, "--report").code == 0
+def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width: int) -> None:
     game = game_of(0)
     chrome.screen(width)
     chrome.open(Path("r/report/games/0.html"))
