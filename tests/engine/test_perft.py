@@ -13,7 +13,7 @@ import pytest
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.rules import WinRule
 from tests.engine import reference
-from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position, twin
+from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position, twins
 from tests.engine.reference import World
 
 FILE = Path(__file__).parent.parent / "data" / "perft.txt"
@@ -39,8 +39,7 @@ def count(game: Game, ways: list[int], depth: int = 0) -> list[int]:
     outputs = [] if game.over else legal_outputs(game)
     ways[depth] += len(outputs)
     if depth + 1 < len(ways):
-        for output in outputs:
-            branch: Game = twin(game)
+        for output, branch in zip(outputs, twins(game, len(outputs)), strict=True):
             branch.apply(output)
             count(branch, ways, depth + 1)
     return ways
@@ -59,8 +58,8 @@ def count_in_reference(world: World, ways: list[int], depth: int = 0) -> list[in
 def divide(game: Game, depth: int) -> str:
     """The ways below each first move."""
     rows = []
-    for output in legal_outputs(game):
-        branch: Game = twin(game)
+    outputs = legal_outputs(game)
+    for output, branch in zip(outputs, twins(game, len(outputs)), strict=True):
         branch.apply(output)
         move = "doubt" if output.cards is None else "".join(LETTERS[card] for card in output.cards)
         rows.append(f"{move} {output.number or ''}: {count(branch, [0] * (depth - 1))[-1] if depth > 1 else 1}")

@@ -41,7 +41,7 @@ def models(folder: Path, games: int = 12) -> Run:
 
 def stating(folder: Path) -> Run:
     """A run of a model player that states probabilities."""
-    return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=10, turns=40), folder)
+    return ran(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
 
 
 def reported(run: Path, **options: Any) -> Path:

@@ -2,26 +2,34 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 
 from dubito.llm.prompts import load_prompt
 from dubito.store.run_db import RunDb
-from tests.cli.kit import REPO, Shell
+from tests.cli.kit import REPO, Shell, made
 from tests.llm.kit import config_file, contender
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="the extra dubito[parquet] is not installed")
 
 
-@pytest.fixture
-def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A run of two models, one of which fails now and then, and its dataset in `d`."""
-    shell = Shell(tmp_path, capsys, monkeypatch)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of two models, one of which fails now and then, in the folder `r`."""
+    home = tmp_path_factory.mktemp("home")
     failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
-    config = config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, games=6)
-    assert shell("run", config, "--output", "r", "--quiet").code == 0
-    return shell
+    config_file(contender("one", model="house-sharp", prompt="reasoned"), failing, name=str(home / "c.yaml"), games=6)
+    made(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")
+    return home
+
+
+@pytest.fixture
+def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A shell in a copy of it."""
+    copytree(home, tmp_path, dirs_exist_ok=True)
+    return Shell(tmp_path, capsys, monkeypatch)
 
 
 def rows(name: str) -> list[dict[str, Any]]:

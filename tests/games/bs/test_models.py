@@ -127,7 +127,7 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
 
 
 def test_the_demo_tells_of_two_models_and_what_to_try_next(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SPEC.demo, "games", 4)
+    monkeypatch.setitem(SPEC.demo, "games", 2)
     said = shell("demo", "--game", "bs", "--output", "d")
     assert said.code == 0
     assert {entry["bot"] for entry in SPEC.demo["contenders"]} == {"OpenAIBot", "AnthropicBot"}
