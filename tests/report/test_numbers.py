@@ -109,9 +109,9 @@ def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of some thousand games, without a report."""
+    """A run of many games, without a report."""
     folder = tmp_path_factory.mktemp("long") / "run"
-    hand_written(folder, games=3000, table_sizes=[3, 4])
+    hand_written(folder, games=1500, table_sizes=[3, 4])
     return folder
 
 
@@ -130,7 +130,7 @@ def rates_of(scanned: Scan) -> dict[tuple[Any, ...], Rate]:
 def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) -> None:
     """Rates are those of all games; widths, known from a tenth of them, are within a few percent of the exact ones."""
     with opened_run(long_run) as source:
-        exact, known = rates_of(scan(source)), rates_of(scan(source, 300))
+        exact, known = rates_of(scan(source)), rates_of(scan(source, 150))
     ratios = []
     for key, rate in exact.items():
         assert known[key].value == rate.value
@@ -143,19 +143,19 @@ def test_a_long_run_has_nearly_the_intervals_of_all_its_games(long_run: Path) ->
 
 
 def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, tmp_path: Path) -> None:
-    report = reported(long_run, output=tmp_path / "report", scanned=300)
+    report = reported(long_run, output=tmp_path / "report", scanned=150)
     with opened_run(long_run) as source:
         whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names, RESULTS)}
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
     assert all(0 < row["score_low"] < row["score"] < row["score_high"] < 1 for row in sizes["rows"])
-    known = "Rates are those of all 3,000 games. The widths of their intervals are estimated from the first 300"
+    known = "Rates are those of all 1,500 games. The widths of their intervals are estimated from the first 150"
     for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
     assert known in Seen(report / "neighbours.html").words
     seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
-    assert "Of the first 300 of 3,000 games" in seats["notes"][0]
-    assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 600
+    assert "Of the first 150 of 1,500 games" in seats["notes"][0]
+    assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300
 
 
 def test_a_run_that_was_added_up_has_no_more_to_say(bots_run: Path) -> None:
@@ -169,7 +169,7 @@ def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
 
 
 def test_a_side_is_named_only_where_it_is_no_chance(bots_run: Path, long_run: Path, tmp_path: Path) -> None:
-    """Sixty games tell nothing of four bots, three thousand something."""
+    """Sixty games tell nothing of four bots, fifteen hundred something."""
     short = data(bots_run / "report", "deviations")
     assert {row["more"] for row in short} == {"may be chance"}
     assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in short)

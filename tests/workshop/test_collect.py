@@ -154,7 +154,7 @@ class _Silent(PlayerAI):
 
 
 def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
-    rules = Rules(max_turns=60)
+    rules = Rules(max_turns=30)
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
