@@ -148,8 +148,9 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     lines = said.out.splitlines()
     assert lines[0].startswith("mine: A test. On average over 12 games")
     assert lines[1].split() == ["node", "requests", "bytes", "tokens,", "about", "as", "the", "request", "before", "%"]
-    made = [one for one in requests(Prompt(Path("prompts/mine")), sample_games(SPEC)) if one.position.node == "A"]
-    size = sum(one.bytes for one in made) / len(made)
+    mine = Prompt(Path("prompts/mine"))
+    made = [mine.render(one.position) for game in sample_games(SPEC) for one in game if one.position.node == "A"]
+    size = sum(len("".join([one.system, *one.history, one.user]).encode()) for one in made) / len(made)
     assert lines[2].split()[:4] == ["A", f"{len(made)}", f"{size:.0f}", f"{size / 4:.0f}"]
     assert lines[7].startswith("- facts that no template uses: ")
     assert "- not told at A, B, C, D, E: rule_text" in lines

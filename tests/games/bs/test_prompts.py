@@ -17,7 +17,7 @@ from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
 from dubito.workshop.checks import CheckFailed, checks
 from dubito.workshop.lint import lint
-from dubito.workshop.recordings import read_folder, read_recorded, shipped
+from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, shipped
 from dubito.workshop.sample import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases, few
@@ -84,8 +84,14 @@ def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell)
     assert len(made) == 24
 
 
+@cache
+def shipped_positions() -> list[RecordedPosition]:
+    """Those that come with the game."""
+    return [*read_folder(shipped(SPEC), SPEC).values()]
+
+
 def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
-    found = [one for one in read_folder(shipped(SPEC), SPEC).values() if one.hidden]
+    found = [one for one in shipped_positions() if one.hidden]
     assert Counter(one.position.node for one in found) == {"cards": 12, "bs": 12}
     truths = [one.hidden.lie for one in found if one.hidden and one.position.node == "bs"]
     assert 3 <= sum(map(bool, truths)) <= 9
@@ -103,7 +109,7 @@ def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
     ],
 )
 def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
-    one = next(one for one in read_folder(shipped(SPEC), SPEC).values() if one.position.node == "bs")
+    one = next(one for one in shipped_positions() if one.position.node == "bs")
     plain = json.loads(one.text)
     damage(plain["hidden"])
     with pytest.raises(UsageError, match=said):
