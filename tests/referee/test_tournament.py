@@ -59,15 +59,15 @@ def test_logs_are_alike_whatever_plays_at_once(tmp_path: Path) -> None:
     logs = []
     for pairs in (1, 2):
         folder = tmp_path / str(pairs)
-        log = play(tournament(tmp_path, BOTS, matches=3, pairs=pairs, move_seconds=60.0), folder, silent)
-        assert [len(lines) for _, lines in log.all_lines()] == [6] * 6
+        log = play(tournament(tmp_path, BOTS, matches=1, pairs=pairs, move_seconds=60.0), folder, silent)
+        assert [len(lines) for _, lines in log.all_lines()] == [2] * 6
         logs.append(texts(folder))
     assert logs[0] == logs[1]
     found = standings(opened_log(tmp_path / "1"), resamples=50)
     assert found.missing == 0
     assert found.damaged == []
     rude = found.games[0].conduct[3]
-    assert (rude.matches, rude.failed, rude.answers) == (18, 0, rude.strikes["illegal"])
+    assert (rude.matches, rude.failed, rude.answers) == (6, 0, rude.strikes["illegal"])
     assert sorted(found.places) == [0, 1, 2, 3]
 
 
@@ -81,7 +81,7 @@ from tests.referee.kit import tournament
 from tests.referee.test_tournament import PATIENT, STUBBORN, silent
 if __name__ == "__main__":
     home = Path(sys.argv[1])
-    of = tournament(home, STUBBORN, matches=8, pairs=2, **PATIENT)
+    of = tournament(home, STUBBORN, matches=3, pairs=2, **PATIENT)
     play(of, home / "run", silent, lambda n: print(n, flush=True))
 """
 PATIENT = {"move_seconds": 5.0, "grace_seconds": 5.0}  # a slow moment of the machine is nobody's fault
@@ -110,12 +110,12 @@ def test_a_killed_referee_leaves_no_bot_and_goes_on(tmp_path: Path, referee: lis
         assert seen[0] == kept or kept == 0
         log = opened_log(tmp_path / "run")
         kept = sum(len(lines) for _, lines in log.all_lines())
-        assert seen[-1] <= kept < 96
+        assert seen[-1] <= kept < 36
         assert rest.count("\n") < 40
         wait_for_warden(str(tmp_path / "run"))
         assert warden.sweep(str(tmp_path / "run")) == 0
-    play(tournament(tmp_path, STUBBORN, matches=8, pairs=2, **PATIENT), tmp_path / "run", silent)
-    play(tournament(tmp_path, STUBBORN, matches=8, pairs=1, **PATIENT), tmp_path / "whole", silent)
+    play(tournament(tmp_path, STUBBORN, matches=3, pairs=2, **PATIENT), tmp_path / "run", silent)
+    play(tournament(tmp_path, STUBBORN, matches=3, pairs=1, **PATIENT), tmp_path / "whole", silent)
     assert texts(tmp_path / "run") == texts(tmp_path / "whole")
 
 
@@ -149,20 +149,29 @@ def wait_for_warden(mark: str) -> None:
             continue
 
 
-def test_a_damaged_line_is_named_and_the_rest_is_used(tmp_path: Path) -> None:
-    two = {"first": GOOD, "last": LAST}
-    log = play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
-    path = log.path(Pairing(0, (0, 1)))
+TWO = {"first": GOOD, "last": LAST}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    play(tournament(folder, TWO, matches=2), folder / "run", silent)
+    return folder / "run"
+
+
+def test_a_damaged_line_is_named_and_the_rest_is_used(finished: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    path = opened_log(run).path(Pairing(0, (0, 1)))
     lines = path.read_text().splitlines()
     lines[1] = lines[1][: len(lines[1]) // 2]
     path.write_text("\n".join(lines) + "\n" + '{"half')
-    again = opened_log(tmp_path / "run")
+    again = opened_log(run)
     assert [line.match for line in again.lines(Pairing(0, (0, 1)))] == [0, 2, 3]
     (sentence,) = again.damaged
     assert sentence.startswith("matches/0-kuhn_poker/first--last.jsonl, line 2 is damaged and was left out (")
     assert standings(again).missing == 1
-    play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
-    final = opened_log(tmp_path / "run")
+    play(tournament(finished.parent, TWO, matches=2), run, silent)
+    final = opened_log(run)
     assert [line.match for line in final.lines(Pairing(0, (0, 1)))] == [0, 1, 2, 3]
     assert '{"half' not in path.read_text()
 
@@ -176,13 +185,6 @@ BROKEN = {
     "seeds": ({"chance": [1]}, "is damaged"),
     "history": ([1, 2, [0]], "is damaged"),
 }
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished")
-    play(tournament(folder, {"first": GOOD, "last": LAST}, matches=2), folder / "run", silent)
-    return folder / "run"
 
 
 @pytest.mark.parametrize("key", BROKEN)
@@ -220,26 +222,25 @@ def test_a_manifest_that_lacks_a_key_is_damaged(finished: Path, tmp_path: Path, 
         opened_log(tmp_path)
 
 
-def test_a_longer_tournament_begins_alike_and_another_is_refused(tmp_path: Path) -> None:
-    two = {"first": GOOD, "last": LAST}
-    play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
-    before = texts(tmp_path / "run")
-    play(tournament(tmp_path, two, matches=2), tmp_path / "run", silent)
-    for path, lines in texts(tmp_path / "run").items():
-        assert lines[:2] == before[path]
-        assert len(lines) == 4
-    with pytest.raises(UsageError, match="is a tournament of 2 matches already: ask for at least as many"):
-        play(tournament(tmp_path, two, matches=1), tmp_path / "run", silent)
+def test_a_longer_tournament_begins_alike_and_another_is_refused(finished: Path, tmp_path: Path) -> None:
+    home, run = finished.parent, shutil.copytree(finished, tmp_path / "run")
+    before = texts(run)
+    play(tournament(home, TWO, matches=3), run, silent)
+    for path, lines in texts(run).items():
+        assert lines[:4] == before[path]
+        assert len(lines) == 6
+    with pytest.raises(UsageError, match="is a tournament of 3 matches already: ask for at least as many"):
+        play(tournament(home, TWO, matches=2), run, silent)
     with pytest.raises(UsageError, match="belongs to another tournament: seed is 0 there and 1 here"):
-        play(tournament(tmp_path, two, matches=2, seed=1), tmp_path / "run", silent)
+        play(tournament(home, TWO, matches=3, seed=1), run, silent)
     with pytest.raises(UsageError, match="its bots are entered in the order first, last; keep to it"):
-        play(tournament(tmp_path, dict(reversed(two.items())), matches=2), tmp_path / "run", silent)
-    moved = tournament(tmp_path, two, matches=2)
+        play(tournament(home, dict(reversed(TWO.items())), matches=3), run, silent)
+    moved = tournament(home, TWO, matches=3)
     moved = replace(moved, bots=tuple(replace(bot, home=tmp_path / "elsewhere") for bot in moved.bots))
     with pytest.raises(UsageError, match="belongs to another tournament: homes is "):
-        play(moved, tmp_path / "run", silent)
+        play(moved, run, silent)
     with pytest.raises(UsageError, match="exists and is not a tournament: choose another --output"):
-        play(tournament(tmp_path, two), tmp_path, silent)
+        play(tournament(home, TWO), tmp_path, silent)
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +345,7 @@ def test_a_secret_is_drawn_and_kept_from_everybody(tmp_path: Path) -> None:
     assert one.seeds.bots == other.seeds.bots
     assert one.seeds.chance != other.seeds.chance
     assert secret not in one.stderr[0] + (tmp_path / "one" / MANIFEST).read_text()
-    play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2, secret=None), tmp_path / "one", silent)
+    play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent)
     assert read_secret(tmp_path / "one") == secret
     with pytest.raises(UsageError, match="belongs to another tournament: its secret is not the one here"):
         play(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
