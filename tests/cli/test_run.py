@@ -200,13 +200,13 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[st
 
 
 def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> None:
-    words = (*FIELD, "--games", "30000", "--table-sizes", "3", "--max-turns", "12", "--workers", "2", "--no-report")
+    words = (*FIELD, "--games", "10000", "--table-sizes", "3", "--max-turns", "12", "--workers", "2", "--no-report")
     with started(tmp_path, "run", *words, "--output", "out") as process:
         assert process.stderr is not None
         said = process.stderr.readline()  # progress: something is kept
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert " of 30,000 games, " in said
+    assert " of 10,000 games, " in said
     assert process.returncode == 130
     assert "stopped by Ctrl-C" in err
     assert "Traceback" not in err

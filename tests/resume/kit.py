@@ -12,7 +12,7 @@ from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, contender, small
 
 
-def models(games: int = 8, **config: Any) -> Experiment:
+def models(games: int = 6, **config: Any) -> Experiment:
     """Short games of two model players in turn against hand-written bots."""
     both = (contender("one"), contender("two", "house-sharp", "AnthropicBot", prompt="reasoned"))
     return small(*both, games=games, turns=15, **config)

@@ -32,7 +32,7 @@ def config(house: House, path: Path, games: int) -> Path:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_run_with_models_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell, at_length: bool) -> None:
     """In the gate the storm has no rate limits: each would stop the whole account for a while."""
-    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (1, 8, Faults(content=0.1, cut_body=0.1))
+    many, games, faults = (25, 40, Faults(storm=0.3)) if at_length else (1, 6, Faults(content=0.1, cut_body=0.1))
     chance = random.Random(7)
     with storm(tmp_path, faults) as watched:
         words = (str(config(watched.house, tmp_path / "c.yaml", games)), "--quiet", "--no-report")

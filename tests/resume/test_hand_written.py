@@ -11,7 +11,7 @@ from tests.experiment.kit import experiment, means, played, registry
 from tests.resume.kit import published
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
-SHORT = {"max_turns": 12}
+SHORT = {"max_turns": 8}
 GAMES = chunk.DEALS + 300
 
 

@@ -27,7 +27,7 @@ def calls(folder: Path) -> int:
     return int(rows(folder, "SELECT count(*) FROM tries")[0][0])
 
 
-@pytest.mark.parametrize(("stops", "in_flight"), few([([20, 3, 40], 6), ([1], 1), ([1], 6), ([20, 3, 40], 1)], 1))
+@pytest.mark.parametrize(("stops", "in_flight"), few([([15, 3, 25], 6), ([1], 1), ([1], 6), ([15, 3, 25], 1)], 1))
 def test_a_stopped_run_goes_on_to_the_same_end(
     whole: tuple[Run, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
@@ -44,8 +44,8 @@ def test_a_stopped_run_goes_on_to_the_same_end(
 
 def test_what_was_asked_before_comes_from_the_tape_offline_too(whole: tuple[Run, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    go(models(games=6), folder)
-    of = models(games=6)
+    go(models(games=4), folder)
+    of = models(games=4)
     with_no_cache = go(of, folder, cache=tmp_path / "empty", offline=True)
     assert with_no_cache.failure is None
     longer = go(models(), folder, cache=tmp_path / "other")

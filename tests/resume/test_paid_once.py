@@ -89,7 +89,7 @@ def until_stuck(folder: Path) -> None:
 def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
     folder, cache = tmp_path / "run", tmp_path / "cache"
     with House() as house:
-        of = played_at(house, games=24 if at_length else 12)
+        of = played_at(house, games=24 if at_length else 8)
         go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
         whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
         go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
@@ -127,7 +127,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
     """Replies so long that the cache keeps each in a file; in the run, compressed, they have room."""
     with Server(lambda heard: says(heard.protocol, padding="x" * 10**6)) as server:
-        of = small(asker(server), games=3)
+        of = small(asker(server), games=3, turns=6)
         with no_file_longer_than(10**6):
             full = ran(of, tmp_path / "run", in_flight=3)
             assert "cannot write the cache" in str(full.failure)

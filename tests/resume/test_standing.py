@@ -1,14 +1,17 @@
 """How far a run is: the same three figures in the progress, at its end and in `status`; and a demo that was stopped."""
 
+import os
 import re
 import signal
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
+from dubito.cli.output import GamesProgress
 from dubito.cli.run import verdict
 from dubito.games.dubito.spec import SPEC
-from tests.cli.kit import Shell, started
+from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Unhurried, rows
 from tests.resume.kit import go, models
@@ -22,7 +25,7 @@ def test_progress_end_and_status_say_the_same(
 ) -> None:
     for stop in stops:
         watch = Unhurried()
-        run = go(models(), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
+        run = go(models(games=8), tmp_path / "run", stop_after=stop, watch=watch, in_flight=6)
         assert verdict(run) == 130
         (said,) = re.findall(FIGURES, capsys.readouterr().err)
         assert said in shell("status", "run").out
@@ -30,22 +33,25 @@ def test_progress_end_and_status_say_the_same(
         ((replies,),) = rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE reply IS NOT NULL")
         assert run.standing is not None
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
-    end = go(models(), tmp_path / "run")
+    end = go(models(games=8), tmp_path / "run")
     assert str(end.standing).startswith("8 games finished, 8 of them kept in order")
 
 
-SHORTER = "from dubito.games.dubito.spec import SPEC; SPEC.demo['games'] = 12; from dubito.cli.main import main; main()"
-
-
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A demo of fewer games than ours, or it would take its time twice."""
-    monkeypatch.setitem(SPEC.demo, "games", 12)
-    with started(tmp_path, "demo", "--output", "d", code=SHORTER) as process:
-        assert process.stderr is not None
-        next(line for line in process.stderr if line.startswith("2 of 12 games"))
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
+    monkeypatch.setitem(SPEC.demo, "games", 8)
+    monkeypatch.setitem(SPEC.demo, "rules", {"max_turns": 40})
+    tell = GamesProgress.__call__
+
+    def press(progress: GamesProgress, games: int) -> None:
+        tell(progress, games)
+        if games == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as pressing:
+        pressing.setattr(GamesProgress, "__call__", press)
+        code, out, err = astuple(shell("demo", "--output", "d"))
+    assert code == 130
     assert "Then offline" not in out
     assert "Identical" not in out
     (figures,) = re.findall(FIGURES, err.splitlines()[-1])

@@ -39,7 +39,7 @@ def failing(sequence: int) -> Said:
 
 
 def config(address: str, together: bool = False, **more: Any) -> Experiment:
-    """Eight games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
+    """A few games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
     one = contender("one", "m", base_url=f"{address}/v1", tries=2)
     two = contender("two", "m", "AnthropicBot", base_url=address, tries=2)
     base: dict[str, Any] = {
@@ -63,8 +63,8 @@ def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -
 
     watch = Hurried()
     with Server(every_request_fails_three_times) as server:
-        run = go(config(server.address), tmp_path / "run", watch=watch, in_flight=3)
-        whole = go(config(server.address), tmp_path / "whole", watch=Hurried(), in_flight=1)
+        run = go(config(server.address, games=4), tmp_path / "run", watch=watch, in_flight=3)
+        whole = go(config(server.address, games=4), tmp_path / "whole", watch=Hurried(), in_flight=1)
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert (run.results_digest, published(tmp_path / "run")) == (whole.results_digest, published(tmp_path / "whole"))
@@ -122,12 +122,12 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
         return Said(500, "{}") if fails else says(heard.protocol)
 
     with Server(answer) as server:
-        of = config(server.address, together, provider_errors="fallback")
+        of = config(server.address, together, provider_errors="fallback", games=4)
         cut = go(of, tmp_path / "run", watch=Hurried(), in_flight=1, patience=300)
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
         assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "nothing of the games put back is decided"
         down[0] = False
         run = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
-    assert (run.failure, run.tally.games) == (None, 8)
+    assert (run.failure, run.tally.games) == (None, 4)
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
