@@ -1,5 +1,6 @@
 """Runs of hand-written bots: stopped anywhere, gone on with, lengthened; the end is that of an undisturbed run."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,17 @@ from tests.experiment.kit import experiment, means, played, registry
 from tests.resume.kit import published
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
-SHORT = {"max_turns": 8}
-GAMES = chunk.DEALS + 300
+SHORT = {"max_turns": 12}
+DEALS = 20  # of a chunk, in this process: there never is more than one to play, so no other is started
+GAMES = DEALS + 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_chunks() -> Iterator[None]:
+    """Chunks that are played in a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunk, "DEALS", DEALS)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +51,7 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
 
 def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    for games in (10, 700, chunk.DEALS, chunk.DEALS + 1, GAMES):
+    for games in (3, 14, DEALS, DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
         assert finished_run(of, registry(), folder) is None
         run = played(of, folder, workers=2)
@@ -54,24 +64,24 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
 
 def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=chunk.DEALS, table_sizes=[3], rules=SHORT), folder)
+    played(experiment(bots=BOTS, games=DEALS, table_sizes=[3], rules=SHORT), folder)
     with RunDb.create(folder / "run.db") as db, db.writing() as connection:
         connection.execute("UPDATE games SET outcome = x'00' WHERE game = 5")
-    run = played(experiment(bots=BOTS, games=2 * chunk.DEALS, table_sizes=[3], rules=SHORT), folder)
-    assert run.tally.games == 2 * chunk.DEALS
+    run = played(experiment(bots=BOTS, games=2 * DEALS, table_sizes=[3], rules=SHORT), folder)
+    assert run.tally.games == 2 * DEALS
     with RunDb.open(folder / "run.db") as db:
         assert db.read("SELECT outcome FROM games WHERE game = 5") == [(b"\x00",)]
 
 
 def test_a_shorter_second_go_takes_nothing_back(tmp_path: Path) -> None:
-    """A chunk that was cut at 700 deals, cut again earlier: the 700 stay."""
+    """A chunk that was cut at 14 deals, cut again earlier: the 14 stay."""
     folder = tmp_path / "run"
-    played(experiment(bots=BOTS, games=700, table_sizes=[3], rules=SHORT), folder)
+    played(experiment(bots=BOTS, games=14, table_sizes=[3], rules=SHORT), folder)
     of = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT)
     how = means(folder)
     how.stop.set()
     cut = play(of, folder, how)
     assert cut.interrupted
-    assert cut.tally.games == 700
+    assert cut.tally.games == 14
     with RunDb.open(folder / "run.db") as db:
-        assert (db.game_count(), db.deals_by_chunk()) == (700, [700])
+        assert (db.game_count(), db.deals_by_chunk()) == (14, [14])

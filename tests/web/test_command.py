@@ -13,15 +13,17 @@ from tests.web.kit import BOTS, Browser
 
 
 def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
+    """On loopback by any name, of which nothing is to be warned."""
     browser = Browser(0)
-    for visit in range(2):
-        with started(tmp_path, "web", "--port", "0") as process:
+    for host, words in (("127.0.0.1", ()), ("LOCALHOST", ("--host", "LOCALHOST"))):
+        with started(tmp_path, "web", "--port", "0", *words) as process:
             assert process.stdout is not None
             address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
             assert folder.startswith("games are kept in games; Ctrl-C ends it")
+            first = not browser.port
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
-            assert address == f"http://127.0.0.1:{browser.port}/"
-            view = browser.sit(BOTS, seat=0) if visit == 0 else browser.view()
+            assert address == f"http://{host}:{browser.port}/"
+            view = browser.sit(BOTS, seat=0) if first else browser.view()
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
         assert (process.returncode, out, err) == (0, "ended\n", "")
@@ -29,39 +31,23 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
     assert len(list((tmp_path / "games" / "running").iterdir())) == 1
 
 
-def test_the_game_that_is_named_is_offered_first(tmp_path: Path) -> None:
-    with started(tmp_path, "web", "--port", "0", "--game", "bs") as process:
+def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
+    host = "0.0.0.0"  # noqa: S104, what is warned of
+    with started(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host) as process:
         assert process.stdout is not None
-        browser = Browser(int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2]))
+        port = int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2])
+        assert Browser(port)("GET", "/", headers={"Host": f"192.0.2.1:{port}"}).status == 200
+        assert Browser(port)("GET", "/", headers={"Host": f"evil.example:{port}"}).status == 421
+        browser = Browser(port)
         first, other = browser("GET", "/").text, browser("GET", "/?game=dubito").text
         view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
         process.send_signal(signal.SIGINT)
-        process.communicate()
+        _, err = process.communicate()
+    assert err == "Everybody who can reach 0.0.0.0 can play and see the saved games: there is no password.\n"
     assert "<option selected>bs</option>" in first
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other
     assert (view["game"], view["names"]) == ("bs", ["Player1 0", "You", "Player1 2", "Hoarder"])
-
-
-def test_loopback_by_any_name_has_no_warning(tmp_path: Path) -> None:
-    with started(tmp_path, "web", "--port", "0", "--host", "LOCALHOST") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.communicate() == ("ended\n", "")
-
-
-def test_another_host_has_a_warning(tmp_path: Path) -> None:
-    with started(tmp_path, "web", "--port", "0", "--host", "0.0.0.0") as process:  # noqa: S104, what is warned of
-        assert process.stdout is not None
-        port = int(process.stdout.readline().strip().removesuffix("/").rpartition(":")[2])
-        host = {"Host": f"192.0.2.1:{port}"}
-        assert Browser(port)("GET", "/", headers=host).status == 200
-        assert Browser(port)("GET", "/", headers={"Host": f"evil.example:{port}"}).status == 421
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
-    assert err == "Everybody who can reach 0.0.0.0 can play and see the saved games: there is no password.\n"
 
 
 @pytest.mark.parametrize(
