@@ -47,9 +47,9 @@ def execute(folder: str, statement: str) -> None:
 
 
 def test_contenders_of_several_runs_compare_as_if_they_had_been_in_one(shell: Shell) -> None:
-    run(shell, "a", "ClaudeBot,MrDoubt", games=200)
-    run(shell, "b", "AdaptyBoi", games=100)
-    whole = run(shell, "all", "AdaptyBoi,ClaudeBot,MrDoubt", games=300)
+    run(shell, "a", "ClaudeBot,MrDoubt", games=80)
+    run(shell, "b", "AdaptyBoi", games=40)
+    whole = run(shell, "all", "AdaptyBoi,ClaudeBot,MrDoubt", games=120)
     said = shell("compare", "a", "b")
     assert (said.code, said.err) == (0, "")
     assert said.out.splitlines()[0] == "Contenders, in the same seat of the same deals"
@@ -61,13 +61,13 @@ def test_contenders_of_several_runs_compare_as_if_they_had_been_in_one(shell: Sh
 
 
 def test_the_deals_that_all_runs_keep_are_compared(shell: Shell) -> None:
-    run(shell, "long", "ClaudeBot", games=150)
-    run(shell, "short", "AdaptyBoi", games=60)
-    run(shell, "all", "ClaudeBot,AdaptyBoi", games=120)
+    run(shell, "long", "ClaudeBot", games=50)
+    run(shell, "short", "AdaptyBoi", games=20)
+    run(shell, "all", "ClaudeBot,AdaptyBoi", games=40)
     said = shell("compare", "long", "short")
     assert said.out == shell("compare", "all").out
     assert said.err == (
-        "note: only the first 60 deals are compared, which all runs keep: long keeps 150, short keeps 60\n"
+        "note: only the first 20 deals are compared, which all runs keep: long keeps 50, short keeps 20\n"
     )
 
 

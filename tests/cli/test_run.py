@@ -140,13 +140,14 @@ def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
 
 
 def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Shell) -> None:
-    command = ("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet")
-    shell.bot("faulty.py", FAULTY)
+    command = ("run", "--bots", "Faulty,StefaBot", "--games", "60", "--quiet")
+    faulty = FAULTY.replace("0.001", "0.01")
+    shell.bot("faulty.py", faulty)
     said = shell(*command)
     shell(*command, "--output", "out")
     assert "resumes" not in said.err
     assert "the same command will start a new run, from the first game (where --output was given" in said.err
-    shell.bot("faulty.py", FAULTY.replace("1 if", "True if"))
+    shell.bot("faulty.py", faulty.replace("1 if", "True if"))
     assert "Faulty.source is " in shell(*command, "--output", "out").err
     assert shell(*command).code == 0
     assert len(list(Path("runs").iterdir())) == 2
@@ -229,7 +230,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("workers", few("21", 1))
 def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
-    words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "12", "--workers", workers, "--no-report")
+    words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
     with _files_of_at_most(60_000), started(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 3

@@ -260,7 +260,7 @@ def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
 
 
 def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:
-    words = ("--bots", "StefaBot,RandomBoi", "--games", "1200", "--table-sizes", "3", "--max-turns", "12")
+    words = ("--bots", "StefaBot,RandomBoi", "--games", "1200", "--table-sizes", "3", "--max-turns", "6")
     first = shell("run", *words, "--quiet", "--output", "h")
     said = shell("replay", "h", "--workers", "2")
     assert said.code == 0

@@ -59,7 +59,7 @@ def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
         lobby = browser("GET", "/").text
         assert '<option value="sharp"' in lobby
         assert "Asks house-honest with the prompt plain." in lobby
-        end = browser.to_the_end(browser.sit(["sharp", "honest", "chatty"], seed=5))
+        end = browser.to_the_end(browser.sit(["sharp", "honest", "chatty"], seed=5, max_turns=40))
     record = load((home / "games" / f"{end['record']}.json").read_text())
     assert sorted(record.players) == ["Guest", "chatty", "honest", "sharp"]
     assert list(replay(record)) == record.story
