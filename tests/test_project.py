@@ -23,6 +23,12 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@functools.cache
+def syntax(path: Path) -> list[ast.AST]:
+    """All nodes of that tree."""
+    return [*ast.walk(parsed(path))]
+
+
 def shell_blocks(text: str) -> list[str]:
     """The lines of the shell blocks of a Markdown text."""
     return [block.strip() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)]
@@ -66,7 +72,7 @@ def test_no_text_that_users_read_names_a_ruling() -> None:
 
 def shown(path: Path) -> Iterator[str]:
     """The texts in a module that are no docstrings, and the docstrings that are a command's help."""
-    nodes = list(ast.walk(parsed(path)))
+    nodes = syntax(path)
     docstrings = {
         id(node.body[0].value)
         for node in nodes
@@ -95,7 +101,7 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
         f"{path}: {node.name}"
         for path in sources
         if "tests" not in path.relative_to(REPO).parts
-        for node in ast.walk(parsed(path))
+        for node in syntax(path)
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 40
     ]
     assert functions == []
@@ -187,7 +193,7 @@ def of_an_extra(module: str) -> bool:
 @functools.cache
 def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
     """A module's imports."""
-    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in syntax(path) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def modules(path: Path) -> Iterator[str]:
@@ -309,7 +315,7 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     quick = [str(Path("tests", "engine", f"test_{name}.py")) for name in ("hostile", "rounds")]
     said = command(site, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *quick, site=site)
     assert re.search(r"^\d\d+ passed", said, re.MULTILINE)
-    run = ("run", "--games", "200", "--table-sizes", "3", "--workers", "1", "--no-report", "--output")
+    run = ("run", "--games", "100", "--table-sizes", "3", "--workers", "1", "--no-report", "--output")
     digests = set[str]()
     for name, source in (("compiled", site), ("pure", REPO)):
         ranked = command(here, sys.executable, "-m", "dubito", *run, name, site=source)

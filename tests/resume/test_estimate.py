@@ -52,15 +52,15 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
 
 def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
-    shell("run", config_file(one, two, games=10), "--output", "r", "--quiet")
-    said = shell("estimate", config_file(one, two, games=100, name="longer.yaml"), "--from", "r")
+    shell("run", config_file(one, two, games=20), "--output", "r", "--quiet")
+    said = shell("estimate", config_file(one, two, games=200, name="longer.yaml"), "--from", "r")
     assert said.code == 0
     ((made,),) = rows(Path("r"), "SELECT count(*) FROM attempts WHERE player = 'one' AND game >= 0")
     low, high = figures(line_of(said.out, "one"))[0]
     assert low < 10 * made < high
     assert line_of(said.out, "one").endswith("run r")
     assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
-    shorter = figures(shell("estimate", "longer.yaml", "--games", "10", "--from", "r").out.splitlines()[2])[0]
+    shorter = figures(shell("estimate", "longer.yaml", "--games", "20", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
 
