@@ -108,8 +108,8 @@ def _as_if_killed(folder: Path, place: tuple[int, ...]) -> None:
 
 
 def test_the_log_of_the_run_says_what_happened(tmp_path: Path) -> None:
-    go(models(), tmp_path / "run", stop_after=5)
-    run = go(models(), tmp_path / "run")
+    go(models(games=2), tmp_path / "run", stop_after=5)
+    run = go(models(games=2), tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]
     told = [line for line in lines if line["event"] in ("begins", "ends")]
     assert [line["event"] for line in told] == ["begins", "ends"] * 2
