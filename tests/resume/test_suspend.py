@@ -39,14 +39,14 @@ def failing(sequence: int) -> Said:
 
 
 def config(address: str, together: bool = False, **more: Any) -> Experiment:
-    """A few games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
+    """Four games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
     one = contender("one", "m", base_url=f"{address}/v1", tries=2)
     two = contender("two", "m", "AnthropicBot", base_url=address, tries=2)
     base: dict[str, Any] = {
         "table_sizes": [3],
         "bots": ["StefaBot", "UsualBot"],
         "rules": {"max_turns": 12},
-        "games": 8,
+        "games": 4,
     }
     seated: dict[str, Any] = {"bots": [one, two]} if together else {"contenders": [one, two]}
     return experiment(**base | {"provider_errors": "suspend"} | seated | more)
@@ -63,8 +63,8 @@ def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -
 
     watch = Hurried()
     with Server(every_request_fails_three_times) as server:
-        run = go(config(server.address, games=4), tmp_path / "run", watch=watch, in_flight=3)
-        whole = go(config(server.address, games=4), tmp_path / "whole", watch=Hurried(), in_flight=1)
+        run = go(config(server.address), tmp_path / "run", watch=watch, in_flight=3)
+        whole = go(config(server.address), tmp_path / "whole", watch=Hurried(), in_flight=1)
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert (run.results_digest, published(tmp_path / "run")) == (whole.results_digest, published(tmp_path / "whole"))
@@ -82,7 +82,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
     ended = [0]
 
     def answer(heard: Heard) -> Said:
-        if heard.protocol == "responses" and ended[0] < 4:
+        if heard.protocol == "responses" and ended[0] < 2:
             return Said(503, "{}")
         return says(heard.protocol)
 
@@ -95,7 +95,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
         how = replace(means(tmp_path / "run", in_flight=1, progress=progress), watch=Hurried())
         run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
     assert run.failure is None
-    assert run.tally.games == 8
+    assert run.tally.games == 4
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
 
 
@@ -107,7 +107,7 @@ def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
         assert cut.tally.games == 0
         down[0] = False
         run = go(config(server.address), tmp_path / "run", watch=Hurried())
-    assert (run.failure, run.tally.games) == (None, 8)
+    assert (run.failure, run.tally.games) == (None, 4)
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
 
 
@@ -122,7 +122,7 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
         return Said(500, "{}") if fails else says(heard.protocol)
 
     with Server(answer) as server:
-        of = config(server.address, together, provider_errors="fallback", games=4)
+        of = config(server.address, together, provider_errors="fallback")
         cut = go(of, tmp_path / "run", watch=Hurried(), in_flight=1, patience=300)
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
