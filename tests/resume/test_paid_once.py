@@ -126,9 +126,9 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
     """Replies so long that the cache keeps each in a file; in the run, compressed, they have room."""
-    with Server(lambda heard: says(heard.protocol, padding="x" * 4 * 10**5)) as server:
+    with Server(lambda heard: says(heard.protocol, padding="x" * 10**6)) as server:
         of = small(asker(server), games=3, turns=6)
-        with no_file_longer_than(4 * 10**5):
+        with no_file_longer_than(10**6):
             full = ran(of, tmp_path / "run", in_flight=3)
             assert "cannot write the cache" in str(full.failure)
             assert "is the disk full?" in str(full.failure)
