@@ -4,6 +4,7 @@ No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser 
 """
 
 import functools
+import gc
 import inspect
 import os
 import shutil
@@ -130,6 +131,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("at_length")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: it is not searched for garbage again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
