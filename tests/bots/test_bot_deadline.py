@@ -159,6 +159,11 @@ def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
     assert error.turn == failing.errors[0].turn
 
 
+def test_a_bot_that_fails_in_time_is_named_by_its_failure() -> None:
+    with pytest.raises(BotError, match=r"play raised ValueError: no \(test_bot_deadline\.py, line "):
+        play_game(seated(in_time(Once, DEADLINE, SPEC.nodes), how="failing"))
+
+
 def test_a_bot_in_time_plays_the_same_games() -> None:
     bots = entrants("ClaudeBot", "AdaptyBoi", "RandomBoi")
     timed = [Entrant(bot.name, in_time(bot.bot, 3600, SPEC.nodes)) for bot in bots]

@@ -12,12 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+import diskcache
 import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run, play
+from dubito.llm.cache import key_of_reply
 from dubito.llm.failures import AccountFault, FailureKind, TryFailed
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account, ModelSettings
@@ -253,6 +255,14 @@ def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[
     """All rows of a query to a run's `run.db`."""
     with closing(sqlite3.connect(folder / "run.db")) as connection:
         return connection.execute(query, values).fetchall()
+
+
+def forget_last_reply(run: Path, game: int, cache: Path) -> None:
+    """Take the reply to a game's last question, asked of the house, out of the cache."""
+    query = "SELECT request, draw FROM attempts WHERE game = ? ORDER BY decision DESC LIMIT 1"
+    ((request, draw),) = rows(run, query, (game,))
+    with diskcache.Cache(str(cache)) as entries:
+        assert entries.delete(key_of_reply("house", request, draw))
 
 
 def outcomes_of(folder: Path) -> dict[str, int]:

@@ -6,16 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import diskcache
 import pytest
 
 from dubito.experiment.runner import Run
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
-from dubito.llm.cache import key_of_reply
 from tests.conftest import few
-from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, ran, rows, says, small
+from tests.llm.kit import Heard, Said, Server, contender, forget_last_reply, outcomes_of, ran, rows, says, small
 
 
 @contextmanager
@@ -215,10 +213,7 @@ def test_whole_deals_behind_a_missing_one_are_not_published(tmp_path: Path) -> N
     """All games are under way at once, and only deal 1 misses a reply, its last: short games are not favoured."""
     of = small(contender("one"), games=4)
     whole = ran(of, tmp_path / "whole")
-    query = "SELECT request, draw FROM attempts WHERE game = 1 ORDER BY decision DESC LIMIT 1"
-    ((request, draw),) = rows(whole.folder, query)
-    with diskcache.Cache(str(tmp_path / "cache")) as entries:
-        assert entries.delete(key_of_reply("house", request, draw))
+    forget_last_reply(whole.folder, 1, tmp_path / "cache")
     cut = ran(of, tmp_path / "cut", offline=True, in_flight=32)
     assert "game 1, " in str(cut.failure)
     assert cut.tally.games == 1

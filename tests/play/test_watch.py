@@ -14,12 +14,13 @@ import yaml
 
 from dubito.cli.following import tell_newest
 from dubito.cli.telling_pace import PACES, waits
+from dubito.errors import UsageError
 from dubito.llm.thoughts import Thought
 from dubito.report.following import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell
 from tests.conftest import cases
-from tests.llm.kit import KEY, Heard, Server, asker, error_body, says
+from tests.llm.kit import KEY, Heard, Server, asker, contender, error_body, forget_last_reply, ran, says, small
 from tests.llm.kit import Said as Answer
 from tests.play.conftest import Play
 
@@ -178,6 +179,19 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
     assert said.out == out
     assert said.err == "The run is finished: 6 of 6 games.\n"
     assert [(path, path.read_bytes()) for path, _ in before] == before
+
+
+def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None:
+    """Game 1 misses its last reply, so that of a run no game is kept from there on; game 2 has ended."""
+    of = small(contender("one"), games=3)
+    whole = ran(of, tmp_path / "whole").folder
+    forget_last_reply(whole, 1, tmp_path / "cache")
+    cut = ran(of, tmp_path / "cut", offline=True, in_flight=3).folder
+    with closing(FollowedRun(cut, tmp_path)) as followed, closing(FollowedRun(whole, tmp_path)) as finished:
+        assert followed.finished() == {0, 2}
+        assert followed.games.play(2) == finished.games.play(2)
+        with pytest.raises(UsageError, match="cut keeps the games 0 to 0: there is no game 1"):
+            followed.games.play(1)
 
 
 def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
