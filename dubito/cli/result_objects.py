@@ -50,8 +50,11 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 def models(logs: Mapping[str, PlayerLog]) -> list[documents.ModelUse]:
     """What each model player's decisions took."""
     used = documents.ModelUse.model_fields.keys() - {"name", "usd"}
-    usd = {name: None if log.picodollars is None else log.picodollars / PICO for name, log in logs.items()}
     return [
-        documents.ModelUse(name=name, usd=usd[name], **{key: getattr(log, key) for key in used})
+        documents.ModelUse(
+            name=name,
+            usd=None if log.picodollars is None else log.picodollars / PICO,
+            **{key: getattr(log, key) for key in used},
+        )
         for name, log in logs.items()
     ]

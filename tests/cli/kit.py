@@ -60,9 +60,9 @@ def made(folder: Path, *words: str) -> None:
 
 
 @contextmanager
-def started(folder: Path, *words: str, code: str | None = None) -> Iterator[subprocess.Popen[str]]:
-    """`python -m dubito`, or this code, in a process of its own, working in that folder; never outlives the test."""
-    command = [sys.executable, *(("-m", "dubito") if code is None else ("-c", code)), *words]
+def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
+    command = [sys.executable, "-m", "dubito", *words]
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
