@@ -130,6 +130,22 @@ def test_a_cap_holds_where_reasoning_is_reported_apart(tmp_path: Path, in_flight
     assert rows(tmp_path / "r", "SELECT sum(picodollars), max(assumed) FROM tries") == [(calls * true, 0)]
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, protocol: Api) -> None:
+    """Each reply is counted at its worst, since nobody knows what it cost."""
+    nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)
+    cap = 400 * EACH
+    with Server(lambda heard: says(heard.protocol, usage=nothing)) as server:
+        players = small(asker(server, protocol, max_output=20), games=40, turns=20)
+        how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=cap), "preflight": False}
+        run = ran(players, tmp_path / "r", **how)
+    assert run.failure is not None
+    assert "the budget is used up" in str(run.failure)
+    assert 0 < len(server.heard) * EACH <= cap, "the server's own bill"
+    ((usd, assumed),) = rows(tmp_path / "r", "SELECT sum(picodollars), sum(assumed) FROM tries")
+    assert (usd <= cap, assumed) == (True, len(server.heard))
+
+
 def test_a_call_of_the_servers_own_tools_is_on_the_bill(tmp_path: Path) -> None:
     usage = {"input_tokens": 100, "output_tokens": 20, "server_tool_use": {"web_search_requests": 2}}
     with Server(lambda heard: says("messages", usage=usage)) as server:

@@ -88,10 +88,23 @@ def test_missing_usage_is_no_usage(protocol: Api, said: Any) -> None:
 @cases("protocol", PROTOCOLS)
 @cases("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
 def test_a_count_that_is_none_is_missing_usage(protocol: Api, count: Any) -> None:
-    """Not nothing: what is missing is reckoned at its worst, what is 0 was free."""
     assert usage(protocol, counts(protocol, count, 5)) is None
     assert usage(protocol, counts(protocol, 5, count)) is None
-    assert usage(protocol, counts(protocol, 0, 0)) == Usage(0, 0, 0, 0, 0)
+
+
+@cases("protocol", PROTOCOLS)
+def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
+    """A prompt is some tokens, and so is a text; an error may well have come before any."""
+    assert usage(protocol, counts(protocol, 0, 0)) is None
+    assert usage(protocol, counts(protocol, 0, 5)) is None
+    assert usage(protocol, counts(protocol, 100, 0)) is None
+    assert usage("messages", counts("messages", 0, 5) | {"cache_read_input_tokens": 90}) == Usage(90, 90, 0, 5, 0)
+    refused = reply_body(protocol, None, "filter", usage=counts(protocol, 100, 0))
+    assert read_reply(protocol, RawReply(200, json.dumps(refused))).usage == Usage(100, 0, 0, 0, 0)
+    failed = reply_body(protocol, None, usage=counts(protocol, 0, 0), choices=None, content=None, output=None)
+    said = read_reply(protocol, RawReply(200, json.dumps(failed | {"error": {"message": "no"}})))
+    assert said.failure
+    assert said.usage == Usage(0, 0, 0, 0, 0)
 
 
 @cases("protocol", PROTOCOLS)

@@ -38,6 +38,8 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     if failure is not None:
         return Reply(None, "other", usage, received, origin, charges, failure)
     text, finish = speaks.read(body)
+    if usage and not (usage.input and (usage.output or not text)):
+        usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
     return Reply(text, finish, usage, received, origin, charges)
 
 
