@@ -90,7 +90,7 @@ class Referee:
     """Plays one match at a table, whose bots have their opening lines."""
 
     def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
-        """`prepared` is when the time to prepare ends, for each seat."""
+        """`prepared` is when the time to prepare ends, for each seat: it belongs to the first answer alone."""
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
         self.times = Times(([], []), 0)
 
@@ -158,7 +158,8 @@ class Referee:
         began = offered if channel.pending else max(offered, channel.flushed)
         if not self._match.acts(seat):
             return began + self._limits.ponder
-        return max(began, self._prepared[seat]) + self._limits.move
+        first = not self.times.think[seat]
+        return max(began, self._prepared[seat] if first else began) + self._limits.move
 
     def _hear(self) -> None:
         match = self._match
