@@ -7,7 +7,7 @@ of several accusers counts, and which card one loses who is right.
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent, Player
@@ -192,7 +192,7 @@ class BSCourse(Course):
             "hands": [sizes[(seat + place) % len(SEATS)] / NUMBERS for place in range(len(SEATS))],
         }
 
-    def another(self, seat: int, chance: Random) -> list[int]:
+    def world(self, seat: int, chance: Random) -> Self:
         """There is none: raises NotImplementedError."""
         raise NotImplementedError(
             "worlds of BS cannot be drawn from an information state: most plays nobody ever sees, and what they can "

@@ -10,10 +10,13 @@ from copy import copy, deepcopy
 from random import Random
 from typing import Any, Final, NamedTuple, Self
 
+from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player, Results
 
 CHANCE: Final = -1  # these two as pyspiel has them
 TERMINAL: Final = -4
+_WAYS_ON: Final = 20  # unseen moves of others are tried so often before another world is drawn
+_DECIDERS: Final = {CHANCE: "chance", TERMINAL: "anybody after the end"}
 
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
@@ -29,7 +32,7 @@ class LogEntry(NamedTuple):
 class ChanceDraws:
     """Stands in for the `Random` of an engine: gives out what chance has decided, and nothing else.
 
-    Raises IndexError if the engine draws more than that, and ShuffleAgain if it shuffles more often.
+    Raises IndexError if the engine draws more than that.
     """
 
     def __init__(self, order: Sequence[Any] = ()) -> None:
@@ -46,13 +49,8 @@ class ChanceDraws:
 
     def shuffle(self, cards: list[Any]) -> None:
         """Put all cards into the order that chance has decided."""
-        if not self._order:
-            raise ShuffleAgain
+        assert self._order, "the engine has shuffled more often than chance has decided"
         cards[:], self._order = self._order, ()
-
-
-class ShuffleAgain(Exception):
-    """The engine has not taken the order that chance has decided."""
 
 
 class Course:
@@ -73,7 +71,13 @@ class Course:
         self.engine: Any = None  # None: the deal is not over
 
     def apply(self, action: int) -> None:
-        """Take an action or an outcome that is legal now."""
+        """Take an action or an outcome; raises IllegalOutput, and changes nothing, where it is not legal now."""
+        legal = self.actions or [outcome for outcome, _ in self.outcomes]
+        if action not in legal:
+            raise IllegalOutput(
+                f"{action} is not legal for {_DECIDERS.get(self.player, f'seat {self.player}')} here: "
+                f"{', '.join(f'{each} ({self.words(self.player, each)})' for each in legal) or 'nothing'} is"
+            )
         self.history.append((self.player, action))
         if self.player == CHANCE:
             self._chance(action)
@@ -175,10 +179,22 @@ class Course:
         return [measure.values[self.results.bucket(mark, ending.capped)] / measure.scale for mark in ending.marks]
 
     def another(self, seat: int, chance: Random) -> list[int]:
-        """The history of a game that this seat cannot tell from this one, drawn at random.
+        """The history of a game that this seat cannot tell from this one, drawn at random; the same one is to move.
 
-        Read from what the seat has seen, never from what is hidden.
+        Read from what the seat has seen, never from what is hidden, and from whose move it is.
         """
+        known = self.information(seat)
+        while True:
+            world = self.world(seat, chance)
+            for _ in range(_WAYS_ON):
+                ahead = deepcopy(world)
+                while ahead.player not in (self.player, TERMINAL) and ahead.information(seat) == known:
+                    ahead.apply(chance.choice(ahead.actions or [outcome for outcome, _ in ahead.outcomes]))
+                if ahead.player == self.player and ahead.information(seat) == known:
+                    return [action for _, action in ahead.history]
+
+    def world(self, seat: int, chance: Random) -> Self:
+        """Such a game, as far as the seat has seen it: the others may have gone on since."""
         raise NotImplementedError
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

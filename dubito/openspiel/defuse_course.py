@@ -6,7 +6,7 @@ Chance orders the pile at the deal and after a shuffle card, from its top down, 
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Final, cast
+from typing import Final, Self, cast
 
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player
@@ -192,11 +192,11 @@ class DefuseCourse(Course):
             ],
         }
 
-    def anew(self) -> "DefuseCourse":
+    def anew(self) -> Self:
         """A game before its deal."""
-        return DefuseCourse()
+        return type(self)()
 
-    def another(self, seat: int, chance: Random) -> list[int]:
+    def world(self, seat: int, chance: Random) -> Self:
         """Other cards where it never looked; see `defuse_worlds`."""
         return defuse_worlds.another(self, seat, chance)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import exp, lgamma
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dubito.games.defuse.cards import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
 from dubito.games.defuse.notebook import Act, Notebook
@@ -18,6 +18,8 @@ from dubito.openspiel.course import CHANCE
 
 if TYPE_CHECKING:
     from dubito.openspiel.defuse_course import DefuseCourse
+
+SomeDefuse = TypeVar("SomeDefuse", bound="DefuseCourse")
 
 _MIXED: Final = 80  # changes that are tried, for what the other holds to be as likely as it should
 _STUCK: Final = 20_000  # changes without finding cards that fit
@@ -75,8 +77,8 @@ class Trace:
         return self.kinds.setdefault(card, kind) == kind
 
 
-def another(course: "DefuseCourse", seat: int, chance: Random) -> list[int]:
-    """Its history: the same decisions of this seat, and other cards where it never looked."""
+def another(course: SomeDefuse, seat: int, chance: Random) -> SomeDefuse:
+    """The same decisions of this seat, and other cards where it never looked."""
     book = Notebook(seat, None)
     dealt: tuple[str, ...] = ()
     for entry in course.seen(seat):
@@ -85,7 +87,7 @@ def another(course: "DefuseCourse", seat: int, chance: Random) -> list[int]:
         elif entry.what[0] == "hand":
             dealt = entry.what[1]
     if not dealt:
-        return []  # the deal is not over, and nobody has seen anything
+        return course.anew()  # the deal is not over, and nobody has seen anything
     acts = book.position("turn", None, ()).acts
     trace = _traced(acts, seat, chance)
     hand = range(-IN_HAND, 0)  # what the other was dealt
@@ -101,8 +103,10 @@ def another(course: "DefuseCourse", seat: int, chance: Random) -> list[int]:
         else:
             world.apply(_PLACE + trace.places[place] if act.act == "place" else ACTS.index(act.act))
         _order(world, orders.get(place, ()))
+    for action in own:  # a shuffle that is not over
+        world.apply(action)
     assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
-    return [action for _, action in world.history]
+    return world
 
 
 def _order(world: "DefuseCourse", cards: Sequence[str]) -> None:

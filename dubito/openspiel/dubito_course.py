@@ -4,7 +4,7 @@ The walk itself is `FiveNodes`, the one that bots go: it is begun anew after eve
 until it asks for one that is not there.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -16,7 +16,6 @@ from dubito.game import Player
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     COPIES,
-    JOKER,
     MOST,
     NUMBERS,
     CardsPlayedEvent,
@@ -33,7 +32,8 @@ from dubito.games.dubito.player import NODES, FiveNodes, Listener
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules, check_players, deal_hands
 from dubito.openspiel import dubito_worlds
-from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, ShuffleAgain, one_hot
+from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
+from dubito.openspiel.dubito_deal import Deal
 from dubito.streams import SeatStreams
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
@@ -119,44 +119,32 @@ class DubitoCourse(Course):
         super().__init__(players)
         self.rules = rules
         self.node = "deal"  # what is asked, or decided by chance
-        self._deck: list[int] = []  # in the order in which it is dealt
-        self._left = Counter[int]()  # of it
+        self._deal: Deal | None = Deal(players, rules.jokers)  # None: it is over
         self._script: list[int] = []  # of this turn
-        self._begin()
+        self._ask_card(self._deal)
 
     @classmethod
     def longest(cls, rules: Rules) -> int:
-        """Steps of the longest game, of seats and of chance: eight a turn; there is no more than one free turn a turn.
+        """Steps of the longest game, of seats and of chance: the deal, and eight a turn; each may earn a free one."""
+        return 16 * rules.max_turns + COPIES * len(NUMBERS) + rules.jokers
 
-        A deal is repeated while somebody holds a set, in theory for ever; this has room for twenty deals.
-        """
-        return 16 * rules.max_turns + 20 * (COPIES * len(NUMBERS) + rules.jokers)
-
-    def _begin(self) -> None:
-        self._deck = []
-        self._left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: self.rules.jokers})
-        self._ask_chance(self._left)
+    def _ask_card(self, deal: Deal) -> None:
+        self.player, self.actions, self.outcomes = CHANCE, (), deal.outcomes()
 
     def _chance(self, outcome: int) -> None:
-        if self.engine:
+        if self._deal is None:
             self._script.append(outcome)
             self._walk()
             return
-        self._deck.append(outcome)
-        self._left[outcome] -= 1
-        if self._left.total():
-            self._ask_chance(self._left)
+        self._deal.give(outcome)
+        if self._deal.left.total():
+            self._ask_card(self._deal)
         else:
-            self._deal()
+            self._begin(self._deal.cards)
 
-    def _deal(self) -> None:
-        """Hand the deck to the engine, which has it shuffled again if somebody holds a set (R2)."""
-        try:
-            hands = deal_hands(cast(Random, ChanceDraws(self._deck)), self.players, self.rules)
-        except ShuffleAgain:
-            self._begin()
-            return
-        self._deck = []
+    def _begin(self, deck: list[int]) -> None:
+        hands = deal_hands(cast(Random, ChanceDraws(deck)), self.players, self.rules)
+        self._deal = None
         self.engine = Game(self.rules, hands)
         self._tell([self.engine.start])
         for seat, hand in enumerate(hands):
@@ -237,7 +225,7 @@ class DubitoCourse(Course):
 
     def undone(self) -> Sequence[str]:
         """The deal, or the draws of this turn; answers are in the log."""
-        given = self._deck or self._script
+        given = self._deal.cards if self._deal else self._script
         return [f"{self.node} after {' '.join(map(str, given))}"] if given else []
 
     def shared(self) -> Iterator[Any]:
@@ -305,7 +293,7 @@ class DubitoCourse(Course):
             steps = {"A": 1, "B": 0, "C": 0, "D": 1, "E": 0, "n": len(cards), "number": number}
             self.apply(left.popleft() if self.node == "card" else steps[self.node])
 
-    def another(self, seat: int, chance: Random) -> list[int]:
+    def world(self, seat: int, chance: Random) -> Self:
         """Other cards in other hands, dealt and put down; see `dubito_worlds`."""
         return dubito_worlds.another(self, seat, chance)
 

@@ -8,7 +8,7 @@ likely; of a hand, all cards are equally likely to be put down. How likely its o
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dubito.games.dubito.game_data import (
     COPIES,
@@ -25,16 +25,18 @@ from dubito.openspiel.course import CHANCE
 if TYPE_CHECKING:
     from dubito.openspiel.dubito_course import DubitoCourse
 
+SomeDubito = TypeVar("SomeDubito", bound="DubitoCourse")
+
 _MIXED: Final = 300  # swaps of two cards, for each deal to be as likely as any other
 _STUCK: Final = 10_000  # swaps without finding a deal that fits
 
 
-def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
-    """Its history: the same decisions of this seat, and other cards in the other hands."""
+def another(course: SomeDubito, seat: int, chance: Random) -> SomeDubito:
+    """The same decisions of this seat, and other cards in the other hands."""
     seen = [entry.what for entry in course.seen(seat)]
     own = next((what[1] for what in seen if isinstance(what, tuple) and what[0] == "hand"), None)
     if own is None:
-        return []  # the deal is not over, and nobody has seen anything
+        return course.anew()  # the deal is not over, and nobody has seen anything
     events = [what for what in seen if not isinstance(what, tuple)]
     bounds = DealBounds(seat, own, events)
     hands = bounds.deal(course.rules.jokers, chance)
@@ -43,7 +45,7 @@ def another(course: "DubitoCourse", seat: int, chance: Random) -> list[int]:
         world.apply(hands[place % len(hands)][place // len(hands)])
     _replay(world, seat, deque(_own_steps(course, seat)), events, bounds, chance)
     assert world.information(seat) == course.information(seat), "the seat can tell this world from its own"
-    return [action for _, action in world.history]
+    return world
 
 
 class DealBounds:

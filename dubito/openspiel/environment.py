@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
 except ModuleNotFoundError as error:
@@ -11,11 +13,12 @@ import dubito.openspiel  # noqa: F401, registers the games
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
-    """shimmy's environment of a game, with three corrections.
+    """shimmy's environment of a game, with four corrections.
 
     shimmy 2.0.1 makes new spaces at every step, so that they forget their seed, and no game of OpenSpiel passes
-    PettingZoo's `seed_test`; it counts the last reward again with every seat that leaves; and it loads the game by its
-    short name at each reset, so that parameters are lost that are not in `config`.
+    PettingZoo's `seed_test`; it counts the last reward again with every seat that leaves; it loads the game by its
+    short name at each reset, so that parameters are lost that are not in `config`; and at the end it still shows what
+    was seen before the last move.
     """
 
     def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
@@ -30,6 +33,12 @@ class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has 
     def _update_action_spaces(self) -> None:
         if not self.action_spaces:
             super()._update_action_spaces()
+
+    def _update_observations(self) -> None:
+        self.observations = {
+            agent: np.array(self.game_state.observation_tensor(seat))
+            for agent, seat in self.agent_name_id_mapping.items()
+        }
 
     def _end_routine(self) -> bool:
         left: bool = super()._end_routine()

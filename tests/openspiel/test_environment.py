@@ -33,7 +33,7 @@ def test_a_reset_and_a_copy_keep_the_parameters(game: str, parameters: dict[str,
 
 @pytest.mark.parametrize(("game", "parameters"), GAMES)
 def test_a_whole_game_ends_with_its_returns(game: str, parameters: dict[str, Any]) -> None:
-    """Each seat is paid once."""
+    """Each seat is paid once, and sees the end."""
     env = HarnessEnv(game, **parameters)
     env.reset(seed=5)
     rewards = dict.fromkeys(env.agents, 0.0)
@@ -41,4 +41,7 @@ def test_a_whole_game_ends_with_its_returns(game: str, parameters: dict[str, Any
         _, reward, ended, _, info = env.last()
         rewards[agent] += reward
         env.step(None if ended else env.action_space(agent).sample(info["action_mask"]))
+        if ended:
+            seen = env.game_state.observation_tensor(env.agent_name_id_mapping[agent])
+            assert env.observe(agent) == pytest.approx(seen)
     assert [*rewards.values()] == env.game_state.returns()

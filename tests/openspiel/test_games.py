@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
+from math import exp, factorial, log
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from dubito.errors import UsageError
+from dubito.errors import IllegalOutput, UsageError
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.game_data import DiscardEvent
 from tests.conftest import cases, few
@@ -136,16 +137,46 @@ def test_others_cards_do_not_show_in_bs() -> None:
     assert compared > 200
 
 
-def test_nobody_is_dealt_a_set() -> None:
-    """A deal that the engine refuses is dealt anew: the chance is about a third at a table of three."""
-    dealt = []
-    for seed in range(40):
-        state, chance = new("dubito"), Random(seed)
-        while state.is_chance_node():
-            state.apply_action(drawn(state, chance))
+@pytest.mark.parametrize(("players", "kept"), [(3, 0.685), (8, 0.990)])
+def test_all_deals_without_a_set_are_equally_likely(players: int, kept: float) -> None:
+    """Their share of all orders of the deck is known (R2); the deck's cards of a value are alike."""
+    all_orders = 13 * log(factorial(4)) + log(2) - log(factorial(54))
+    for seed in range(8):
+        state, chance, chances = new(f"dubito(players={players})"), Random(seed), 0.0
+        while state.is_chance_node() and state.course.engine is None:
+            odds = dict(state.chance_outcomes())
+            card = drawn(state, chance)
+            state.apply_action(card)
+            chances += log(odds[card])
+        assert exp(all_orders - chances) == pytest.approx(kept, abs=0.001)
         assert max(count for hand in state.course.engine.hands for count in hand.counts) < 4
-        dealt.append(len(state.history()) // 54)
-    assert 1.2 < sum(dealt) / len(dealt) < 2.0
+
+
+def test_a_card_that_would_make_a_set_is_not_dealt() -> None:
+    state = new("dubito(players=3)")
+    for card in (1, 2, 3, 1, 2, 3, 1, 2, 4):
+        state.apply_action(card)
+    assert 1 not in dict(state.chance_outcomes())
+    assert 2 in dict(state.chance_outcomes())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> None:
+    refused = 0
+    for state in states(name, seed=1):
+        if state.is_terminal():
+            with pytest.raises(IllegalOutput, match=r"anybody after the end here: nothing is"):
+                state.apply_action(0)
+            continue
+        before, legal = state.history(), state.legal_actions()
+        for action in set(range(state.num_distinct_actions())) - set(legal):
+            with pytest.raises(IllegalOutput, match=rf"{action} is not legal for seat {state.current_player()} here"):
+                state.apply_action(action)
+            refused += 1
+        assert (state.history(), state.legal_actions()) == (before, legal)
+    with pytest.raises(IllegalOutput, match="99 is not legal for chance here"):
+        new(name).apply_action(99)
+    assert refused > 100 or "moves" not in name  # at the nodes of Dubito all that there is is legal
 
 
 @pytest.mark.parametrize("name", WHOLE)

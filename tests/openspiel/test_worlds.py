@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
 from tests.conftest import few
-from tests.openspiel.kit import new, states
+from tests.openspiel.kit import drawn, new, states
 
 GAMES = (
     "dubito(max_turns=40)",
@@ -55,6 +55,23 @@ def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
             other = state.resample_from_infostate(seat, Random(1).random)
             third = [one.resample_from_infostate(seat, Random(2).random) for one in (state, other)]
             assert third[0].history() == third[1].history()
+
+
+@pytest.mark.parametrize("name", few(GAMES, 2))
+def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
+    """Whoever it is: another seat, or chance, in the middle of somebody's turn or of a shuffle; and for any seat."""
+    chance, movers = Random(3), set[tuple[bool, bool]]()
+    for _ in range(4 if name == "dubito_defuse" else 1):
+        state = new(name)
+        while not state.is_terminal():
+            seat, mover = chance.randrange(state.num_players()), state.current_player()
+            if chance.random() < 0.3:
+                world = state.resample_from_infostate(seat, chance.random)
+                assert world.current_player() == mover
+                assert world.information_state_string(seat) == state.information_state_string(seat)
+                movers.add((mover < 0, mover == seat))
+            state.apply_action(drawn(state, chance))
+    assert len(movers) == 3
 
 
 def test_worlds_are_as_likely_as_the_shuffle_makes_them() -> None:
