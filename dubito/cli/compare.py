@@ -43,4 +43,4 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         return
     for sentence in notes:
         note(f"note: {sentence}")
-    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results))
+    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False)

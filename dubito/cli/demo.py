@@ -13,17 +13,16 @@ from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
 from dubito.cli.run import play, say_report, verdict
 from dubito.cli.summary import print_summary
-from dubito.errors import one_line
 from dubito.experiment import runner
 from dubito.experiment.config import check
-from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.model_checks import checked_models
-from dubito.experiment.ranking import ranking
+from dubito.experiment.ranking import order_of, ranking
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run
 from dubito.game_registry import DUBITO
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.registry import Registry, find_bots
+from dubito.report.headline import comparison_in_words
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import kind_of
 
@@ -112,23 +111,26 @@ def _run(registry: Registry, here: Path, folder: Path, cache: Path, offline: boo
 
 
 def _tell(run: Run, tables: bool) -> None:
-    """Who won, by how much of the two models the better one, and what fallbacks had a part in it."""
+    """Who came to what, who is told apart from whom, and what fallbacks had a part in it."""
     if tables:
         print_summary(run, sizes=False)
         return
     results = run.game.results
     rows, first = ranking(run.tally, run.names, results), results.measures[0]
-    cells = [[row.name, f"{row.games}", cell_text(row.rates[first.key], kind_of(first))] for row in rows]
+    order = order_of(run.tally, run.names, run.compared, results)
+    cells = [
+        [
+            row.name,
+            cell_text(order.rank(row.name), "count"),
+            f"{row.games}",
+            cell_text(row.rates[first.key], kind_of(first)),
+        ]
+        for row in rows
+    ]
     rated = first.name if first.span else f"{first.name} %"
-    table(f"{run.tally.games} games", ["player", "games", f"{rated} [95 % interval]"], cells)
-    (pair,) = contender_pairs(run.tally, run.compared, results)
-    difference = pair.differences[first.key]
-    apart = "" if difference.more_games == 0 else ": too few games to tell them apart"
+    table(f"{run.tally.games} games", ["player", "rank", "games", f"{rated} [95 % interval]"], cells)
     say(fill(results.meaning, 79))
-    say(f"won: {one_line(rows[0].name)}")
-    say(f"of the two models, on the same deals, {one_line(pair.one.name)} is ahead")
-    points = "" if first.span else " points of"
-    say(f"  by {cell_text(difference.rate, kind_of(first))}{points} {first.name}{apart}")
+    say(fill(comparison_in_words(order), 79))
     say(_fallbacks(run))
 
 

@@ -31,6 +31,7 @@ class PlayerResult(_Part):
     """A player of a run in all its seats."""
 
     name: str
+    rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
     games: int = Field(description="seats that it played; a bot seated twice counts twice")
     buckets: dict[str, int] = Field(description="how many of these ended in each way that the game counts")
     rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
@@ -42,6 +43,7 @@ class ContenderResult(_Part):
     """How a contender did in the seat that all contenders take."""
 
     name: str
+    rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]

@@ -4,28 +4,49 @@ from collections.abc import Mapping, Sequence
 
 from dubito.cli import documents
 from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
-from dubito.experiment.ranking import ranking
+from dubito.experiment.ranking import order_of, order_of_contenders, ranking
+from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.llm.prices import PICO
 from dubito.store.records import PlayerLog
 
 
-def players(tally: Tally, names: Sequence[str], results: Results) -> list[documents.PlayerResult]:
+def players(
+    tally: Tally, names: Sequence[str], compared: Sequence[Contender], results: Results
+) -> list[documents.PlayerResult]:
     """All players of a run, the best first."""
-    return [documents.PlayerResult.model_validate(row) for row in ranking(tally, names, results)]
+    order = order_of(tally, names, compared, results)
+    return [
+        documents.PlayerResult(
+            name=row.name,
+            rank=order.rank(row.name),
+            games=row.games,
+            buckets=row.buckets,
+            rates=_intervals(row.rates),
+            fallback_turns=row.fallback_turns,
+            forfeits=row.forfeits,
+        )
+        for row in ranking(tally, names, results)
+    ]
+
+
+def _intervals(rates: Mapping[str, Rate]) -> dict[str, documents.Interval]:
+    return {key: documents.Interval.model_validate(rate) for key, rate in rates.items()}
 
 
 def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[documents.ContenderResult]:
     """The contenders in their seat, the best first; `runs` are the folders that they played in."""
+    order = order_of_contenders(tally, compared, results)
     return [
         documents.ContenderResult(
             name=row.contender.name,
+            rank=order.rank(row.contender.name) if order else None,
             run=runs[row.contender.run],
             deals=row.deals,
-            rates={key: documents.Interval.model_validate(rate) for key, rate in row.rates.items()},
+            rates=_intervals(row.rates),
             fallback_share=row.contender.fallback_share,
         )
         for row in contender_ranking(tally, compared, results)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from dubito.cli.output import note, say, show, table
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
-from dubito.experiment.ranking import RankingRow, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.runner import Run
 from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
@@ -29,9 +29,11 @@ def print_summary(run: Run, sizes: bool) -> None:
         return
     results = run.game.results
     rows = ranking(run.tally, run.names, results)
+    order = order_of(run.tally, run.names, run.compared, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
-    show(replace(ranking_table(rows, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
-    show(*contender_tables(run.tally, run.compared, results))
+    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
+    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
+    show(*contender_tables(run.tally, run.compared, results), notes=False)
     if run.game.has_neighbours:
         _print_neighbours(rows, results.rate)
     if run.game.is_duel:

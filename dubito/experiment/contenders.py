@@ -11,6 +11,7 @@ from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.store.records import PlayerLog
 
+FEW: Final = 10  # deals: of fewer nobody is told apart from anybody
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
 
@@ -39,7 +40,7 @@ class PairedDifference:
     """How much more one contender has of a measure than another, per game of the same deals."""
 
     rate: Rate
-    more_games: int | None  # that would tell them apart; 0: they are apart; None: no number can be named
+    more_games: int | None  # that would tell them apart; 0: they are told apart; None: no number can be named
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _pair(tally: Tally, one: int, other: int, contenders: Sequence[Contender], r
         span = results.measures[at].span or (0, 1)
         rate = paired_difference(n, d, d2, m * results.measures[at].scale).times(span[1] - span[0])
         if not rate.low <= 0 <= rate.high:
-            return PairedDifference(rate, 0)
+            return PairedDifference(rate, max(0, FEW - n) * games)
         deals = deals_to_separate(n, d, d2)
         return PairedDifference(rate, None if deals is None else max(1, deals - n) * games)
 

@@ -1,13 +1,24 @@
-"""The ranking of a run: every rate with its interval, beside what an equal share would be."""
+"""The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
 
-from collections.abc import Sequence
+Two contenders are *told apart* if the 95 % interval of their paired difference does not hold 0. Two players of a field
+have no paired difference: they are told apart if their own 95 % intervals do not overlap, which holds however much
+they shared the same tables, and their difference is given as wide as both intervals together. Of fewer than `FEW`
+deals nobody is told apart from anybody.
+
+The *rank* of a player is one more than the number of those who are told apart from it as better. Where contenders are
+compared, they are who is ranked: the field has no place among them.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
+from dubito.experiment.contenders import FEW, Contender, contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import FallbackBounds, player_bounds
 from dubito.experiment.results import measured_beside, seat_sums, sum_of, table_sizes
 from dubito.experiment.statistics import Rate, clustered_rate, deviation
 from dubito.experiment.tally import Tally
-from dubito.game import FALLBACK_TURNS, FORFEITS, Results
+from dubito.game import FALLBACK_TURNS, FORFEITS, Measure, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,32 @@ class RankingRow:
     bounds: FallbackBounds  # of a model player: had every game with a fallback gone otherwise
 
 
+@dataclass(frozen=True)
+class Order:
+    """Who is ranked, the best by point estimate first, and what is known of every two of them."""
+
+    names: Sequence[str]
+    differences: Mapping[tuple[int, int], Rate]  # by places, of the better one over the other
+    measure: Measure
+    more_games: int | None = None  # that would tell the first two apart, where that is known
+    deals: int = FEW
+    paired: bool = False  # whether the differences are those of the same deals
+
+    def apart(self, better: int, other: int) -> bool:
+        """Whether the better one is told apart from the other."""
+        rate = self.differences[better, other]
+        return self.deals >= FEW and rate.value is not None and rate.low > 0
+
+    @property
+    def ranks(self) -> list[int]:
+        """1 for the best, and the same for those that nobody is told apart from as better."""
+        return [1 + sum(self.apart(better, place) for better in range(place)) for place in range(len(self.names))]
+
+    def rank(self, name: str) -> int | None:
+        """The rank of that player; None for who is not ranked."""
+        return dict(zip(self.names, self.ranks, strict=True)).get(name)
+
+
 @dataclass(frozen=True, slots=True)
 class SizeRow:
     """One player at tables of one size."""
@@ -42,6 +79,43 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
     first = results.measures[0].key
     rows = [_row(tally, player, names, results) for player in range(len(names))]
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
+
+
+def order_of(tally: Tally, names: Sequence[str], contenders: Sequence[Contender], results: Results) -> Order:
+    """The ranks of a run, as every table has them: the contenders' where two are compared, else those of all players.
+
+    `names` are those of all players.
+    """
+    deals = tally.games // (contenders[0].seats if contenders else 1)  # where they are not those of several contenders
+    field = _of_field(ranking(tally, names, results), deals, results.measures[0])
+    return order_of_contenders(tally, contenders, results) or field
+
+
+def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
+    """The contenders by their paired differences; None where there are not two."""
+    rows, pairs = contender_ranking(tally, contenders, results), contender_pairs(tally, contenders, results)
+    if not pairs:
+        return None
+    measure = results.measure(results.headline[0])
+    differences = [pair.differences[measure.key] for pair in pairs]
+    places = combinations(range(len(rows)), 2)  # in which the pairs come
+    found = {place: difference.rate for place, difference in zip(places, differences, strict=True)}
+    names = [row.contender.name for row in rows]
+    return Order(names, found, measure, differences[0].more_games, rows[0].deals, paired=True)
+
+
+def _of_field(rows: Sequence[RankingRow], deals: int, measure: Measure) -> Order:
+    """The players of a ranking by their own intervals; who never played is not in it."""
+    rates = [row.rates[measure.key] for row in rows if row.games]
+    differences = {
+        (one, other): Rate(
+            (rates[one].value or 0.0) - (rates[other].value or 0.0),
+            rates[one].low - rates[other].high,
+            rates[one].high - rates[other].low,
+        )
+        for one, other in combinations(range(len(rates)), 2)
+    }
+    return Order([row.name for row in rows if row.games], differences, measure, deals=deals)
 
 
 def _row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:

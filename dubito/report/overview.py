@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.experiment.contenders import contender_pairs
-from dubito.experiment.ranking import RankingRow, by_table_size, ranking
+from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.stored_run import StoredPlayer, StoredRun
 from dubito.game import Results
 from dubito.report.duels import duels
-from dubito.report.headline import headline, of_contenders, of_field
+from dubito.report.headline import headline
 from dubito.report.model_tables import models_table
 from dubito.report.page_parts import (
     Block,
@@ -46,7 +46,7 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     """The first page."""
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
-    said = headline(source, rows)
+    said = headline(source)
     answer: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
     sections = [Section("In short", answer), Section("Ranking", _ranking(source, rows))]
     if source.game.is_duel:
@@ -70,24 +70,10 @@ def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     blocks: list[Block] = [Paragraph(said)]
     if games < planned:
         blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are kept.", warning=True))
-    table = _with_ranks(ranking_table(rows, source.game.results, twice=source.game.lineup == "uniform"), rows, source)
+    order = order_of(source.tally, source.names, source.compared(), source.game.results)
+    table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
+    table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
     return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
-
-
-def _with_ranks(table: ResultTable, rows: Sequence[RankingRow], source: StoredRun) -> ResultTable:
-    """The ranking with links, and each player's rank beside its name: a dash for who never played."""
-    ranks = of_field(rows, source.game.results.measures[0]).ranks
-    note = "A rank is 1 plus the number of players whose whole interval lies above this one's; equal ranks are ties."
-    links = [f"bots/{source.names.index(row.name)}.html" for row in rows]
-    return replace(_ranked(table, ranks), notes=[note, *table.notes[:-1]], links=links)
-
-
-def _ranked(table: ResultTable, ranks: Sequence[int]) -> ResultTable:
-    """The table with a rank beside each name; the last rows may have none."""
-    every = [*ranks, *[None] * (len(table.rows) - len(ranks))]
-    columns = [table.columns[0], Column("rank", "rank"), *table.columns[1:]]
-    rows = [[row[0], rank, *row[1:]] for row, rank in zip(table.rows, every, strict=True)]
-    return replace(table, columns=columns, rows=rows)
 
 
 def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
@@ -106,11 +92,6 @@ def _contenders(source: StoredRun) -> list[Block]:
     results = source.game.results
     first = results.measures[0]
     blocks: list[Block] = [*contender_tables(source.tally, contenders, results)]
-    if (order := of_contenders(source)) and isinstance(blocks[0], ResultTable):
-        note = (
-            "A rank is 1 plus the number of contenders whose paired difference over this one has an interval above 0."
-        )
-        blocks[0] = replace(_ranked(blocks[0], order.ranks), notes=[note])
     if pairs := contender_pairs(source.tally, contenders, results):
         chart = Chart(
             "intervals",

@@ -2,16 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from dubito.errors import one_line
 from dubito.experiment.calibration import Calibration
 from dubito.experiment.contenders import Contender, PairedDifference, as_systems, contender_pairs, contender_ranking
 from dubito.experiment.fallbacks import FallbackBounds
-from dubito.experiment.ranking import RankingRow, SizeRow
+from dubito.experiment.ranking import Order, RankingRow, SizeRow, order_of_contenders
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
 from dubito.report.page_parts import Paragraph
 from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, texts
+
+_TESTED: Final = (
+    "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
+    "difference in the first measure."
+)
+_PAIRED: Final = f"{_TESTED} The rates here are over all its seats, and players of the field alone have no rank."
+_FIELD: Final = (
+    "A rank is 1 plus the number of players whose whole interval lies above this one's; equal ranks are ties. Two bots "
+    "whose intervals overlap may well stand in the other order."
+)
 
 
 def rates_of(results: Results) -> list[Column]:
@@ -52,22 +63,23 @@ def _otherwise(results: Results) -> str:
     return f"if every game with a fallback had been lost, or been a {results.endings[0]}"
 
 
-def ranking_table(rows: Sequence[RankingRow], results: Results, *, twice: bool) -> ResultTable:
-    """Every player, the best by the first measure first, beside what an equal share would be.
+def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
+    """Every player, the best by the first measure first, with its rank, beside what an equal share would be.
 
     `twice` says that a bot may sit in two seats of a game.
     """
     rates = rates_of(results)
     board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
-    columns = [*texts("bot"), *board, *counts("games"), *rates, *shares_of(results)]
+    columns = [*texts("bot"), *counts("rank"), *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[column.key] for column in board]
-        cells.append([row.name, *ended, row.games, *(row.rates[rate.key] for rate in rates), *_share(row, results)])
+        measured = (row.rates[rate.key] for rate in rates)
+        cells.append([row.name, order.rank(row.name), *ended, row.games, *measured, *_share(row, results)])
     notes = [
+        _PAIRED if order.paired else _FIELD,
         "An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at.",
         *(["A bot that sits twice at a table counts the game twice."] if twice else []),
-        "Two bots whose intervals overlap may well stand in the other order.",
     ]
     return ResultTable("ranking", f"Ranking by {results.measures[0].name}", columns, cells, notes)
 
@@ -91,14 +103,19 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
+    order = order_of_contenders(tally, contenders, results)
     columns = [*texts("contender"), *counts("deals")]
-    cells: list[list[Value]] = [
-        [row.contender.name, row.deals, *(row.rates[column.key] for column in rates)] for row in rows
-    ]
+    ranked = [*texts("contender"), *counts("rank", "deals")]
+    cells: list[list[Value]] = []
+    for row in rows:
+        rank = order.rank(row.contender.name) if order else None
+        cells.append([row.contender.name, rank, row.deals, *(row.rates[column.key] for column in rates)])
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
-    found: list[ResultTable | Paragraph] = [ResultTable("contenders", title, [*columns, *shown_rates], cells)]
+    found: list[ResultTable | Paragraph] = [
+        ResultTable("contenders", title, [*ranked, *shown_rates], cells, [_TESTED] if order else [])
+    ]
     if pairs := _pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):

@@ -54,9 +54,9 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     ranking = rows(said, "60 games")
     results = yaml.safe_load(Path("mine/all_games.yaml").read_text())
     assert set(ranking) == set(results) == {"StefaBot", "ClaudeBot", "RandomBoi"}
-    for name, (games, *_) in ranking.items():
+    for name, (_, games, *_) in ranking.items():
         assert int(games) == results[name]["total"]["games"]
-    for name, (_, score, low, high, *_) in ranking.items():
+    for name, (_, _, score, low, high, *_) in ranking.items():
         assert float(low) <= float(score) <= float(high)
         hard = results[name]["hard_wins"]["games"] / results[name]["total"]["games"]
         assert float(score) == pytest.approx(100 * hard, abs=0.06), "no soft wins at three players"
@@ -109,7 +109,7 @@ def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -
 def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> None:
     said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
     lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
-    assert [line.split()[:2] for line in lines[:2]] == [["ClaudeBot", "40"], ["RandomBoi", "40"]]
+    assert [line.split()[:3] for line in lines[:2]] == [["ClaudeBot", "1", "40"], ["RandomBoi", "2", "40"]]
     assert lines[2] == "Every pair: differences in points on 40 common deals"
     assert lines[4].split()[:2] == ["ClaudeBot", "RandomBoi"]
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from dubito.experiment.ranking import ranking
+from dubito.experiment.ranking import Order, ranking
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import opened_run
 from dubito.game import Measure
-from dubito.report.headline import Order, comparison_in_words, headline
+from dubito.report.headline import comparison_in_words, headline
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import cases
@@ -21,7 +21,7 @@ SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
 def said(run: Path) -> list[str]:
     with opened_run(run) as source:
-        return headline(source, ranking(source.tally, source.names, source.game.results))
+        return headline(source)
 
 
 def order(*rates: tuple[float, float, float]) -> Order:
@@ -70,12 +70,21 @@ def test_a_rank_counts_who_is_told_apart_as_better(rates: list[tuple[float, floa
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
             "A beats B by 40.0 points of Score [20.0, 100.0], and C by at least as much; B and C are not told apart.",
         ),
+        (
+            [(0.9, 0.8, 1), (0.85, 0.75, 0.95), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
+            "A and B beat C by at least 35.0 points of Score [15.0, 100.0], and D by at least as much; "
+            "A and B are not told apart.",
+        ),
+        (
+            [(0.9, 0.8, 1), (0.9, 0.8, 1), (0.5, 0.4, 0.6)],
+            "A and B beat C by 40.0 points of Score [20.0, 100.0]; A and B are not told apart.",
+        ),
         ([(0.5, 0.1, 0.9)] * 5, "A, B, C, D and E are not told apart."),
         ([(0.5, 0.1, 0.9)] * 6, "A, B, C, D and 2 others are not told apart."),
     ],
 )
 def test_others_are_named_as_far_as_they_are_told_apart(rates: list[tuple[float, float, float]], sentence: str) -> None:
-    assert comparison_in_words(order(*rates), deals=10) == sentence
+    assert comparison_in_words(order(*rates)) == sentence
 
 
 def test_everybody_else_is_all_others() -> None:
@@ -83,20 +92,20 @@ def test_everybody_else_is_all_others() -> None:
     apart, not_apart = Rate(0.2, 0.1, 0.3), Rate(0.4, -0.1, 0.9)
     pairs = dict.fromkeys(combinations(range(4), 2), apart)
     some = Order("ABCD", pairs | {(0, 2): not_apart}, SCORE)
-    assert comparison_in_words(some, deals=10) == "A beats B by 20.0 points of Score [10.0, 30.0]."
+    assert comparison_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0]."
 
 
 def test_how_many_games_would_tell_two_apart_is_said() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
-        comparison_in_words(tied, deals=10)
+        comparison_in_words(tied)
         == "A and B are not told apart. About 1,200 more games would tell the first two apart."
     )
 
 
 def test_returns_are_said_on_their_own_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert comparison_in_words(returns, deals=10) == "A beats B by 6.000 Return [4.000, 1.000]."
+    assert comparison_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000]."
 
 
 def test_who_is_told_apart_beats_by_the_points(tmp_path: Path) -> None:
