@@ -73,7 +73,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
     names = sorted(known)
     folded = {other.casefold(): other for other in names}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    if near:
+    begun = [other for other in folded if len(name) > 2 and other.startswith(name.casefold())]
+    if near := begun or difflib.get_close_matches(name.casefold(), folded, n=1):
         return f"did you mean '{one_line(folded[near[0]])}'?"
     return f"choose from {', '.join(map(one_line, names))}"

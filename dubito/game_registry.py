@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,10 @@ def find_game(name: str, working_directory: Path) -> Spec:
     folders = {folder.name: folder for folder in _folders(working_directory)}
     first, colon, member = name.partition(":")
     if first not in folders:
-        raise UsageError(f"there is no game {one_line(repr(first), 60)}: {suggestion(first, sorted(folders))}")
+        hint = suggestion(first, folders)
+        if members := _members_named(first.partition("(")[0], working_directory):
+            hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
+        raise UsageError(f"there is no game {one_line(repr(first), 60)}: {hint}")
     found = _load(folders[first])
     if isinstance(found, Spec):
         if colon:
@@ -31,6 +35,15 @@ def find_game(name: str, working_directory: Path) -> Spec:
     if not member:
         raise UsageError(f"{first} is a family of games: name one of them behind a colon. {found.summary}")
     return found.member(member)
+
+
+def _members_named(name: str, working_directory: Path) -> list[str]:
+    """The members of families that are called so, with their family's name; of a family that cannot be used, none."""
+    found = []
+    for family in find_families(working_directory):
+        with suppress(UsageError):
+            found += [f"{family.name}:{name}" for member in family.members() if member.name == name]
+    return found
 
 
 def find_games(working_directory: Path) -> list[Spec]:

@@ -14,6 +14,7 @@ from dubito.cli.documents import CachedModel, CacheObject
 from dubito.cli.listing import Listing
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, say, table
+from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
@@ -113,23 +114,24 @@ def drop(key: str, folder: Path) -> None:
 
 @cache.command()
 @click.argument("what", metavar="DECISION|REQUEST")
-@click.option("--run", "run", type=click.Path(path_type=Path), required=True, help="The run folder it belongs to.")
+@click.option("--run", "run", type=click.Path(path_type=Path), help="The run it belongs to. [default: the latest]")
 @_WHERE
-def explain(what: str, run: Path, folder: Path) -> None:
+def explain(what: str, run: Path | None, folder: Path) -> None:
     """Say whether the cache has the reply, and if not, what differs from the nearest entry.
 
     DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT, REQUEST the beginning of a request's
     digest (8 digits or more). `dubito replay RUN --game K` prints the decisions of a game, the report's viewer shows
     them at their turns, and an offline miss names its own.
     """
-    if not (run / DATABASE).exists():
-        raise UsageError(f"{run} is not a run folder: it has no {DATABASE}")
-    with RunDb.open(run / DATABASE) as db:
-        asked = ModelLog(db).find(what)
+    with folder_of(run) as kept:
+        if not (kept / DATABASE).exists():
+            raise UsageError(f"{kept} is not a run folder: it has no {DATABASE}")
+        with RunDb.open(kept / DATABASE) as db:
+            asked = ModelLog(db).find(what)
     if asked is None:
         raise UsageError(
-            f"{run} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], as the report's viewer and "
-            "`dubito replay RUN --game GAME` say it, or 8 digits of a digest"
+            f"{run or 'the latest run'} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], as the "
+            "report's viewer and `dubito replay RUN --game GAME` say it, or 8 digits of a digest"
         )
     with closing(_opened(folder)) as opened:
         _explain(opened, asked)

@@ -182,7 +182,7 @@ class ListedRun(_Part):
 
     folder: str
     game: str | None = Field(description="null: a trial of prompts, or a folder that cannot be read")
-    state: RunState | None
+    state: RunState | None = Field(description="null: no run, but with a `game` the policies of `dubito policy`")
     games: int | None
     kept: int | None
     models: list[str]

@@ -7,7 +7,7 @@ import click
 
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.stored_run import bots_of_run
 from dubito.store import folder as run_folder
@@ -26,6 +26,11 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
     """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
     if (file is None) == (parquet is None):
         raise UsageError("say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+    if file is not None and file.suffix.lower() not in ("", ".zip"):
+        raise UsageError(
+            f"{one_line(str(file))}: an export is a zip file: name it {one_line(file.with_suffix('.zip').name)}; "
+            "pages, and tables as CSV and JSON, are written by `dubito report`"
+        )
     if not run.exists():
         raise missing(run, Path(RUNS))
     if file is None:

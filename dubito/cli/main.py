@@ -22,6 +22,10 @@ _COMMANDS: Final = (
     *("estimate", "play", "web", "games", "bots", "watch", "policy", "tournament", "prompts", "cache", "house"),
 )
 
+_PARAMETERS: Final = (  # of models, as people know them
+    *("temperature", "top_p", "top_k", "reasoning", "reasoning_effort", "thinking", "effort", "verbosity"),
+    *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
+)
 _OLD_NAMES: Final = {"play-game": "watch"}
 
 
@@ -49,7 +53,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _said(one_line(error.format_message()), 2)
+        return _said(_setting_of_a_player(error) or one_line(error.format_message()), 2)
     except UsageError as error:
         return _said(str(error), 2)
     except (BotError, RunStopped) as error:
@@ -62,6 +66,21 @@ def _code(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         return _unwritable(error)
     return code if isinstance(code, int) else 0
+
+
+def _setting_of_a_player(error: click.ClickException) -> str | None:
+    """Where a setting of a model player belongs, if it was given as a flag."""
+    if not isinstance(error, click.NoSuchOption):
+        return None
+    from dubito.llm.settings import ModelSettings  # late: it takes a while to load
+
+    key = error.option_name.lstrip("-").replace("-", "_")
+    if key in ModelSettings.model_fields:
+        return f"{error.option_name} is no flag, but a setting of one player: say `{key}` in its entry of a config"
+    if key in _PARAMETERS:
+        said = f"`parameters: {{{key}: ...}}`"
+        return f"{error.option_name} is no flag, but a parameter of one model: say {said} in its entry of a config"
+    return None
 
 
 def _unwritable(error: OSError) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -48,11 +48,13 @@ server_options = flags(
     ),
 )
 
+RULES: Final = ("jokers", "win_rule", "max_turns", "max_rounds")
 # What varies a game's rules; what is not said is the game's to say.
 rules_options = flags(
     click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]"),
     click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]"),
     click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]"),
+    click.option("--max-rounds", metavar="N", help="BS: rounds after which a game stops. [default: 1000]"),
 )
 
 # What asking models may use up, and what is kept of it.

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import click
 
+from dubito import __version__
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
@@ -24,6 +26,7 @@ from dubito.policy.values import nash_conv
 from dubito.registry import find_bots
 from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
 from dubito.report.site import write_pages
+from dubito.store import folder as run_folder
 from dubito.store.records import Spend
 from dubito.workshop.statements import StatedPolicy, of_bot, of_model
 from dubito.workshop.trial import TrialMeans
@@ -69,7 +72,9 @@ def policy(
         raise UsageError("a player is named twice: name each once")
     tree = Tree(engine)
     asked = [_player(name, given, spec, tree.states, draws, calls) for name in players]
-    folder = _writable(output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked))
+    identity = {"policy": spec.name, "iterations": iterations, "draws": draws, "seed": seed}
+    folder = output or _folder(f"{spec.name} {iterations} {draws} {seed}", asked)
+    _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
     if not quiet:
         note(f"{spec.name}: {len(tree.states):,} information states")
     with resumable(folder):
@@ -149,18 +154,26 @@ def _player(
     return _Player(name, spec, None, load_prompt(prompt or (_ACT if draws else _POLICY), Path.cwd(), of), settings)
 
 
-def _writable(folder: Path) -> Path:
-    """The folder, made now: what is asked is to be kept there."""
+def _begin(folder: Path, identity: dict[str, Any]) -> None:
+    """Make the folder, where what is asked is to be kept; raises UsageError where something else is."""
+    manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if (folder / run_folder.MANIFEST).exists():
+            run_folder.check(folder, manifest)
+        else:
+            run_folder.write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(manifest))
     except OSError as error:
         raise UsageError(f"cannot make {one_line(str(folder))}: {error.strerror}; choose another --output") from None
-    return folder
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _folder(how: str, asked: Sequence[_Player]) -> Path:
     identity = "\n".join([how, *(one.identity for one in asked)])
-    return Path("runs") / f"policy-{sha256(identity.encode()).hexdigest()[:8]}"
+    return Path("runs") / f"policy-{_digest(identity)[:8]}"
 
 
 def _write(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:

@@ -37,7 +37,7 @@ _EDITED: Final = (
     "a bot whose file you edit is a new player: the same command will start a new run, from the first "
     "game (where --output was given, give another)"
 )
-_NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns")
+_NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns", "max_rounds")
 
 
 @click.command()
@@ -232,6 +232,8 @@ def _default_folder(config: Path | None, experiment: Experiment) -> Path:
 def _warn(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
     """Say what a user should know before the start."""
     _warn_of_unrepeatable(experiment, registry)
+    if len(experiment.players) == 1:
+        note(f"note: {one_line(experiment.players[0].name)} plays only itself: name another bot to compare it with")
     if calls.caps.usd is not None:
         for sentence in outdated_prices(experiment, registry, calls, datetime.now(UTC).date()):
             note(sentence)

@@ -11,7 +11,7 @@ from dubito.cli.output import note, print_document, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored_run import opened_run
 from dubito.llm.prices import PICO, dollars
-from dubito.store.folder import is_trial, manifest_of
+from dubito.store.folder import is_policy, is_trial, manifest_of
 from dubito.store.lock import is_claimed
 from dubito.store.shelf import RUNS, last_written, run_folders
 
@@ -47,8 +47,11 @@ def _listed(folder: Path) -> ListedRun:
         folder=str(folder), game=None, state=None, games=None, kept=None, models=[], usd=None, date=said, fault=None
     )
     try:
-        if is_trial(manifest_of(folder)):
+        manifest = manifest_of(folder)
+        if is_trial(manifest):
             return nothing
+        if is_policy(manifest):
+            return nothing.model_copy(update={"game": str(manifest["identity"]["policy"])})
         with opened_run(folder) as run:
             costs = [log.picodollars for log in run.models.values()]
             known = [cost for cost in costs if cost is not None]
@@ -67,8 +70,9 @@ def _listed(folder: Path) -> ListedRun:
 
 
 def _row(run: ListedRun) -> list[str]:
-    if run.game is None:
-        return [run.folder, "", "a trial of prompts", "", "", "", run.date]
+    if run.game is None or run.state is None:
+        what = "a trial of prompts" if run.game is None else "policies"
+        return [run.folder, run.game or "", what, "", "", "", run.date]
     games = f"{run.kept:,}" if run.kept == run.games else f"{run.kept:,} of {run.games:,}"
     cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))
-    return [run.folder, run.game, run.state or "", games, ", ".join(run.models), cost, run.date]
+    return [run.folder, run.game, run.state, games, ", ".join(run.models), cost, run.date]

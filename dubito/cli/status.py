@@ -1,6 +1,8 @@
 """`dubito status`: where a run stands, read from its folder, also while it is being played."""
 
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from dubito.store.run_db import RunDb
 def status(run: Path | None, as_json: bool) -> None:
     """Say how far RUN is, by default the latest, what its models were asked, and what they cost.
 
-    Of a trial of prompts: what was asked, and what it cost.
+    Of a trial of prompts, or of policies: what was asked, and what it cost.
     """
     with folder_of(run) as folder:
         _status(folder, str(run or folder), as_json)
@@ -37,6 +39,9 @@ def status(run: Path | None, as_json: bool) -> None:
 
 def _status(run: Path, name: str, as_json: bool) -> None:
     manifest = run_folder.manifest_of(run)
+    if run_folder.is_policy(manifest):
+        _policies(run, name, manifest["identity"], as_json)
+        return
     trial = run_folder.is_trial(manifest)
     if not (run / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
@@ -54,6 +59,33 @@ def _status(run: Path, name: str, as_json: bool) -> None:
         _models(log, "positions" if trial else "games")
         if not trial:
             say(f"results digest: {found.results_digest}")
+
+
+def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
+    """What the models among the players of `dubito policy` were asked; each is kept in a folder of its own."""
+    with ExitStack() as stack:
+        files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
+        logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
+        if as_json:
+            models = {player: log.player(player) for log in logs for player in log.players()}
+            failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
+            print_document(
+                StatusObject(
+                    folder=name,
+                    trial=False,
+                    games=None,
+                    kept=None,
+                    state=None,
+                    replies=None,
+                    results_digest=None,
+                    models=result_objects.models(models),
+                    failed_calls=dict(failed),
+                )
+            )
+            return
+        say(f"policies for {one_line(str(identity['policy']))}: no game was played")
+        for log in logs:
+            _models(log, "states")
 
 
 def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:

@@ -10,15 +10,15 @@ from click.core import ParameterSource
 
 from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.narrator import Narrator, save_record
-from dubito.cli.options import company_options, game_option, rules_options, server_options
+from dubito.cli.options import RULES, company_options, game_option, rules_options, server_options
 from dubito.cli.telling_pace import PACES, pace_option, waits
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.failures import Suspended
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
-    "game", "seed", "deal", "jokers", "win_rule", "max_turns", "on_bot_error", "bot_deadline", "save", "config",
-    "games", "base_url", "api_key_env",
+    "game", "seed", "deal", *RULES, "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
+    "api_key_env",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in ("base_url", "api_key_env")}
-    rules = {key: flags.pop(key) for key in ("jokers", "win_rule", "max_turns")}
+    rules = {key: flags.pop(key) for key in RULES}
     return TableOrder(names=names, server=server, rules=rules, **flags)
 
 

@@ -82,8 +82,7 @@ def _known_rules(key: str, game: Spec) -> str:
     known = type(game.rules()).model_fields
     if not known:
         return f"{game.name} has no rules to vary: take it out"
-    hint = suggestion(key, known)
-    return hint if hint.startswith("did you mean") else f"{game.name} has no such rule: {hint}"
+    return f"{game.name} has no such rule: {suggestion(key, known)}"
 
 
 def _table_sizes(config: Config, game: Spec) -> tuple[int, ...]:
@@ -153,7 +152,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a known prompt or a path, since the name
-    of a model may hold colons, slashes and @.
+    of a model may hold colons, slashes and @; but none of the house's does.
     """
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
@@ -166,7 +165,7 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, str | None
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
-    if at and before and (is_path or prompt in prompt_names(home, registry.game)):
+    if at and before and (provider == "house" or is_path or prompt in prompt_names(home, registry.game)):
         settings |= {"model": before, "prompt": prompt}
     return settings
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
-from dubito.report.page_parts import Block, HeatMap, Paragraph
+from dubito.report.page_parts import Block, HeatMap, Paragraph, ends_of
 from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, texts
 from dubito.report.run_tables import difference_of, kind_of
 
@@ -106,7 +106,6 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
     cells = [
         [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
     ]
-    known = [value for row in cells for value, _ in row if value is not None] or [0.0]
     rows: list[list[Value]] = [
         [names[player], names[other], whole.games(player, other, 0), whole.rate(player, other, 0)]
         for player in order
@@ -123,7 +122,7 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         cells,
         [whole.rate(player, ANYBODY, 0).value for player in order],
         ResultTable("first-against-second", title, columns, rows),
-        (min(known), max(known)),
+        ends_of(cell for row in cells for cell in row),
         "as first",
         "The last column is the row's total.",
         percent=whole.measure.span is None,

@@ -8,7 +8,7 @@ from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
-from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, points
+from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, ends_of, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, players_ranked
@@ -77,7 +77,7 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
     """The maps of a measure by next and by previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
-    known = [value for rows in maps.values() for row in rows for value, _ in row if value is not None]
+    ends = ends_of(cell for rows in maps.values() for row in rows for cell in row)
     return [
         HeatMap(
             f"{title} by {name} player, %",
@@ -86,7 +86,7 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
             [[row[other] for other in order] for row in maps[side]],
             [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
             neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
-            (min(known), max(known)),
+            ends,
         )
         for side, name in SIDES
     ]

@@ -1,13 +1,14 @@
 """What pages are made of beside tables: sections, words, facts, charts and maps. Plain data, drawn by the templates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dubito.experiment.statistics import Rate
 from dubito.game import Measure
 from dubito.report.result_table import ResultTable
 
+FEW_GAMES: Final = 20  # a share of fewer says too little for a colour
 ChartKind = Literal["intervals", "stacked", "calibration"]
 
 
@@ -67,7 +68,7 @@ class HeatMap:
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share, and of how many seats
     deviations: Sequence[float | None]  # or what else stands in the last column
     table: ResultTable  # for its files
-    ends: tuple[float, float]  # the lightest and the darkest share; the same in maps that are compared
+    ends: tuple[float, float]  # the lightest and the darkest share, of `ends_of`; the same in maps that are compared
     last: str = "deviation"  # the title of that column
     last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
     percent: bool = True  # whether shares are drawn, and not what they stand for
@@ -76,10 +77,18 @@ class HeatMap:
         """A value as its cell has it."""
         return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
-    def step(self, value: float) -> int:
-        """How dark a cell is, 0 to 9."""
+    def shade(self, value: float, games: int) -> str:
+        """How dark a cell is, `h0` to `h9`; `few` if that would say nothing."""
         low, high = self.ends
-        return 0 if high == low else min(9, int(10 * (value - low) / (high - low)))
+        if games < FEW_GAMES:
+            return "few"
+        return "h0" if high == low else f"h{min(9, int(10 * (value - low) / (high - low)))}"
+
+    @property
+    def too_few(self) -> str:
+        """Why some cells have no colour, if any has none."""
+        few = any(0 < games < FEW_GAMES for row in self.cells for _, games in row)
+        return f"A cell of fewer than {FEW_GAMES} games has no colour." if few else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,12 @@ class Verbatim:
 
     title: str
     text: str
+
+
+def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
+    """The least and the greatest share in a map's cells that have a colour."""
+    known = [value for value, games in cells if value is not None and games >= FEW_GAMES]
+    return (min(known), max(known)) if known else (0.0, 0.0)
 
 
 Block = Paragraph | NamedValues | Verbatim | Chart | HeatMap | ResultTable

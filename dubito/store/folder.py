@@ -104,13 +104,14 @@ def begin(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What the run in this folder is; raises UsageError if it holds none, or a trial of prompts."""
+    """What the run in this folder is; raises UsageError if it holds none, but a trial of prompts, say."""
     content = manifest_of(folder)
-    if is_trial(content):
-        raise UsageError(
-            f"{one_line(str(folder))} holds a trial of prompts, in which no game was played: `dubito status` reads it, "
-            "and the command that wrote it resumes it or prints it again"
-        )
+    for holds, what in ((is_trial, "a trial of prompts"), (is_policy, "policies")):
+        if holds(content):
+            raise UsageError(
+                f"{one_line(str(folder))} holds {what}, in which no game was played: `dubito status` reads it, "
+                "and the command that wrote it resumes it or prints it again"
+            )
     return content
 
 
@@ -127,8 +128,13 @@ def is_trial(manifest: Mapping[str, Any]) -> bool:
     return "positions" in manifest["identity"]
 
 
+def is_policy(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is the manifest of policies (`dubito policy`)."""
+    return "policy" in manifest["identity"]
+
+
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """What this folder holds, a run or a trial; raises UsageError if neither."""
+    """What this folder holds: a run, a trial or policies; raises UsageError if nothing of these."""
     shown = one_line(str(folder / MANIFEST))
     try:
         content = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ _NAMED: Final = 3  # of many that could have been meant
 def run_folders(root: Path) -> list[Path]:
     """The folders with a run's manifest in it, or one folder further down, the last written first."""
     found = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
+    found -= {folder for folder in found if folder.parent in found}  # the models of a policy
     return sorted(found, key=lambda folder: (-last_written(folder), folder))
 
 

@@ -47,6 +47,32 @@ def rows(said: Said, title: str) -> dict[str, list[str]]:
     return {first: rest for first, *rest in cells}
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
+        (("--game", "bs", "--jokers", "1"), "--jokers: bs has no such rule: choose from max_rounds"),
+        (("--temperature", "1"), "--temperature is no flag, but a parameter of one model: say `parameters: {temper"),
+        (("--max-output", "99"), "--max-output is no flag, but a setting of one player: say `max_output` in its"),
+        (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
+    ],
+)
+def test_a_flag_that_belongs_elsewhere_is_told_where(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    ended = shell("run", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"dubito: {said}")
+
+
+def test_the_rules_of_a_game_are_flags(shell: Shell) -> None:
+    assert shell("run", "--game", "bs", "--max-rounds", "2", "--games", "4", "--output", "r", "--quiet").code == 0
+    assert yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]["rules"] == {"max_rounds": 2}
+
+
+def test_one_bot_alone_is_told_that_it_has_nobody_to_compare_with(shell: Shell) -> None:
+    said = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
+    assert said.err == "note: ClaudeBot plays only itself: name another bot to compare it with\n"
+
+
 def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     said = shell("run", *SHORT, "--output", "mine")
     assert said.code == 0

@@ -80,6 +80,13 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     assert shell("export", "runs/two", "two.zip").err == "dubito: there is no runs/two: did you mean runs/one?\n"
 
 
+def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
+    play(shell, "runs/one", 1_700_000_000)
+    said = shell("export", "runs/one", "one.html")
+    assert (said.code, said.out, Path("one.html").exists()) == (2, "", False)
+    assert said.err.startswith("dubito: one.html: an export is a zip file: name it one.zip; pages, and tables")
+
+
 def test_view_writes_the_report_and_writes_it_anew_after_more_games(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     assert shell("view", "--no-browser").out == "report: runs/one/report/index.html\n"

@@ -19,7 +19,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
     ("content", "sentence"),
     [
         ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
-        ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': did you mean 'jokers'?"),
+        ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': dubito has no such rule: did you mean 'jokers'?"),
         ({"games": -1}, "test.yaml: games: must be at least 1, not -1"),
         ({"games": 10**30}, "test.yaml: games: must be at most 1000000000, not 1000000000000000000000000000000"),
         ({"output": ""}, "test.yaml: output: must not be empty"),

@@ -9,7 +9,7 @@ from dubito.experiment.statistics import clustered_rate
 from dubito.experiment.tally import BOTH, Tally, tally_of
 from dubito.game import Measure, Results
 from dubito.report.duels import Duels, duel_tables, duels
-from dubito.report.page_parts import HeatMap, Paragraph
+from dubito.report.page_parts import FEW_GAMES, HeatMap, Paragraph, ends_of
 from dubito.report.result_table import ResultTable
 
 RESULTS = Results(
@@ -94,3 +94,12 @@ def test_tables_and_map_say_the_same(tally: Tally) -> None:
     whole = Duels(tally, RESULTS, RESULTS.measures[0])
     assert shown.deviations[0] == whole.rate(0, seat=0).value
     assert whole.games(0, seat=BOTH) == 6
+
+
+def test_a_cell_of_few_games_neither_has_a_colour_nor_sets_the_scale() -> None:
+    cells: list[list[tuple[float | None, int]]] = [[(0.9, FEW_GAMES - 1), (0.4, FEW_GAMES)], [(0.2, 500), (None, 0)]]
+    shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), ends_of(cells[0] + cells[1]))
+    assert shown.ends == (0.2, 0.4)
+    assert [shown.shade(value, games) for row in cells for value, games in row if value] == ["few", "h9", "h0"]
+    assert shown.too_few == "A cell of fewer than 20 games has no colour."
+    assert ends_of([(0.5, 1), (None, 0)]) == (0.0, 0.0)

@@ -269,6 +269,23 @@ def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
     assert "states by the fallback" not in said.out
 
 
+def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
+    words = ("policy", "UniformRandom", "house:house-random", *KUHN, "--output", "runs/p")
+    assert shell(*words).code == 0
+    (listed,) = json.loads(shell("runs", "--json").out)["runs"]
+    assert (listed["folder"], listed["game"], listed["state"]) == ("runs/p", "openspiel:kuhn_poker", None)
+    assert "policies" in shell("runs").out
+    told = shell("status", "runs/p").out.splitlines()
+    assert told[0] == "policies for openspiel:kuhn_poker: no game was played"
+    assert told[1].startswith("house:house-random: 12 decisions in 12 states")
+    (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
+    assert (used["name"], used["decisions"]) == ("house:house-random", 12)
+    assert shell("replay", "runs/p").err.startswith("dubito: runs/p holds policies, in which no game was played")
+    assert shell(*words).out == shell(*words, "--offline").out
+    other = shell("policy", "FirstLegal", *KUHN, "--output", "runs/p")
+    assert (other.code, "choose another --output" in other.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

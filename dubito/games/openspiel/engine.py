@@ -16,11 +16,19 @@ from dubito.game import Member
 _ALONE: Final = RLock()  # who turns standard error away
 _PATIENCE: Final = 20.0  # seconds for some moves of a game
 _TRIAL: Final = """
-import random, sys
+import os, random, sys, tempfile
 import pyspiel
 if sys.argv[1].partition("(")[0] not in pyspiel.registered_names():
     sys.exit()  # a game in Python, which fails without a crash
 game, draw = pyspiel.load_game(sys.argv[1]), random.Random(0)
+with tempfile.TemporaryFile() as said:  # some games complain, and go on with a state that is none
+    own = os.dup(2)
+    os.dup2(said.fileno(), 2)
+    game.new_initial_state()
+    os.dup2(own, 2)
+    said.seek(0)
+    if complaint := said.read().decode(errors="replace").strip():
+        sys.exit(complaint)
 game.num_distinct_actions(), game.min_utility(), game.max_utility()
 told = game.get_type().provides_information_state_string
 for _ in range(3):
