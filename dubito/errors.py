@@ -9,6 +9,7 @@ DubitoError
 `dubito/llm/failures.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
+import signal
 from collections.abc import Iterable, Sequence
 
 
@@ -26,6 +27,24 @@ class IllegalOutput(DubitoError):
 
 class RunStopped(DubitoError):
     """A run had to stop after its start; the text says why, and what was kept."""
+
+
+class ToldToEnd(KeyboardInterrupt):
+    """Another signal than Ctrl-C's told this process to end, and is answered as Ctrl-C is."""
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def signal_of(error: BaseException | None) -> int:
+    """The number of the signal that raised this."""
+    return error.number if isinstance(error, ToldToEnd) else signal.SIGINT
+
+
+def signal_in_words(number: int) -> str:
+    """What told this process to end: `Ctrl-C`, `SIGTERM`."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 class BotError(DubitoError):

@@ -10,7 +10,7 @@ import click
 from dubito.cli.calls import call_options, caps_of
 from dubito.cli.options import flags, spending_options
 from dubito.cli.output import note
-from dubito.errors import RunStopped, UsageError, one_line, suggestion
+from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.model_progress import ModelProgress
@@ -80,9 +80,10 @@ def resumable(folder: Path) -> Iterator[None]:
         yield
     except RunStopped as error:
         raise RunStopped(f"{error}; {kept}") from None
-    except KeyboardInterrupt:
-        note(f"dubito: stopped by Ctrl-C; {kept}")
-        raise click.exceptions.Exit(130) from None
+    except KeyboardInterrupt as error:
+        number = signal_of(error)
+        note(f"dubito: stopped by {signal_in_words(number)}; {kept}")
+        raise click.exceptions.Exit(128 + number) from None
 
 
 def watch_of(quiet: bool) -> ModelProgress:

@@ -92,7 +92,7 @@ class RunObject(Document):
     kept: int = Field(description="games finished and stored")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
-    results_digest: str
+    results_digest: str | None = Field(description="null: no game is kept")
     ranking: list[PlayerResult] = Field(description="the best first")
     contenders: list[ContenderResult] = Field(description="the best first")
     pairs: list[PairResult]

@@ -1,12 +1,17 @@
 """The `dubito` command: its subcommands, and what each error means to the shell.
 
 Exit codes: 0 done (warnings too); 1 a comparison differs; 2 the user's mistake, found before anything
-started; 3 stopped after the start; 130 Ctrl-C.
+started; 3 stopped after the start; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
 """
 
 import errno
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 import click
@@ -14,7 +19,7 @@ import click
 from dubito import __version__
 from dubito.cli.listing import LateListing
 from dubito.cli.output import note
-from dubito.errors import BotError, RunStopped, UsageError, one_line
+from dubito.errors import BotError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
 from dubito.native import engine_in_words
 
 _COMMANDS: Final = (
@@ -27,6 +32,7 @@ _PARAMETERS: Final = (  # of models, as people know them
     *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
 )
 _OLD_NAMES: Final = {"play-game": "watch"}
+_ECHO: Final = 0.3  # seconds within which another such signal is the same one: `timeout` and shells send theirs twice
 
 
 @click.group(
@@ -42,7 +48,37 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, by default the process's own, and exit with its code."""
-    sys.exit(_code(arguments))
+    with _other_signals_as_ctrl_c():
+        sys.exit(_code(arguments))
+
+
+@contextmanager
+def _other_signals_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM and SIGHUP do here what Ctrl-C does wherever this process is; one that is ignored (`nohup`) stays so."""
+    heard = float("-inf")
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        nonlocal heard
+        now, before = time.monotonic(), heard
+        heard = now
+        if now - before < _ECHO:
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is signal.default_int_handler or not callable(handler):
+            raise ToldToEnd(number)
+        handler(number, frame)
+
+    found = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():  # which alone hears signals
+        found = []
+    before = {number: signal.getsignal(number) for number in found if signal.getsignal(number) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, answer)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _code(arguments: Sequence[str] | None) -> int:
@@ -58,8 +94,9 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _said(str(error), 2)
     except (BotError, RunStopped) as error:
         return _said(str(error), 3)
-    except (KeyboardInterrupt, click.Abort):
-        return _said("stopped by Ctrl-C", 130)
+    except (KeyboardInterrupt, click.Abort) as error:
+        number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
+        return _said(f"stopped by {signal_in_words(number)}", 128 + number)
     except BrokenPipeError:  # the reader of our output has gone
         sys.stdout = None
         return 0

@@ -56,7 +56,8 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
             say(one_line(line, 400))
         return 1
     say(f"identical: {found.games:,} games, {found.decisions:,} decisions")
-    say(f"results digest: {found.results_digest}")
+    if found.games:
+        say(f"results digest: {found.results_digest}")
     return 0
 
 

@@ -1,7 +1,10 @@
 """`dubito run`: play an experiment, or print a finished one again."""
 
+import os
 import signal
+import sys
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,7 +19,7 @@ from dubito.cli.documents import RunObject
 from dubito.cli.options import json_option, number, rules_options, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
-from dubito.errors import BotError, RunStopped, UsageError, one_line
+from dubito.errors import BotError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment import runner
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.experiment import Experiment
@@ -37,6 +40,7 @@ _EDITED: Final = (
     "a bot whose file you edit is a new player: the same command will start a new run, from the first "
     "game (where --output was given, give another)"
 )
+_SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
 _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns", "max_rounds")
 
 
@@ -164,7 +168,7 @@ def _crew_of(config: Config) -> Iterator[Crew | None]:
 def document_of(result: runner.Run, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
     experiment, results, kept, folder = result.experiment, result.game.results, result.tally.games, str(result.folder)
-    stopped = "Ctrl-C" if result.interrupted else None
+    stopped = signal_in_words(result.told_by) if result.interrupted else None
     if result.failure is not None:
         stopped = one_line(str(result.failure), 600)
     return RunObject(
@@ -175,7 +179,7 @@ def document_of(result: runner.Run, report: Path | None) -> RunObject:
         kept=kept,
         state="stopped" if stopped else "finished",
         stopped=stopped,
-        results_digest=result.results_digest,
+        results_digest=result.results_digest if kept else None,
         ranking=result_objects.players(result.tally, result.names, result.compared, results) if kept else [],
         contenders=result_objects.contenders(result.tally, result.compared, results, [folder]) if kept else [],
         pairs=result_objects.pairs(result.tally, result.compared, results) if kept else [],
@@ -264,24 +268,33 @@ def play(
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
     more = watch.figures if asks else tuple
-    with _ctrl_c_sets(stop, asks), GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
-        means = runner.Means(registry, workers, calls, stop, progress, watch, crew)
+    with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
+        means = runner.Means(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)
         return runner.play(experiment, folder, means)
 
 
 @contextmanager
-def _ctrl_c_sets(stop: Stop, models: bool) -> Iterator[None]:
-    """The first Ctrl-C stops cleanly, after the games under way (with models, the calls); the second stops at once."""
-    after = "calls under way; their games resume from the answers" if models else "games under way"
+def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
+    """The first signal stops cleanly, after the games under way (with models, the calls); the second ends all at once.
 
-    def leave_off(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        note(f"stopping after the {after}; Ctrl-C again stops at once")
-        stop.set()
+    Yields the signals that have come. What is on disk is in order even after a `kill -9`, so nothing waits for a
+    server that does not answer.
+    """
+    after = "calls under way; their games resume from the answers" if models else "games under way"
+    told: list[int] = []
+
+    def leave_off(number: int, _: object) -> None:
+        told.append(number)
+        if len(told) > 1:
+            note(f"dubito: stopped at once by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
+            os._exit(128 + number)
+        start_new_thread(stop.set, ())  # here it would wait for ever where this thread was just asking for it
+        again = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
+        note(f"{again}stopping after the {after}; {signal_in_words(number)} again stops at once")
 
     before = signal.signal(signal.SIGINT, leave_off)
     try:
-        yield
+        yield told
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -290,10 +303,10 @@ def verdict(run: runner.Run, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
-    why = "stopped by Ctrl-C" if run.failure is None else one_line(str(run.failure), 600)
+    why = f"stopped by {signal_in_words(run.told_by)}" if run.failure is None else one_line(str(run.failure), 600)
     then = f"; {_EDITED}" if isinstance(run.failure, BotError) else f", and {command} resumes from there"
     note(f"dubito: {why}; {_kept(run)}{then}")
-    return 130 if run.failure is None else 3
+    return 128 + run.told_by if run.failure is None else 3
 
 
 def _kept(run: runner.Run) -> str:

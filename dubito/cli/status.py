@@ -58,7 +58,7 @@ def _status(run: Path, name: str, as_json: bool) -> None:
             _games(found, manifest, so_far)
         _models(log, "positions" if trial else "games")
         if not trial:
-            say(f"results digest: {found.results_digest}")
+            _digest(found, db.game_count())
 
 
 def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
@@ -107,10 +107,19 @@ def _document(
         kept=None if trial else kept,
         state=None if trial else state_of(db.game_count(), games, playing),
         replies=None if so_far is None else so_far.replies,
-        results_digest=None if trial else db.results_digest(),
+        results_digest=db.results_digest() if db.game_count() and not trial else None,
         models=result_objects.models({player: log.player(player) for player in log.players()}),
         failed_calls=log.failures(),
     )
+
+
+def _digest(found: StatusObject, published: int) -> None:
+    """A run that is being played, or was killed, has not published all that it kept."""
+    if not published:
+        say("results digest: none, since no game is published")
+        return
+    of = "" if published == found.kept else f" of the first {published:,} games"
+    say(f"results digest{of}: {found.results_digest}")
 
 
 def _games(found: StatusObject, manifest: Mapping[str, Any], so_far: Standing | None) -> None:

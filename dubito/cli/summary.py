@@ -23,9 +23,14 @@ from dubito.report.run_tables import (
 
 
 def print_summary(run: Run, sizes: bool) -> None:
-    """Print everything a run has to show; nothing but a note if no game was kept."""
+    """Print everything a run has to show; nothing but a note if no game is published."""
     if run.tally.games == 0:
-        note("no game was finished")
+        finished = run.standing.finished if run.standing else 0
+        note(
+            f"no game is published: {finished:,} are finished, all behind a deal that is not"
+            if finished
+            else "no game was finished"
+        )
         return
     results = run.game.results
     rows = ranking(run.tally, run.names, results)

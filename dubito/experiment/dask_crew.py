@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.workers import Crew, deaf_to_ctrl_c
+from dubito.experiment.workers import Crew, deaf_to_signals
 
 _OF_THIS_MACHINE: Final = {
     "distributed.scheduler.allowed-failures": 20,  # workers that die with a chunk, before it is taken for the cause
@@ -38,7 +38,7 @@ def dask_crew(scheduler: str | None, workers: int) -> Iterator[Crew]:
         ) from None
     losses = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
     with ExitStack() as stack:
-        with deaf_to_ctrl_c():  # so are its threads, and the workers that these start
+        with deaf_to_signals():  # so are its threads, and the workers that these start
             address = scheduler or stack.enter_context(_cluster(workers))
             try:
                 client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))

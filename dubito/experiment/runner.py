@@ -1,5 +1,6 @@
 """A run from start to end: chunks into the store, sums together, results on disk."""
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,7 @@ from platform import python_version
 from typing import Any
 
 from dubito import __version__
-from dubito.errors import BotError, DubitoError, RunStopped
+from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.experiment import Experiment
@@ -43,6 +44,7 @@ class Means:
     stop: Stop
     progress: Progress = lambda games: None
     watch: ModelProgress = field(default_factory=ModelProgress)
+    told_by: Callable[[], int] = lambda: signal.SIGINT  # which signal has set `stop`
     crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
 
@@ -61,6 +63,7 @@ class Run:
     failure: DubitoError | None = None  # what stopped it
     standing: Standing | None = None  # of a run with model players
     said: Mapping[str, str] = field(default_factory=dict)  # by player: what its bot has to say of itself
+    told_by: int = signal.SIGINT  # the signal that interrupted it
 
     @property
     def names(self) -> list[str]:
@@ -117,11 +120,12 @@ def play(experiment: Experiment, folder: Path, means: Means) -> Run:
             for name, text in said.items():
                 log("says", player=name, text=text)
             run = _play_into(db, experiment, folder, replace(means, progress=_logged(means, experiment.games)))
-            run = replace(run, said=said)
+            run = replace(run, said=said, told_by=means.told_by())
         try:
             _publish(run)
-            why = "finished" if run.failure is None else str(run.failure)
-            log("ends", why="Ctrl-C" if run.interrupted else why, games=run.tally.games, digest=run.results_digest)
+            why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")
+            games = run.tally.games
+            log("ends", why=why, games=games, digest=run.results_digest if games else None)
         except RunStopped as error:
             return run if run.failure else replace(run, failure=error)
         return run

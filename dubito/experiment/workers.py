@@ -23,6 +23,9 @@ from dubito.registry import Registry
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _PARTS: Final = 4  # of a chunk among the last ones
+TOLD: Final = {  # the signals that end a run
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+}
 _POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
 T = TypeVar("T")
@@ -62,7 +65,10 @@ def new_stop(workers: int) -> Stop:
 
     One is this process, which takes no semaphore, and no process that looks after that.
     """
-    return threading.Event() if workers == 1 else multiprocessing.get_context("spawn").Event()
+    if workers == 1:
+        return threading.Event()
+    with deaf_to_signals():  # so is the process that looks after semaphores
+        return multiprocessing.get_context("spawn").Event()
 
 
 def play_chunks(
@@ -123,7 +129,7 @@ def in_order(
         while True:
             most = max(1, crew.at_once()) * _AHEAD
             while _chunks(pending) < most and not stop.is_set() and (task := next(tasks, None)) is not None:
-                with deaf_to_ctrl_c():
+                with deaf_to_signals():
                     pending.append((task, crew.executor.submit(play, *task)))
             if not pending:
                 yield from ((task, None) for task in tasks)
@@ -134,6 +140,8 @@ def in_order(
             yield task, future.result() if crew.hears_stop or future.done() else None
             pending.popleft()
     except BrokenProcessPool:
+        for process in multiprocessing.active_children():
+            process.kill()  # they are deaf to the pool's own SIGTERM
         raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
     except crew.losses as error:
         why = one_line(f"{type(error).__name__}: {error}", 200)
@@ -162,14 +170,18 @@ def processes(workers: int, stop: Stop) -> Iterator[Crew]:
 
 
 @contextmanager
-def deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes and threads started within never see Ctrl-C, which is the main process's to answer."""
+def deaf_to_signals() -> Iterator[None]:
+    """Processes and threads started within never see Ctrl-C, SIGTERM and SIGHUP, which the main process answers.
+
+    They come to all processes of a terminal, or of a job.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # its first start, later, would end this
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
     try:
+        resource_tracker.ensure_running()  # its first start, later, would hear two of them again
+        signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

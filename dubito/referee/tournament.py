@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.workers import cores_here
+from dubito.experiment.workers import TOLD, cores_here, deaf_to_signals
 from dubito.games.openspiel.engine import engine_version
 from dubito.referee.config import BotConfig, Tournament, TournamentConfig
 from dubito.referee.confine import Confinement, cores_of, end_with, guarded
@@ -169,7 +169,8 @@ class _Crew:
     ) -> None:
         self._tournament, self._log, self._say, self._progress, self._there = tournament, log, say, progress, there
         self._note = RunLog(log.folder)
-        self._stop = _CONTEXT.Event()
+        with deaf_to_signals():  # so is the process that looks after semaphores
+            self._stop = _CONTEXT.Event()
         self._busy: dict[Connection, set[int]] = {}
         self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
 
@@ -235,17 +236,16 @@ class _Crew:
     @contextmanager
     def _processes(self, count: int, cores: list[int]) -> Iterator[list[Connection]]:
         ours, processes = [], []
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
-        for number in range(count):
-            pair = cores_of(number, count, cores)
-            here, there = _CONTEXT.Pipe()
-            arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stop)
-            process = _CONTEXT.Process(target=_work, args=arguments)
-            process.start()
-            there.close()
-            ours.append(here)
-            processes.append(process)
-        signal.signal(signal.SIGINT, before)
+        with deaf_to_signals():  # they are for this process alone
+            for number in range(count):
+                pair = cores_of(number, count, cores)
+                here, there = _CONTEXT.Pipe()
+                arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stop)
+                process = _CONTEXT.Process(target=_work, args=arguments)
+                process.start()
+                there.close()
+                ours.append(here)
+                processes.append(process)
         try:
             yield list(ours)
             for connection in ours:
@@ -268,7 +268,9 @@ def _work(
 ) -> None:
     """The life of a process that referees: a pairing after the other, until it is told that there is none left."""
     end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in TOLD:  # of which bots hear again, which are ended by one
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TOLD)
     confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
     log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
     told = False

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,12 +61,12 @@ def made(folder: Path, *words: str) -> None:
 
 
 @contextmanager
-def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def started(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
     """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
     command = [sys.executable, "-m", "dubito", *words]
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     with subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     ) as process:
         try:
             yield process

@@ -1,5 +1,6 @@
 """`dubito tournament` from the shell: every command, the bots to start from, and bad input in one sentence."""
 
+import os
 import re
 import shutil
 import signal
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from dubito.errors import signal_in_words
 from dubito.referee import trial, warden
 from dubito.referee.pair import Pair
 from dubito.referee.schedule import Pairing
 from dubito.referee.trial import findings, partner, trial_results
 from tests.cli.kit import REPO, Shell, started
+from tests.conftest import few
 from tests.referee import kit
 from tests.referee.kit import GOOD, acting
 
@@ -79,20 +82,22 @@ def test_the_bot_in_the_docs_is_the_one_that_is_there() -> None:
 CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare-seconds", "1")}
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 2))
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -> None:
+    """And SIGTERM, which a queue of jobs sends to all its processes."""
     (tmp_path / "t.yaml").write_text(
         "games: [phantom_ttt]\nmatches: 100\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
     )
     for name in ("one", "two"):
         kit.write(tmp_path, f"{name}.sh", GOOD)
-    with started(tmp_path, "tournament", "play", "t.yaml") as process:
+    with started(tmp_path, "tournament", "play", "t.yaml", start_new_session=True) as process:
         assert process.stderr is not None
         while "20 of 200" not in process.stderr.readline():
             pass
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, number)
         said = process.stderr.read()
-        assert process.wait() == 130
-    assert said.splitlines()[-1] == "dubito: stopped by Ctrl-C"
+        assert process.wait() == 128 + number
+    assert said.splitlines()[-1] == f"dubito: stopped by {signal_in_words(number)}"
     (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
     assert 20 <= path.read_bytes().count(b"\n") < 200
     assert path.read_bytes().endswith(b"\n")

@@ -3,17 +3,20 @@
 import os
 import re
 import signal
+import threading
 from dataclasses import astuple
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from dubito.cli.output import GamesProgress
-from dubito.cli.run import verdict
+from dubito.cli.run import document_of, verdict
+from dubito.cli.summary import print_summary
 from dubito.games.dubito.spec import SPEC
 from tests.cli.kit import Shell
 from tests.conftest import few
-from tests.llm.kit import Unhurried, rows
+from tests.llm.kit import Heard, Said, Server, Unhurried, asker, rows, says, small
 from tests.resume.kit import go, models
 
 FIGURES = r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept"
@@ -35,6 +38,43 @@ def test_progress_end_and_status_say_the_same(
         assert (run.standing.kept, run.standing.replies) == (run.tally.games, replies)
     end = go(models(games=8), tmp_path / "run")
     assert str(end.standing).startswith("8 games finished, 8 of them kept in order")
+
+
+def test_what_is_finished_is_told_from_what_is_published(
+    shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first game hangs while others end: none of them is published, and nothing has a digest."""
+    watch, heard, goes = Unhurried(), list[Heard](), threading.Event()
+
+    def answer(asked: Heard) -> Said:
+        heard.append(asked)
+        if len(heard) == 1:
+            goes.wait(60)
+        return says(asked.protocol)
+
+    def count(outcome: str) -> None:
+        Unhurried.count(watch, outcome)
+        if sum(watch.outcomes.values()) >= 40:
+            goes.set()
+
+    watch.count = count  # type: ignore[method-assign]
+    with Server(answer) as server:
+        of = small(asker(server), games=12, turns=15)
+        run = go(of, tmp_path / "run", stop_after=40, watch=watch, in_flight=2, preflight=False)
+    assert run.standing is not None
+    finished = run.standing.finished
+    assert (finished > 0, run.tally.games) == (True, 0)
+    print_summary(run, sizes=False)
+    assert verdict(run) == 130
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == f"no game is published: {finished} are finished, all behind a deal that is not"
+    assert f"{finished} games finished, 0 of them kept in order" in last
+    nothing = sha256().hexdigest()
+    status = shell("status", "run").out
+    assert f"{finished} games finished, 0 of them kept in order" in status
+    assert "results digest: none, since no game is published" in status
+    assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
+    assert document_of(run, None).results_digest is None
 
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,192 @@
+"""SIGTERM and SIGHUP end a run as Ctrl-C does, and the same command goes on; a second one ends it at once.
+
+They go to the whole group, as from a closed terminal, `timeout`, a queue of jobs or `docker stop`.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.kit import REPO, Shell, started
+from tests.conftest import few
+from tests.llm.kit import Heard, Said, Server, asker, config_file, says
+from tests.resume.killing import ended_here, same_games
+
+SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
+WORDS = {signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP", signal.SIGINT: "Ctrl-C"}
+
+
+@contextmanager
+def group(folder: Path, *words: str, before: str = "") -> Iterator["subprocess.Popen[str]"]:
+    """`dubito run` as a job of its own; `before` is what its shell does first. Nothing of it outlives the test."""
+    command = ("/bin/sh", "-c", f'{before}exec "$@"', "sh", sys.executable, "-m", "dubito", "run", *words)
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(REPO)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+class Counted:
+    """Answers yes or, from the call of this number on, waits until it is let go; tells when that call has come."""
+
+    def __init__(self, then_waits: int | None) -> None:
+        self.calls, self.reached, self.goes = 0, threading.Event(), threading.Event()
+        self._waits, self._lock = then_waits, threading.Lock()
+
+    def __call__(self, heard: Heard) -> Said:
+        with self._lock:
+            self.calls += 1
+            waits = self._waits is not None and self.calls >= self._waits
+        if waits:
+            self.reached.set()
+            self.goes.wait(60)
+        return says(heard.protocol)
+
+
+def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The words for a small run of models."""
+    monkeypatch.chdir(folder)
+    of = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 15}}
+    file = config_file(asker(server, "chat"), games=12, in_flight=4, **of)
+    return (file, "--quiet", "--no-report")
+
+
+@pytest.mark.parametrize("number", few(SIGNALS, 2))
+def test_a_run_with_models_ends_in_order_and_goes_on(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """And says so under the signal's name, which is in the exit code as shells have it."""
+    counted = Counted(then_waits=30)
+    with Server(counted) as server:
+        words = models(tmp_path, server, monkeypatch)
+        with group(tmp_path, *words, "--output", "cut", "--cache", "c1") as process:
+            assert counted.reached.wait(60)
+            os.killpg(process.pid, number)
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            counted.goes.set()
+            said += process.communicate(timeout=60)[0]
+        assert process.returncode == 128 + number
+        assert "stopping after the calls under way" in said
+        assert f"dubito: stopped by {WORDS[number]}; " in said
+        assert "Traceback" not in said
+        assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
+        (figures,) = re.findall(r"\d+ games finished, \d+ of them kept in order, [\d,]+ replies kept", said)
+        assert figures in shell("status", "cut").out
+        digest = ended_here(shell, *words, "--output", "cut", "--cache", "c1")
+        assert ended_here(shell, *words, "--output", "whole", "--cache", "c2") == digest
+    assert same_games(tmp_path / "cut", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", few(SIGNALS, 1))
+def test_a_run_of_two_workers_ends_in_order_and_goes_on(tmp_path: Path, shell: Shell, number: signal.Signals) -> None:
+    """The workers do not hear of it: the games that they are at are kept."""
+    base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": 6000}))
+    with group(tmp_path, "c.yaml", "--workers", "2", "--no-report", "--output", "cut") as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if " of 6,000 games" in line)
+        os.killpg(process.pid, number)
+        said = process.communicate(timeout=60)[0]  # workers and trackers have this output too: all have ended
+    assert process.returncode == 128 + number
+    assert "stopping after the games under way" in said
+    assert "a worker process died" not in said
+    assert "resource_tracker" not in said
+    (kept,) = re.findall(rf"dubito: stopped by {WORDS[number]}; ([\d,]+) of 6,000 games are kept", said)
+    assert 0 < int(kept.replace(",", "")) < 6000
+    digest = ended_here(shell, "c.yaml", "--output", "cut", "--quiet")
+    assert ended_here(shell, "c.yaml", "--output", "whole", "--quiet") == digest
+
+
+@pytest.mark.parametrize("number", few(SIGNALS, 1))
+def test_a_second_one_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """Whatever a server does. One that comes twice, as `timeout` and shells send it, is one."""
+    counted = Counted(then_waits=2)
+    with Server(counted) as server:
+        words = models(tmp_path, server, monkeypatch)
+        with group(tmp_path, *words, "--output", "cut", "--no-preflight") as process:
+            assert counted.reached.wait(60)
+            assert process.stdout is not None
+            os.killpg(process.pid, number)
+            assert f"{WORDS[number]} again stops at once" in process.stdout.readline()
+            if number != signal.SIGINT:
+                os.killpg(process.pid, number)  # the same still
+            assert process.poll() is None
+            until = time.monotonic() + 20
+            while process.poll() is None and time.monotonic() < until:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.4)
+                    break
+                os.killpg(process.pid, number)
+            said = process.stdout.read()
+        assert process.returncode == 128 + number
+        assert f"dubito: stopped at once by {WORDS[number]}" in said
+        counted.goes.set()
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(then_waits=5)
+    with Server(counted) as server:
+        words = models(tmp_path, server, monkeypatch)
+        with group(tmp_path, *words, "--output", "r", before="trap '' HUP; ") as process:
+            assert counted.reached.wait(60)
+            os.killpg(process.pid, signal.SIGHUP)
+            counted.goes.set()
+            said = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert "stopp" not in said
+
+
+def asked(process: "subprocess.Popen[str]") -> None:
+    """It serves."""
+    assert process.stdout is not None
+    assert process.stdout.readline()
+
+
+SERVERS: dict[str, tuple[str, ...]] = {
+    "web": ("web", "--port", "0"),
+    "house": ("house", "--port", "0"),
+    "watch": ("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0"),
+}
+
+
+@pytest.mark.parametrize(("name", "number"), few([(n, s) for s in SIGNALS[:2] for n in SERVERS], 2))
+def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
+    with started(tmp_path, *SERVERS[name]) as process:
+        asked(process)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert out.splitlines()[-1] in ("ended", "0 calls answered")
+
+
+def test_a_command_without_a_way_to_end_says_what_ended_it(tmp_path: Path) -> None:
+    """In a game that waits for a person, say."""
+    with started(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert err.strip().splitlines()[-1] == "dubito: stopped by SIGTERM"
