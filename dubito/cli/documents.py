@@ -77,8 +77,10 @@ class ModelUse(_Part):
     attempts: int
     cached: int = Field(description="attempts answered from the cache")
     tokens: dict[str, int]
-    usd: float | None = Field(description="null: no price is known")
-    assumed: int = Field(description="calls counted at their worst case")
+    usd: float | None = Field(description="billed and assumed; null: no price is known")
+    usd_billed: float | None = Field(description="what the replies say that they cost")
+    usd_assumed: float | None = Field(description="what the calls probably cost whose cost is not known")
+    assumed: int = Field(description="how many these are; a budget counts them at their worst case")
 
 
 class RunObject(Document):

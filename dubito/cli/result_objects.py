@@ -70,11 +70,13 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 def models(logs: Mapping[str, PlayerLog]) -> list[documents.ModelUse]:
     """What each model player's decisions took."""
-    used = documents.ModelUse.model_fields.keys() - {"name", "usd"}
+    used = documents.ModelUse.model_fields.keys() - {"name", "usd", "usd_billed", "usd_assumed"}
     return [
         documents.ModelUse(
             name=name,
             usd=None if log.picodollars is None else log.picodollars / PICO,
+            usd_billed=None if log.billed is None else log.billed / PICO,
+            usd_assumed=None if log.billed is None else log.likely / PICO,
             **{key: getattr(log, key) for key in used},
         )
         for name, log in logs.items()

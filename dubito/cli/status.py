@@ -22,6 +22,7 @@ from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog
+from dubito.store.records import PlayerLog
 from dubito.store.run_db import RunDb
 
 
@@ -132,6 +133,15 @@ def _games(found: StatusObject, manifest: Mapping[str, Any], so_far: Standing | 
         say(f"so far: {so_far}")
 
 
+def _cost(own: PlayerLog) -> str:
+    if own.picodollars is None or own.billed is None:
+        return "no price is known"
+    if not own.assumed:
+        return dollars(own.picodollars)
+    apart = f"{dollars(own.billed)} billed, {dollars(own.likely)} assumed, which a budget counts as"
+    return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
+
+
 def _models(log: ModelLog, places: str) -> None:
     for name in log.players():
         own = log.player(name)
@@ -141,8 +151,7 @@ def _models(log: ModelLog, places: str) -> None:
             say(f"  {outcome}: {count:,}")
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
         say(f"  tokens: {tokens}")
-        spent = "no price is known" if own.picodollars is None else dollars(own.picodollars)
-        say(f"  cost: {spent}; calls counted at their worst case: {own.assumed:,}")
+        say(f"  cost: {_cost(own)}; calls counted at their worst case: {own.assumed:,}")
         if own.beyond:
             say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
     for kind, count in sorted(log.failures().items()):

@@ -25,7 +25,7 @@ from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Interrupted,
 from dubito.llm.forecast import Past
 from dubito.llm.gate import Gate, MakeTry, Timing
 from dubito.llm.preflight import PROBE_KEY, probe_of
-from dubito.llm.prices import Price, Tariff, beyond
+from dubito.llm.prices import Likely, Price, Tariff, beyond
 from dubito.llm.protocols import kept_reply, read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.retry import MakeAttempt, retried
@@ -58,6 +58,7 @@ class Pipeline:
         self._gates: dict[tuple[Account, str | None], Gate] = {}
         self._probes = count(log.tries(PROBE_KEY) + 1)
         self._providers: dict[Account, Provider] = {}
+        self._likely: dict[str, Likely] = {}  # by player
         self._lock = Lock()
 
     def asker(self, name: str, settings: ModelSettings, price: Price | None) -> MakeAttempt:
@@ -69,7 +70,9 @@ class Pipeline:
             live: MakeAttempt = self._offline_miss
         else:
             provider = self._provider(account, name)
-            logged = self._logged(provider, account, settings, tariff)
+            likely = Likely(tariff, self._log.replies_of(name) if self._goes_on else ())
+            self._likely[name] = likely
+            logged = self._logged(provider, account, settings, likely)
             sending = gate.after_budget(logged, settings.retry_after_cap)
             paced = gate.before_budget(self.budget.around(sending, tariff))
 
@@ -112,10 +115,13 @@ class Pipeline:
             gate.try_again()
 
     def close(self) -> None:
-        """Put back what an outage took, close clients and cache."""
+        """Put back what an outage took, say what lost calls probably cost, close clients and cache."""
         try:
             if self.put_back:
                 self._log.reopen(self.put_back)
+            for player, likely in self._likely.items():
+                if (rates := likely.rates) is not None:
+                    self._log.assume(player, likely.tariff.max_output, *rates)
         finally:
             for provider in self._providers.values():
                 provider.close()
@@ -137,14 +143,14 @@ class Pipeline:
             f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
         )
 
-    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, tariff: Tariff) -> MakeTry:
+    def _logged(self, provider: Provider, account: Account, settings: ModelSettings, likely: Likely) -> MakeTry:
         """The try's row before the call, the body before anything reads it."""
 
         def logged(ask: Ask, number: int) -> Reply:
-            key, worst = (*ask.place.key, number), tariff.worst(ask.request)
-            start = self._options.timing.clock()
-            asked = (str(account), ask.request.digest, ask.draw)
-            self._log.try_opens(key, ask.place.player, *asked, worst, priced=tariff.price is not None)
+            key, worst = (*ask.place.key, number), likely.tariff.worst(ask.request)
+            start, usual = self._options.timing.clock(), likely.of(ask.request)
+            asked = (ask.place.player, str(account), ask.request.digest, ask.draw)
+            self._log.try_opens(key, *asked, worst, priced=usual is not None, likely=usual)
             try:
                 received = provider(ask, number, settings.deadline)
             except TryFailed as error:
@@ -155,8 +161,8 @@ class Pipeline:
                 self._log.try_failed(key, "account", str(error), Spend(calls=1), self._options.timing.clock() - start)
                 raise
             reply = read_reply(ask.request.protocol, received)
-            usage, price = reply.usage, tariff.price
-            used = tariff.of(usage, reply.charges) if usage else worst
+            usage, price = reply.usage, likely.tariff.price
+            used = likely.tariff.of(usage, reply.charges) if usage else worst
             failed = _failed(provider, reply, ask, used)
             used = (failed.spent if failed else None) or used
             self._log.try_received(
@@ -173,6 +179,7 @@ class Pipeline:
             )
             if failed:
                 raise failed
+            likely.learns(len(ask.request.text), usage, used.usd)
             return reply
 
         return logged

@@ -4,7 +4,7 @@ Money is counted in whole picodollars (1e-12 USD), in which a price of up to six
 whole number per token; so no sum is ever rounded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cache
 from math import ceil
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -113,6 +114,45 @@ class Tariff:
     def of(self, usage: Usage, charges: Charges = PLAIN) -> Spend:
         """What a try cost, by what its reply says."""
         return Spend(1, usage.input + usage.output, self.price.of(usage, charges) if self.price else 0)
+
+
+class Likely:
+    """What a try of a player probably cost whose cost nobody knows: by the run's replies to it so far.
+
+    The input at so much a byte of the request as theirs took, and the largest output of them. Shared by threads.
+    """
+
+    def __init__(self, tariff: Tariff, replies: Iterable[tuple[int, tuple[int, ...], int]]) -> None:
+        """`replies` are those of before: bytes of the request, usage, picodollars."""
+        self.tariff, self._lock = tariff, Lock()
+        self._bytes = self._input = 0  # picodollars of input for so many bytes
+        self._output = 0  # picodollars, of the largest
+        for size, counts, cost in replies:
+            self.learns(size, Usage(*counts), cost)
+
+    def learns(self, size: int, usage: Usage | None, cost: int) -> None:
+        """A reply to a request of that size cost so many picodollars, if it says so."""
+        price = self.tariff.price
+        listed = price.of(usage) if price and usage else 0
+        if price and usage and listed:
+            into = cost * price.of(replace(usage, output=0)) // listed
+            with self._lock:
+                self._bytes += size
+                self._input += into
+                self._output = max(self._output, cost - into)
+
+    @property
+    def rates(self) -> tuple[float, int] | None:
+        """Picodollars a byte of a request, and of the output; None while there is nothing to learn from."""
+        with self._lock:
+            return (self._input / self._bytes, self._output) if self._bytes else None
+
+    def of(self, request: Request) -> int | None:
+        """In picodollars; the worst case while there is nothing to learn from, None without a price."""
+        worst, rates = self.tariff.worst(request).usd, self.rates
+        if self.tariff.price is None:
+            return None
+        return worst if rates is None else min(worst, int(len(request.text) * rates[0]) + rates[1])
 
 
 def unpriced(parameters: Mapping[str, Any]) -> str | None:

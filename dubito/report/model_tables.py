@@ -8,7 +8,7 @@ from dubito.errors import one_line
 from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Bool
-from dubito.llm.prices import PICO
+from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.store.model_log import OF_PLAYER
 from dubito.store.records import TOKENS, PlayerLog
@@ -37,6 +37,8 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
             for kind, title in zip(TOKENS, _TOKENS, strict=True)
         ),
         Column("cost", "cost", "dollars"),
+        Column("billed", "billed", "dollars"),
+        Column("assumed", "assumed", "dollars"),
         Column("cost_a_game", "cost a game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
@@ -59,6 +61,8 @@ def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
         share(log.cached, log.attempts),
         *(log.tokens[kind] for kind in TOKENS),
         log.picodollars,
+        log.billed,
+        log.likely if priced else None,
         log.picodollars // log.games if log.picodollars is not None and log.games else None,
         log.saved if priced else None,
     ]
@@ -71,8 +75,7 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.picodollars is None:
             notes.append(f"No price is known for {name}: no cost is shown.")
         if log.assumed:
-            counted = "they are counted at their highest possible cost"
-            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {counted}.")
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {_lost_in_words(log)}.")
         if log.beyond:
             notes.append(
                 f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
@@ -81,6 +84,13 @@ def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.deadlines:
             notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
     return notes
+
+
+def _lost_in_words(log: PlayerLog) -> str:
+    """How calls are counted that reported no cost."""
+    if log.picodollars is None or log.likely == log.at_worst:
+        return "they are counted at their highest possible cost"
+    return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"
 
 
 def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
@@ -114,7 +124,7 @@ def use_table(source: StoredRun, name: str, key: str) -> ResultTable:
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
     tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL", (name,))
-    priced = "SELECT picodollars FROM tries WHERE player = ? AND picodollars IS NOT NULL"
+    priced = "SELECT coalesce(likely, picodollars) FROM tries WHERE player = ? AND picodollars IS NOT NULL"
     measured = [
         (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),
         (Column("input", "tokens of input"), [row[0] for row in tokens]),

@@ -20,7 +20,8 @@ _ROWS: Final = {  # of each table: what is taken of a part, and in which order
 }
 # Before its games each part asked each model once, at the same places: these tries are numbered on.
 _TRIES: Final = """
-INSERT INTO tries SELECT game, seat, decision, attempt, try + iif(game >= 0, 0, coalesce((
+INSERT INTO tries (game, seat, decision, attempt, try, {columns})
+SELECT game, seat, decision, attempt, try + iif(game >= 0, 0, coalesce((
     SELECT max(try) FROM main.tries t
     WHERE (t.game, t.seat, t.decision, t.attempt) = (p.game, p.seat, p.decision, p.attempt)
 ), 0)), {columns} FROM part.tries p ORDER BY game, seat, decision, attempt, try
@@ -51,7 +52,7 @@ def _add(connection: sqlite3.Connection, part: Path) -> None:
     for table, order in _ROWS.items():
         verb = "INSERT OR IGNORE" if table in _SHARED else "INSERT"
         connection.execute(f"{verb} INTO {table} SELECT * FROM part.{table} {order}")  # noqa: S608, names of ours
-    names = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('tries')")]
+    names = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('tries', 'part')")]
     connection.execute(_TRIES.format(columns=", ".join(names[5:])))
     connection.execute("COMMIT")
     connection.execute("DETACH part")

@@ -2,6 +2,9 @@
 
 A try's row is committed before it is sent, and its body before it is used. Texts (requests, raw bodies)
 are kept once, by digest, compressed.
+
+A try's `tokens` and `picodollars` count against the budget. Where nobody knows what it cost it is `assumed`: they are
+the most that it can have cost, and `likely` are the picodollars that it probably did; else `likely` is NULL.
 """
 
 import json
@@ -30,6 +33,7 @@ from dubito.store.run_db import RunDb
 
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
 _DIGITS: Final = 15  # of a number that SQLite can hold
+_SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
 OF_PLAYER: Final = (  # the decisions of a player
     "FROM decisions d JOIN (SELECT DISTINCT game, seat, decision FROM attempts WHERE player = ?) "
@@ -50,15 +54,24 @@ class ModelLog:
         return self._db.path.parent
 
     def try_opens(
-        self, key: PlaceKey, player: str, account: str, request: str, draw: str, worst: Spend, *, priced: bool
+        self,
+        key: PlaceKey,
+        player: str,
+        account: str,
+        request: str,
+        draw: str,
+        worst: Spend,
+        *,
+        priced: bool,
+        likely: int | None = None,
     ) -> None:
         """A try of that request's digest is about to be sent; `worst` is assumed until its cost is known, if ever."""
         with self._db.writing() as connection:
             usd = worst.usd if priced else None
-            row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0)
+            row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
             connection.execute(
                 "INSERT INTO tries (game, seat, decision, attempt, try, player, account, request, draw, state, "
-                "tokens, picodollars, assumed, saved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "tokens, picodollars, assumed, saved, likely) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
 
@@ -89,8 +102,9 @@ class ModelLog:
             connection.execute(
                 "UPDATE tries SET state = ?, status = ?, raw = ?, headers = ?, usage = ?, "
                 "tokens = ?, picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, saved = ?, seconds = ?, "
-                "kind = ?, error = ? WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, *key),
+                "kind = ?, error = ?, likely = iif(?, likely, NULL) "
+                "WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
+                (state, *row, spent.tokens, spent.usd, assumed, saved, seconds, kind, error, assumed, *key),
             )
 
     def try_failed(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
@@ -98,9 +112,30 @@ class ModelLog:
         with self._db.writing() as connection:
             connection.execute(
                 "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
-                "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ? "
-                "WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
-                (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, *key),
+                "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
+                "likely = iif(?, likely, NULL) WHERE (game, seat, decision, attempt, try) = (?, ?, ?, ?, ?)",
+                (kind, error, spent.tokens, spent.usd, spent.tokens > 0, seconds, spent.tokens > 0, *key),
+            )
+
+    def replies_of(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
+        """Of a player's replies, or many of them: the request's length, the usage, and the picodollars."""
+        rows = self._db.read(
+            "SELECT x.text, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request WHERE player = ? "
+            "AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL ORDER BY game DESC LIMIT ?",
+            (player, _SAMPLE),
+        )
+        return [(len(zlib.decompress(text)), tuple(json.loads(usage)), cost) for text, usage, cost in rows]
+
+    def assume(self, player: str, output: int, a_byte: float, besides: int) -> None:
+        """What the tries of a player probably cost whose cost is not known: so much a byte of the request, and besides.
+
+        `output`: the tokens that are reserved for a reply, beside one for each byte of the request.
+        """
+        with self._db.writing() as connection:
+            connection.execute(
+                "UPDATE tries SET likely = min(picodollars, CAST((tokens - ?) * ? AS INTEGER) + ?) "
+                "WHERE player = ? AND assumed AND picodollars IS NOT NULL",
+                (output, a_byte, besides, player),
             )
 
     def finished_attempt(self, key: PlaceKey) -> TapedAttempt | None:
@@ -138,7 +173,8 @@ class ModelLog:
         """The attempts of a game by seat and number of their decision, in their order."""
         rows = self._db.read(
             "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
-            "count(t.try), sum(t.seconds), coalesce(sum(t.picodollars), 0), count(t.picodollars) = count(t.try) "
+            "count(t.try), sum(t.seconds), coalesce(sum(coalesce(t.likely, t.picodollars)), 0), "
+            "count(t.picodollars) = count(t.try) "
             "FROM attempts a LEFT JOIN tries t USING (game, seat, decision, attempt) WHERE a.game = ? "
             "GROUP BY a.seat, a.decision, a.attempt ORDER BY a.seat, a.decision, a.attempt",
             (game,),
@@ -312,8 +348,10 @@ class ModelLog:
             "FROM attempts WHERE player = ? AND game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)",
             (name,),
         )
-        ((calls, priced, picodollars, saved, assumed, deadlines),) = read(
-            "SELECT count(*), count(picodollars), coalesce(sum(picodollars), 0), coalesce(sum(saved), 0), "
+        ((calls, priced, billed, likely, at_worst, saved, assumed, deadlines),) = read(
+            "SELECT count(*), count(picodollars), coalesce(sum(picodollars) FILTER (WHERE NOT assumed), 0), "
+            "coalesce(sum(coalesce(likely, picodollars)) FILTER (WHERE assumed), 0), "
+            "coalesce(sum(picodollars) FILTER (WHERE assumed), 0), coalesce(sum(saved), 0), "
             "coalesce(sum(assumed), 0), coalesce(sum(kind = 'deadline'), 0) FROM tries WHERE player = ?",
             (name,),
         )
@@ -332,7 +370,9 @@ class ModelLog:
             cached=cached,
             attempts=attempts,
             tokens=dict(zip(TOKENS, sums or [0] * len(TOKENS), strict=True)),
-            picodollars=picodollars if priced == calls else None,
+            picodollars=billed + likely if priced == calls else None,
+            likely=likely,
+            at_worst=at_worst,
             saved=saved,
             assumed=assumed,
             deadlines=deadlines,

@@ -56,12 +56,19 @@ class PlayerLog:
     cached: int  # attempts answered from the cache
     attempts: int
     tokens: dict[str, int]  # by TOKENS, of the replies received in this run
-    picodollars: int | None  # what the tries cost; None if one of them had no price
+    picodollars: int | None  # what the tries cost, as billed or assumed; None if one of them had no price
+    likely: int  # of these, what is assumed: what tries probably cost whose cost is not known
+    at_worst: int  # what such tries count against a budget: the most that they can have cost
     saved: int  # picodollars that the provider's own cache saved
-    assumed: int  # tries whose cost is not known, and counted at its worst
+    assumed: int  # tries whose cost is not known
     deadlines: int  # tries cut off by the deadline: such a run is not repeatable
     beyond: int  # tries that used more than was reserved for them, which may pass a budget's cap
     first_beyond: str | None  # how the first of them did
+
+    @property
+    def billed(self) -> int | None:
+        """What the replies say that they cost."""
+        return None if self.picodollars is None else self.picodollars - self.likely
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS tries (
     player TEXT NOT NULL, account TEXT NOT NULL, request TEXT NOT NULL, draw TEXT NOT NULL,
     state TEXT NOT NULL, kind TEXT, error TEXT, seconds REAL,
     status INTEGER, raw TEXT, headers TEXT, usage TEXT,
-    tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, picodollars INTEGER, assumed INTEGER NOT NULL, saved INTEGER NOT NULL, likely INTEGER,
     PRIMARY KEY (game, seat, decision, attempt, try)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (game INTEGER PRIMARY KEY);
@@ -96,6 +96,8 @@ class RunDb:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
+            if not _has_likely(connection):
+                connection.execute("ALTER TABLE tries ADD COLUMN likely INTEGER")
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
@@ -117,6 +119,8 @@ class RunDb:
         if version != _FORMAT:
             connection.close()
             raise UsageError(f"{path} has format {version}; this version of Dubito reads format {_FORMAT}")
+        if not _has_likely(connection):
+            connection.execute("CREATE TEMP VIEW tries AS SELECT *, NULL AS likely FROM main.tries")
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
@@ -228,6 +232,11 @@ class RunDb:
         """The results digest of the games kept."""
         rows = self._connection.execute("SELECT digest FROM chunks ORDER BY chunk")
         return results_digest(row[0] for row in rows)
+
+
+def _has_likely(connection: sqlite3.Connection) -> bool:
+    """Whether the file has the column, which those of before lack."""
+    return any(name == "likely" for (name,) in connection.execute("SELECT name FROM pragma_table_info('tries')"))
 
 
 def reading(path: Path) -> sqlite3.Connection:

@@ -78,6 +78,8 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
         "cached in": "0",
         "tokens out": f"{20 * calls:,}",
         "cost": "-",
+        "billed": "-",
+        "assumed": "-",
         "cost a game": "-",
         "saved by the provider's cache": "-",
     }

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -67,7 +68,7 @@ class Counted:
 def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The words for a small run of models."""
     monkeypatch.chdir(folder)
-    of = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 15}}
+    of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 15}}
     file = config_file(asker(server, "chat"), games=12, in_flight=4, **of)
     return (file, "--quiet", "--no-report")
 
@@ -158,12 +159,6 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path, monkeypatch: pytest.Mo
     assert "stopp" not in said
 
 
-def asked(process: "subprocess.Popen[str]") -> None:
-    """It serves."""
-    assert process.stdout is not None
-    assert process.stdout.readline()
-
-
 SERVERS: dict[str, tuple[str, ...]] = {
     "web": ("web", "--port", "0"),
     "house": ("house", "--port", "0"),
@@ -174,7 +169,9 @@ SERVERS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize(("name", "number"), few([(n, s) for s in SIGNALS[:2] for n in SERVERS], 2))
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with started(tmp_path, *SERVERS[name]) as process:
-        asked(process)
+        assert process.stdout is not None
+        while "Ctrl-C ends it" not in process.stdout.readline():
+            assert process.poll() is None
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")

@@ -14,6 +14,7 @@ from dubito.cli.output import GamesProgress
 from dubito.cli.run import document_of, verdict
 from dubito.cli.summary import print_summary
 from dubito.games.dubito.spec import SPEC
+from dubito.llm.wire import Place, draw_of
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, Unhurried, asker, rows, says, small
@@ -44,11 +45,11 @@ def test_what_is_finished_is_told_from_what_is_published(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first game hangs while others end: none of them is published, and nothing has a digest."""
-    watch, heard, goes = Unhurried(), list[Heard](), threading.Event()
+    watch, goes = Unhurried(), threading.Event()
+    first_asks = [draw_of(0, Place("", 0, 0, seat, 0, 0, ""), 0) for seat in range(3)]
 
     def answer(asked: Heard) -> Said:
-        heard.append(asked)
-        if len(heard) == 1:
+        if asked.headers["x-dubito-draw"] in first_asks:
             goes.wait(60)
         return says(asked.protocol)
 

@@ -1,12 +1,15 @@
 """What `run.db` keeps of calls: reserved before it is sent, settled once, and never a sum that is not the rows'."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dubito.errors import RunStopped
+from dubito.store.merging import merge_into
 from dubito.store.model_log import ModelLog
 from dubito.store.records import Decision, PlayerLog, RawReply, Spend
 from dubito.store.run_db import RunDb
@@ -32,7 +35,7 @@ def log(db: RunDb) -> ModelLog:
 
 
 def opens(log: ModelLog, key: tuple[int, ...] = TRY, player: str = "one", priced: bool = True) -> None:
-    log.try_opens(key, player, "an account", "a request", "d", WORST, priced=priced)
+    log.try_opens(key, player, "an account", "a request", "d", WORST, priced=priced, likely=9_000 if priced else None)
 
 
 def received(log: ModelLog, key: tuple[int, ...] = TRY, **changes: Any) -> None:
@@ -135,7 +138,9 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
         cached=1,
         attempts=3,
         tokens={"input": 200, "cached": 120, "cache_write": 20, "output": 40, "reasoning": 10},
-        picodollars=2 * 1_234 + 77_000,
+        picodollars=2 * 1_234 + 9_000,
+        likely=9_000,
+        at_worst=77_000,
         saved=110,
         assumed=1,
         deadlines=1,
@@ -144,6 +149,37 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
     )
     assert log.players() == ["one", "other"]
     assert log.spent() == Spend(4, 3 * 120 + 9000, 3 * 1_234 + 77_000)
+
+
+def test_what_is_assumed_is_brought_up_to_date(db: RunDb, log: ModelLog) -> None:
+    """By what replies have cost since; never above the worst, and not where the cost is known or has no price."""
+    for number in (1, 2, 3):
+        opens(log, (*ATTEMPT, number))
+    opens(log, (*ATTEMPT, 4), priced=False)
+    opens(log, (*ATTEMPT, 5), "other")
+    received(log, (*ATTEMPT, 2))
+    log.try_failed((*ATTEMPT, 3), "rate_limit", "no", Spend(1), 0.5)
+    log.assume("one", 8192, 2.5, 1_000)
+    likely = [(1_000 + int(808 * 2.5),), (None,), (None,), (None,), (9_000,)]
+    assert db.read("SELECT likely FROM tries ORDER BY try") == likely
+    log.assume("one", 8192, 1e6, 1_000)
+    assert db.read("SELECT likely FROM tries WHERE try = 1") == [(77_000,)]
+
+
+def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
+    """It does not say what lost calls probably cost: they are counted at their worst, as they were then."""
+    path = tmp_path / "run.db"
+    with RunDb.create(path) as db:
+        opens(ModelLog(db))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE tries DROP COLUMN likely")
+    with RunDb.open(path) as old:
+        assert ModelLog(old).player("one").picodollars == 77_000
+    merge_into(tmp_path / "whole.db", [path], {})
+    for file in (path, tmp_path / "whole.db"):
+        with RunDb.create(file) as db:
+            opens(ModelLog(db), (*ATTEMPT, 2))
+            assert ModelLog(db).player("one").picodollars == 77_000 + 9_000
 
 
 def test_a_player_who_asked_nothing(log: ModelLog) -> None:

@@ -1,0 +1,152 @@
+"""Calls whose cost nobody was told: what the run shows is near the server's own bill, and the cap counts the worst.
+
+The server counts what it bills: every request that it answered, whether the answer arrived or not.
+"""
+
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dubito.experiment.runner import Run
+from dubito.llm.budget import Caps
+from dubito.llm.prices import PICO, Price
+from dubito.store.records import PlayerLog
+from tests.cli.kit import Shell
+from tests.conftest import few
+from tests.llm.kit import Heard, Said, Server, asker, config_file, ran, reply_body, rows, small
+from tests.resume.killing import start
+
+LISTED = {"input": 2, "cached_input": 0.2, "cache_write": 2.5, "output": 10}
+PRICE = Price(2_000_000, 200_000, 2_500_000, 10_000_000)
+Ends = Callable[[int], Said | None]  # how the call of this number ends; None: with its answer
+
+
+class Biller:
+    """Answers, with usage of about a token for four bytes, and keeps its own bill."""
+
+    def __init__(self, ends: Ends = lambda number: None) -> None:
+        self.bill = self.calls = self.lost = 0
+        self._ends, self._lock = ends, threading.Lock()
+
+    def __call__(self, heard: Heard) -> Said:
+        chance = sha256(heard.raw).digest()
+        into, out = len(heard.raw) // 4 + chance[1] % 20, 20 + chance[2] % 60
+        usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
+        with self._lock:
+            self.calls += 1
+            self.bill += into * PRICE.input + out * PRICE.output
+            end = self._ends(self.calls)
+            self.lost += end is not None
+        return end or Said(
+            body=json.dumps(reply_body("chat", f'{{"answer": {str(chance[0] % 3 == 0).lower()}}}', usage=usage))
+        )
+
+
+def every(nth: int, end: Said) -> Ends:
+    """Each so manieth call ends so."""
+    return lambda number: None if number % nth else end
+
+
+def log_of(run: Run) -> PlayerLog:
+    assert run.failure is None
+    return run.models["asker"]
+
+
+DROPPED, CUT = Said(lost=None), Said(body='{"id": "x", "choices": [{"mess', lost=400)
+SILENT = Said(body=json.dumps(reply_body("chat", usage=None)))
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+@pytest.mark.parametrize(("nth", "within"), [(60, 0.05), (4, 0.2)])
+@pytest.mark.parametrize("end", [DROPPED, CUT, SILENT], ids=["dropped", "cut", "no usage"])
+def test_a_lost_reply_is_assumed_to_cost_what_others_did(
+    tmp_path: Path, end: Said, nth: int, within: float, preflight: bool
+) -> None:
+    biller = Biller(every(nth, end))
+    with Server(biller) as server:
+        players = small(asker(server, "chat"), games=16, turns=20)
+        how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=100 * PICO), "preflight": preflight}
+        log = log_of(ran(players, tmp_path / "r", **how))
+    assert log.assumed == biller.lost > 2
+    assert log.picodollars is not None
+    assert log.picodollars == pytest.approx(biller.bill, rel=within)
+    ((counted,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
+    assert counted == log.picodollars - log.likely + log.at_worst
+    assert counted > biller.bill + log.assumed * 8192 * PRICE.output // 2, "a cap knows of the worst only"
+
+
+def test_while_there_is_nothing_to_learn_from_it_is_the_worst(tmp_path: Path) -> None:
+    with Server(Biller(every(1, SILENT))) as server:
+        players = small(asker(server, "chat"), games=1)
+        log = log_of(ran(players, tmp_path / "r", prices={"some-model": PRICE}, preflight=False))
+    assert log.picodollars == log.likely == log.at_worst > 0
+
+
+def test_tables_show_billed_and_assumed_apart(shell: Shell) -> None:
+    biller = Biller(every(9, DROPPED))
+    with Server(biller) as server:
+        file = config_file(asker(server, "chat"), games=4, prices={"some-model": LISTED})
+        said = shell("run", file, "--output", "r", "--patience", "60s", "--quiet", "--report", "--json")
+    (used,) = json.loads(said.out)["models"]
+    assert used["assumed"] == biller.lost > 0
+    assert used["usd"] == pytest.approx(used["usd_billed"] + used["usd_assumed"])
+    assert used["usd"] * PICO == pytest.approx(biller.bill, rel=0.1)
+    shown = [f"${used[key]:,.4f}" for key in ("usd", "usd_billed", "usd_assumed")]
+    (cost,) = [line for line in shell("status", "r").out.splitlines() if line.startswith("  cost: ")]
+    assert cost.startswith(f"  cost: {shown[0]} ({shown[1]} billed, {shown[2]} assumed, which a budget counts as $")
+    summary = shell("run", file, "--output", "r").out.splitlines()
+    (head,) = [line for line in summary if line.startswith("model player")]
+    (row,) = [line for line in summary if line.startswith("asker ") and "$" in line]
+    assert "  ".join(shown) in " ".join(row.split()).replace(" $", "  $")
+    assert head.split("cost ")[1].split()[:2] == ["billed", "assumed"]
+    assert any(
+        line.startswith(f"Assumed: {biller.lost} calls of asker reported no cost: ") for line in _page(Path("r"))
+    )
+
+
+def _page(run: Path) -> list[str]:
+    """The lines of the page on models, without tags."""
+    texts = "\n".join(page.read_text() for page in (run / "report").rglob("*.html"))
+    return [line.strip() for line in re.sub(r"<[^>]+>", "\n", texts).splitlines()]
+
+
+@pytest.mark.parametrize("kills", few([1, 6], 1))
+def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, kills: int) -> None:
+    """What was billed for them nobody will ever say."""
+    at = [40 * number for number in range(1, kills + 1)]
+    reached = [threading.Event() for _ in at]
+
+    def ends(number: int) -> Said | None:
+        if number in at:
+            reached[at.index(number)].set()
+        return None
+
+    biller = Biller(ends)
+    never = threading.Event()
+
+    def answer(heard: Heard) -> Said:
+        said = biller(heard)
+        never.wait(0.03)  # as long as a model may take
+        return said
+
+    with Server(answer) as server:
+        file = config_file(asker(server, "chat"), games=40, rules={"max_turns": 20}, prices={"some-model": LISTED})
+        words = (file, "--output", "r", "--quiet", "--no-report")
+        for event in reached:
+            with start(tmp_path, *words) as process:
+                assert event.wait(60)
+                os.kill(process.pid, signal.SIGKILL)
+        status = json.loads(shell("status", "r", "--json").out)["models"][0]
+        assert status["assumed"] > 0
+        said = shell("run", *words, "--json")
+    (used,) = json.loads(said.out)["models"]
+    assert used["assumed"] >= status["assumed"]
+    assert used["usd"] * PICO == pytest.approx(biller.bill, rel=0.05 if kills == 1 else 0.15)
