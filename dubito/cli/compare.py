@@ -8,9 +8,10 @@ import click
 from dubito.cli import result_objects
 from dubito.cli.documents import ComparisonObject
 from dubito.cli.options import json_option
-from dubito.cli.output import note, print_document, show
+from dubito.cli.output import note, print_document, say, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.stored_run import opened_run
 from dubito.report.run_tables import contender_tables
 
@@ -41,6 +42,9 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
             )
         )
         return
+    kinds = {contender.name: contender.kind for contender in comparison.contenders}
+    if stand_ins := stand_ins_in_words(kinds):
+        say(stand_ins)
     for sentence in notes:
         note(f"note: {sentence}")
-    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False)
+    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)

@@ -15,6 +15,7 @@ from dubito.cli.run import play, say_report, verdict
 from dubito.cli.summary import print_summary
 from dubito.experiment import runner
 from dubito.experiment.config import check
+from dubito.experiment.experiment import labelled_by
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.ranking import order_of, ranking
 from dubito.experiment.resolve import resolve
@@ -43,7 +44,7 @@ def demo(output: Path | None, game: str, tables: bool) -> int:
     registry = find_bots(here, game)
     of_game = "" if game == DUBITO else f" --game {quote(game)}"
     again = f"dubito demo{of_game} --output {quote(str(folder))}"
-    say("First over HTTP: the house server answers, nothing leaves this machine.")
+    say("Stand-ins, no language models: the embedded house answers over HTTP, nothing\nleaves this machine.")
     first, new = _run(registry, here, folder / "live", folder / "cache", offline=False)
     if code := verdict(first, f"`{again}`"):
         return code
@@ -121,6 +122,7 @@ def _tell(run: Run, tables: bool) -> None:
     cells = [
         [
             row.name,
+            run.kinds[row.name],
             cell_text(order.rank(row.name), "count"),
             f"{row.games}",
             cell_text(row.rates[first.key], kind_of(first)),
@@ -128,9 +130,9 @@ def _tell(run: Run, tables: bool) -> None:
         for row in rows
     ]
     rated = first.name if first.span else f"{first.name} %"
-    table(f"{run.tally.games} games", ["player", "rank", "games", f"{rated} [95 % interval]"], cells)
+    table(f"{run.tally.games} games", ["player", "kind", "rank", "games", f"{rated} [95 % interval]"], cells)
     say(fill(results.meaning, 79))
-    say(fill(comparison_in_words(order), 79))
+    say(fill(comparison_in_words(order, labelled_by(run.kinds)), 79))
     say(_fallbacks(run))
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dubito.experiment.experiment import PlayerKind
+
 RunState = Literal["playing", "stopped", "finished"]
 
 
@@ -31,6 +33,7 @@ class PlayerResult(_Part):
     """A player of a run in all its seats."""
 
     name: str
+    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
     rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
     games: int = Field(description="seats that it played; a bot seated twice counts twice")
     buckets: dict[str, int] = Field(description="how many of these ended in each way that the game counts")
@@ -43,6 +46,7 @@ class ContenderResult(_Part):
     """How a contender did in the seat that all contenders take."""
 
     name: str
+    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
     rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
     run: str = Field(description="the run folder")
     deals: int
@@ -69,6 +73,7 @@ class ModelUse(_Part):
     """What a model player's decisions took."""
 
     name: str
+    kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
     decisions: int
     games: int
     outcomes: dict[str, int] = Field(description="model, model_after_reask, fallback:CAUSE")
@@ -188,6 +193,7 @@ class ListedRun(_Part):
     games: int | None
     kept: int | None
     models: list[str]
+    kinds: dict[str, PlayerKind] = Field(description="of the models, by name: model, or stand-in")
     usd: float | None = Field(description="what its models cost; null: nothing that has a price was asked")
     date: str = Field(description="when it was last written to, in UTC")
     fault: str | None = Field(description="why it cannot be read")

@@ -1,7 +1,7 @@
 """What the commands print: tables that fit a terminal, plain lines for everything else."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from dubito.errors import one_line
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
+    from dubito.experiment.experiment import PlayerKind
     from dubito.report.page_parts import Paragraph
     from dubito.report.result_table import ResultTable
 
@@ -49,14 +50,20 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         say("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns).rstrip())
 
 
-def show(*blocks: "ResultTable | Paragraph | None", notes: bool = True) -> None:
-    """Tables and sentences of a report, as a terminal has them; where there is none, nothing."""
+def show(
+    *blocks: "ResultTable | Paragraph | None", notes: bool = True, kinds: "Mapping[str, PlayerKind] | None" = None
+) -> None:
+    """Tables and sentences of a report, as a terminal has them; where there is none, nothing.
+
+    `kinds` are those of the players who are named in tables.
+    """
     from dubito.report.page_parts import Paragraph
 
     for block in blocks:
         if isinstance(block, Paragraph):
             say(f"{'warning: ' if block.warning else ''}{block.text}")
         elif block is not None:
+            block = block.with_kinds(kinds or {})
             cells = [[cell for column, cell in row if not column.detail] for row in block.shown()]
             table(block.title, [column.title for column in block.columns if not column.detail], cells)
             for sentence in block.notes if notes else ():

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from dubito.cli import documents
 from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
+from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.ranking import order_of, order_of_contenders, ranking
 from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
@@ -13,13 +14,15 @@ from dubito.store.records import PlayerLog
 
 
 def players(
-    tally: Tally, names: Sequence[str], compared: Sequence[Contender], results: Results
+    tally: Tally, kinds: Mapping[str, PlayerKind], compared: Sequence[Contender], results: Results
 ) -> list[documents.PlayerResult]:
-    """All players of a run, the best first."""
+    """All players of a run, the best first; `kinds` are theirs, by name."""
+    names = [*kinds]
     order = order_of(tally, names, compared, results)
     return [
         documents.PlayerResult(
             name=row.name,
+            kind=kinds[row.name],
             rank=order.rank(row.name),
             games=row.games,
             buckets=row.buckets,
@@ -43,6 +46,7 @@ def contenders(
     return [
         documents.ContenderResult(
             name=row.contender.name,
+            kind=row.contender.kind,
             rank=order.rank(row.contender.name) if order else None,
             run=runs[row.contender.run],
             deals=row.deals,
@@ -68,12 +72,13 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
     ]
 
 
-def models(logs: Mapping[str, PlayerLog]) -> list[documents.ModelUse]:
+def models(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[documents.ModelUse]:
     """What each model player's decisions took."""
-    used = documents.ModelUse.model_fields.keys() - {"name", "usd", "usd_billed", "usd_assumed"}
+    used = documents.ModelUse.model_fields.keys() - {"name", "kind", "usd", "usd_billed", "usd_assumed"}
     return [
         documents.ModelUse(
             name=name,
+            kind=kinds.get(name, "model"),
             usd=None if log.picodollars is None else log.picodollars / PICO,
             usd_billed=None if log.billed is None else log.billed / PICO,
             usd_assumed=None if log.billed is None else log.likely / PICO,

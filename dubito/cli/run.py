@@ -180,10 +180,10 @@ def document_of(result: runner.Run, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=result.results_digest if kept else None,
-        ranking=result_objects.players(result.tally, result.names, result.compared, results) if kept else [],
+        ranking=result_objects.players(result.tally, result.kinds, result.compared, results) if kept else [],
         contenders=result_objects.contenders(result.tally, result.compared, results, [folder]) if kept else [],
         pairs=result_objects.pairs(result.tally, result.compared, results) if kept else [],
-        models=result_objects.models(result.models),
+        models=result_objects.models(result.models, result.kinds),
         report=None if report is None else str(report),
     )
 

@@ -44,7 +44,16 @@ def state_of(kept: int, games: int | None, playing: bool) -> RunState:
 def _listed(folder: Path) -> ListedRun:
     said = datetime.fromtimestamp(last_written(folder), UTC).strftime("%Y-%m-%d %H:%M")
     nothing = ListedRun(
-        folder=str(folder), game=None, state=None, games=None, kept=None, models=[], usd=None, date=said, fault=None
+        folder=str(folder),
+        game=None,
+        state=None,
+        games=None,
+        kept=None,
+        models=[],
+        kinds={},
+        usd=None,
+        date=said,
+        fault=None,
     )
     try:
         manifest = manifest_of(folder)
@@ -62,6 +71,7 @@ def _listed(folder: Path) -> ListedRun:
                     "games": run.games,
                     "kept": run.kept,
                     "models": list(run.models),
+                    "kinds": {name: run.kinds[name] for name in run.models},
                     "usd": sum(known) / PICO if known and len(known) == len(costs) else None,
                 }
             )
@@ -75,4 +85,5 @@ def _row(run: ListedRun) -> list[str]:
         return [run.folder, run.game or "", what, "", "", "", run.date]
     games = f"{run.kept:,}" if run.kept == run.games else f"{run.kept:,} of {run.games:,}"
     cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))
-    return [run.folder, run.game, run.state, games, ", ".join(run.models), cost, run.date]
+    models = ", ".join(f"{name} ({run.kinds[name]})" for name in run.models)
+    return [run.folder, run.game, run.state, games, models, cost, run.date]

@@ -15,8 +15,9 @@ from dubito.cli.output import print_document, say
 from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import contender_seats
+from dubito.experiment.experiment import PlayerKind, contender_seats, stand_ins_in_words
 from dubito.experiment.run_course import Standing, standing
+from dubito.experiment.stored_run import kinds_in
 from dubito.llm.prices import dollars
 from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
@@ -49,15 +50,18 @@ def _status(run: Path, name: str, as_json: bool) -> None:
     with RunDb.open(run / run_folder.DATABASE) as db:
         log = ModelLog(db)
         so_far = None if trial else _standing(log, manifest)
+        kinds = kinds_in(manifest)
         found = _document(name, db, manifest, so_far, is_claimed(run))
         if as_json:
             print_document(found)
             return
+        if stand_ins := stand_ins_in_words(kinds):
+            say(stand_ins)
         if trial:
             say("a trial of prompts: no game was played")
         else:
             _games(found, manifest, so_far)
-        _models(log, "positions" if trial else "games")
+        _models(log, kinds, "positions" if trial else "games")
         if not trial:
             _digest(found, db.game_count())
 
@@ -109,7 +113,7 @@ def _document(
         state=None if trial else state_of(db.game_count(), games, playing),
         replies=None if so_far is None else so_far.replies,
         results_digest=db.results_digest() if db.game_count() and not trial else None,
-        models=result_objects.models({player: log.player(player) for player in log.players()}),
+        models=result_objects.models({player: log.player(player) for player in log.players()}, kinds_in(manifest)),
         failed_calls=log.failures(),
     )
 
@@ -142,10 +146,11 @@ def _cost(own: PlayerLog) -> str:
     return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
 
 
-def _models(log: ModelLog, places: str) -> None:
+def _models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
     for name in log.players():
         own = log.player(name)
-        say(f"{one_line(name)}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
+        kind = " (stand-in)" if kinds.get(name) == "stand-in" else ""
+        say(f"{one_line(name)}{kind}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
             f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):
             say(f"  {outcome}: {count:,}")

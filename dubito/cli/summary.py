@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from dubito.cli.output import note, say, show, table
+from dubito.cli import output
+from dubito.cli.output import note, say
 from dubito.errors import one_line
 from dubito.experiment.calibration import calibrations
+from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.runner import Run
 from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
+from dubito.report.result_table import ResultTable, Value, named, texts
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -32,7 +36,9 @@ def print_summary(run: Run, sizes: bool) -> None:
             else "no game was finished"
         )
         return
-    results = run.game.results
+    results, show = run.game.results, partial(output.show, kinds=run.kinds)
+    if stand_ins := stand_ins_in_words(run.kinds):
+        say(stand_ins)
     rows = ranking(run.tally, run.names, results)
     order = order_of(run.tally, run.names, run.compared, results)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
@@ -40,9 +46,9 @@ def print_summary(run: Run, sizes: bool) -> None:
     show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
     show(*contender_tables(run.tally, run.compared, results), notes=False)
     if run.game.has_neighbours:
-        _print_neighbours(rows, results.rate)
+        show(_neighbours(rows, results.rate))
     if run.game.is_duel:
-        show(*duel_tables(run.tally, run.names, results))
+        show(*duel_tables(run.tally, run.names, results, labelled_by(run.kinds)))
     if run.models:
         show(models_table(run.models, run.names))
     own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
@@ -61,10 +67,12 @@ def print_summary(run: Run, sizes: bool) -> None:
     say(f"results digest: {run.results_digest}")
 
 
-def _print_neighbours(rows: Sequence[RankingRow], rate: str) -> None:
-    cells = [[row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows]
+def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
+    cells: list[list[Value]] = [
+        [row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows
+    ]
     title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
-    table(title, ["bot", "by next", "by prev"], cells)
+    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
 
 
 def _decimal(value: float | None) -> str:

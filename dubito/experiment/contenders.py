@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.fallbacks import FallbackBounds, contender_bounds, fallback_share
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
 from dubito.experiment.tally import Tally
@@ -23,6 +24,7 @@ class Contender:
     run: int = 0  # contenders with the same number play their deals together
     fallback_share: float = 0.0  # of its decisions
     seats: int = 1  # in which it plays each deal
+    kind: PlayerKind = "hand-written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,18 @@ class PairRow:
 
 
 def contenders_of(
-    names: Sequence[str], models: Mapping[str, PlayerLog], run: int = 0, seats: int = 1
+    names: Sequence[str],
+    models: Mapping[str, PlayerLog],
+    kinds: Mapping[str, PlayerKind],
+    run: int = 0,
+    seats: int = 1,
 ) -> list[Contender]:
     """The contenders of these names in the `run`th of several runs; `models` are its model players, by name.
 
     Their fallback shares are of all their decisions, not of those in common deals.
     """
     shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
-    return [Contender(name, run, share, seats) for name, share in zip(names, shares, strict=True)]
+    return [Contender(name, run, share, seats, kinds[name]) for name, share in zip(names, shares, strict=True)]
 
 
 def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ContenderRow]:

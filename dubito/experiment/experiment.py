@@ -1,16 +1,18 @@
 """An experiment, checked: who plays whom, how often, by which rules. What plays it needs nothing that reads configs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from dubito.errors import listed, one_line
 from dubito.game import LineupKind
 from dubito.game_registry import DUBITO
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
+PlayerKind = Literal["model", "stand-in", "hand-written", "person"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,39 @@ class PlayerSpec:
     source: str  # sha256 of the bot's file
     prompt: str = ""  # a model player's: digest of the prompt's sources, and sha256 of the fallback's file
     fallback: str = ""
+
+
+class Entry(Protocol):
+    """A player as an experiment has it, or the manifest of a run."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What it is made with."""
+
+    @property
+    def prompt(self) -> str:
+        """Of a player that asks a model, the digest of what it asks with."""
+
+
+def kind_of_player(player: Entry) -> PlayerKind:
+    """What decides for this player of a run: a language model, the house in a model's place, or code."""
+    if not player.prompt:
+        return "hand-written"
+    from dubito.llm.settings import is_house  # late: processes that play hand-written bots ask for nobody's kind
+
+    return "stand-in" if is_house(player.settings.get("base_url") or "") else "model"
+
+
+def labelled_by(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
+    """What sentences and charts call a player: its name, with its kind where there are several kinds."""
+    several = len({*kinds.values()}) > 1
+    return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
+
+
+def stand_ins_in_words(kinds: Mapping[str, PlayerKind]) -> str | None:
+    """That some players are no language models though they play as if; None where all are what they seem."""
+    names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
+    return f"Stand-ins are no language models: the embedded house answers for {listed(names)}." if names else None
 
 
 def contender_seats(table_sizes: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.contenders import Contender, contenders_of
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import Experiment, PlayerKind, kind_of_player
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.results import all_games
@@ -71,11 +71,17 @@ class Run:
         return [player.name for player in self.experiment.players]
 
     @property
+    def kinds(self) -> dict[str, PlayerKind]:
+        """What decides for each player, by name."""
+        return {player.name: kind_of_player(player) for player in self.experiment.players}
+
+    @property
     def compared(self) -> list[Contender]:
         """The contenders as they are compared."""
         return contenders_of(
             [player.name for player in self.experiment.contenders],
             self.models,
+            self.kinds,
             seats=self.experiment.contender_seats,
         )
 

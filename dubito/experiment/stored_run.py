@@ -4,7 +4,7 @@ Report, comparison, estimate and replay all begin here. A manifest may hold keys
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.contenders import Contender, contenders_of
-from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, contender_seats
+from dubito.experiment.experiment import (
+    Experiment,
+    PlayerKind,
+    PlayerSpec,
+    Shard,
+    contender_seats,
+    kind_of_player,
+    labelled_by,
+)
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
@@ -73,6 +81,16 @@ class Manifest(_Stated):
     games: int
     identity: Identity
     versions: dict[str, Any] = {}
+
+
+def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
+    """What decides for each player that a manifest names, of a run or of a trial of prompts; raises UsageError."""
+    every = manifest["identity"]
+    entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
+    try:
+        return {player.name: kind_of_player(player) for player in map(StoredPlayer.model_validate, entries)}
+    except ValidationError as error:
+        raise UsageError(f"{MANIFEST} is damaged: {first_fault(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -144,6 +162,16 @@ class StoredRun:
         return [player.name for player in self.players]
 
     @cached_property
+    def kinds(self) -> dict[str, PlayerKind]:
+        """What decides for each player, by name."""
+        return {player.name: kind_of_player(player) for player in self.players}
+
+    @property
+    def label(self) -> Callable[[str], str]:
+        """What sentences and charts call a player."""
+        return labelled_by(self.kinds)
+
+    @cached_property
     def contenders(self) -> list[str]:
         """The contenders' names."""
         return [player.name for player in self.identity.contenders]
@@ -167,7 +195,7 @@ class StoredRun:
 
     def compared(self, run: int = 0) -> list[Contender]:
         """The contenders as they are compared, as those of the `run`th of several runs."""
-        return contenders_of(self.contenders, self.models, run, self.contender_seats)
+        return contenders_of(self.contenders, self.models, self.kinds, run, self.contender_seats)
 
     def experiment(self) -> Experiment:
         """The experiment of the games that are kept; raises UsageError if the manifest does not tell all of it."""

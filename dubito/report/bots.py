@@ -41,7 +41,7 @@ def _bot(
         sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
     if row.name in source.models:
         sections[1:1] = _model(source, row.name, key, examples)
-    return Page(f"bots/{player}.html", row.name, sections)
+    return Page(f"bots/{player}.html", source.label(row.name), sections)
 
 
 def _style(source: StoredRun, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
@@ -114,7 +114,7 @@ def _neighbours(source: StoredRun, scanned: Scan, player: int, key: str) -> list
                 "intervals",
                 f"{first.name} with each {name} player, the best first",
                 f"{first.name}, %",
-                [str(row[1]) for row in table.rows],
+                [source.label(str(row[1])) for row in table.rows],
                 [points(first.name, [value for value in found if isinstance(value, Rate | float)])],
             ),
             table,
@@ -134,7 +134,7 @@ def _model(source: StoredRun, name: str, key: str, examples: ResultTable | None)
     sections = [Section("As a model player", tables)]
     stated = [one for one in calibrations(source.tally, source.names) if one.name == name]
     if stated:
-        sections.append(Section("Stated probabilities", calibration_blocks(stated, f"{key}-calibration")))
+        sections.append(Section("Stated probabilities", calibration_blocks(stated, f"{key}-calibration", source.label)))
     if examples is not None:
         sections.append(Section("Example decisions", [examples]))
     return sections

@@ -1,14 +1,15 @@
 """Games of two as tables and a map: first against second, every pair, and who profits from going first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from dubito.errors import one_line
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
 from dubito.report.page_parts import Block, HeatMap, Paragraph, ends_of
-from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, texts
+from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, named
 from dubito.report.run_tables import difference_of, kind_of
 
 
@@ -45,19 +46,24 @@ class Duels:
         return clustered_rate(deals, m, m2, y, y2, ym, scale)
 
 
-def duel_tables(tally: Tally, names: Sequence[str], results: Results) -> list[ResultTable | Paragraph]:
-    """The matrix with its totals, every pair over both seats, and the advantage of going first."""
+def duel_tables(
+    tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
+) -> list[ResultTable | Paragraph]:
+    """The matrix with its totals, every pair over both seats, and the advantage of going first.
+
+    `label` is what a heading calls a player.
+    """
     whole = Duels(tally, results, results.measures[0])
     order = _order(whole, names)
-    return [_matrix(whole, names, order), _pairs(whole, names, order), Paragraph(_advantage(whole))]
+    return [_matrix(whole, names, order, label), _pairs(whole, names, order), Paragraph(_advantage(whole))]
 
 
-def duels(tally: Tally, names: Sequence[str], results: Results) -> list[Block]:
+def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line) -> list[Block]:
     """The same with the matrix as a map as well, for a page."""
     whole = Duels(tally, results, results.measures[0])
     order = _order(whole, names)
-    matrix, pairs, said = duel_tables(tally, names, results)
-    return [said, _map(whole, names, order), matrix, pairs]
+    matrix, pairs, said = duel_tables(tally, names, results, label)
+    return [said, _map(whole, names, order, label), matrix, pairs]
 
 
 def _order(whole: Duels, names: Sequence[str]) -> list[int]:
@@ -66,9 +72,9 @@ def _order(whole: Duels, names: Sequence[str]) -> list[int]:
     return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
 
 
-def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    columns, kind = [Column("first", "first ↓ second →", "text")], kind_of(whole.measure)
-    columns += [Column(f"against_{names[other]}", names[other], kind) for other in order]
+def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> ResultTable:
+    columns, kind = [Column("first", "first ↓ second →", "player")], kind_of(whole.measure)
+    columns += [Column(f"against_{names[other]}", label(names[other]), kind) for other in order]
     columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
     columns += [Column("total", "total", kind), *counts("games")]
     rows: list[list[Value]] = []
@@ -82,7 +88,7 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultT
 
 def _pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
     title, kind = whole.measure.titled, kind_of(whole.measure)
-    columns = [*texts("bot"), Column("rate", title, kind), Column("other", "against", "text")]
+    columns = [*named("bot"), Column("rate", title, kind), Column("other", "against", "player")]
     columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
         [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
@@ -102,7 +108,7 @@ def _advantage(whole: Duels) -> str:
     return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
 
 
-def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
+def _map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
     cells = [
         [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
     ]
@@ -113,12 +119,12 @@ def _map(whole: Duels, names: Sequence[str], order: Sequence[int]) -> HeatMap:
         if whole.games(player, other, 0)
     ]
     rate = Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure))
-    columns = [*texts("first", "second"), *counts("games"), rate]
+    columns = [*named("first", "second"), *counts("games"), rate]
     title = _of_first(whole.measure)
     return HeatMap(
         title,
         "first ↓ second →",
-        [names[player] for player in order],
+        [label(names[player]) for player in order],
         cells,
         [whole.rate(player, ANYBODY, 0).value for player in order],
         ResultTable("first-against-second", title, columns, rows),

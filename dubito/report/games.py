@@ -60,7 +60,11 @@ class ShownGames:
             self.with_pages.append(game)
             about = f"Deal {game // self.source.games_per_deal} of seed {self.source.seed}."
             data = told | {"game": game, "decisions": decisions, "pieces": texts.pieces}
-            title = title_of(f"Game {game}", told["names"], told["winners"])
+            seated = zip(told["names"], map(self.source.label, names), names, strict=True)
+            labels = [
+                own + label.removeprefix(one_line(name)) for own, label, name in seated
+            ]  # the seat before the kind
+            title = title_of(f"Game {game}", labels, told["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 
     def _names(self, game: int) -> list[str]:
@@ -110,9 +114,9 @@ class ShownGames:
         """The searchable list of the games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
-        columns[1:1] = texts("winner")
+        columns[1:1] = [*texts("winner"), Column("winner_kind", "kind", "kind")]
         if self.source.contenders:
-            columns += texts("contender")
+            columns += [*texts("contender"), Column("contender_kind", "kind", "kind")]
         if self.source.models:
             columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
             if self._caught is not None:
@@ -168,12 +172,22 @@ class ShownGames:
         results = self.source.game.results
         ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]
-        seats = [f"{name} ({how})" for name, how in zip(names, ended, strict=True)]
+        seats = [f"{self.source.label(name)} ({how})" for name, how in zip(names, ended, strict=True)]
         deal = game // self.source.games_per_deal
-        won = " and ".join(names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts))
-        line: list[Value] = [f"{game}", won or None, deal, len(seats), ", ".join(seats), *outcome.game_counts]
+        won = [names[seat] for seat in winners(results, outcome.buckets(results), outcome.counts)]
+        kinds = " and ".join(dict.fromkeys(self.source.kinds[name] for name in won))
+        line: list[Value] = [
+            f"{game}",
+            " and ".join(won) or None,
+            kinds or None,
+            deal,
+            len(seats),
+            ", ".join(seats),
+            *outcome.game_counts,
+        ]
         if self.source.contenders:
-            line.append(self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats])
+            contender = self.source.contenders[game % self.source.games_per_deal // self.source.contender_seats]
+            line += [contender, self.source.kinds[contender]]
         if self.source.models:
             line += asked.get(game, (0, 0))
             if self._caught is not None:

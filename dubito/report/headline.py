@@ -1,6 +1,7 @@
 """The answer of a run in words, computed from its figures and no surer than their intervals (ranking.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, starmap
 from typing import Final
 
@@ -21,14 +22,15 @@ _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 def headline(source: StoredRun) -> list[str]:
     """What came of the run, a sentence or two; then what its models took, if any played."""
     order = order_of(source.tally, source.names, source.compared(), source.game.results)
-    said = [comparison_in_words(order)]
-    return [*said, *(_models(source.models) if source.models else [])]
+    said = [comparison_in_words(order, source.label)]
+    return [*said, *(_models(source.models, source.label) if source.models else [])]
 
 
-def comparison_in_words(order: Order) -> str:
-    """Who is told apart from whom, in a sentence or two."""
+def comparison_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
+    """Who is told apart from whom, in a sentence or two; `label` is what it calls a player."""
+    order = replace(order, names=[*map(label, order.names)])
     if len(order.names) < 2:
-        who = f"Only {one_line(order.names[0])}" if order.names else "Nobody"
+        who = f"Only {order.names[0]}" if order.names else "Nobody"
         return f"{who} played: there is nobody to compare."
     if order.deals < FEW:
         deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
@@ -55,9 +57,9 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
     unit = order.measure.name if order.measure.span else f"points of {order.measure.name}"
     said = f"{_listed([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
     same = len({order.differences[place, other].value for place in better}) == 1
-    said += f"{one_line(order.names[other])} by {'' if same else 'at least '}{value} {unit} {interval}"
+    said += f"{order.names[other]} by {'' if same else 'at least '}{value} {unit} {interval}"
     if rest and all(order.apart(one, place) for one in better for place in rest):
-        whom = "everybody else" if len(rest) > 1 else one_line(order.names[rest[0]])
+        whom = "everybody else" if len(rest) > 1 else order.names[rest[0]]
         said += f", and {whom} by at least as much"
     return said
 
@@ -65,16 +67,16 @@ def _ahead(order: Order, groups: Sequence[Sequence[int]]) -> str:
 def _listed(names: Sequence[str]) -> str:
     """A, B and C; of many, the first ones."""
     if len(names) > _NAMES + 1:
-        return f"{', '.join(map(one_line, names[:_NAMES]))} and {len(names) - _NAMES} others"
-    return listed([*map(one_line, names)])
+        return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} others"
+    return listed(names)
 
 
-def _models(models: Mapping[str, PlayerLog]) -> list[str]:
+def _models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
     """Tokens, cost and fallbacks of all model players; a player whose every answer was a fallback is named."""
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
     costs = [log.picodollars for log in models.values()]
     cost = _dollars(sum(filter(None, costs))) if None not in costs else "at a cost that is not known"
-    shares = {one_line(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
+    shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
     said = [f"{_many(tokens)} tokens, {cost}{'' if some or every else ', no fallback'}."]

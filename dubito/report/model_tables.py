@@ -25,7 +25,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
     """Every model player: decisions, fallbacks by cause, calls, tokens and cost; `names` are those of all players."""
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
-        Column("player", "model player", "text"),
+        Column("player", "model player", "player"),
         *counts("decisions"),
         Column("fallback", "fallback %", "rate"),
         *(Column(cause, f"{cause} %", "rate") for cause in causes),

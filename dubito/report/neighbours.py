@@ -9,7 +9,7 @@ from dubito.experiment.stored_run import StoredRun
 from dubito.experiment.variation import apart
 from dubito.game import Measure
 from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, ends_of, points
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.result_table import Column, ResultTable, Value, counts, named
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, players_ranked
 
@@ -48,10 +48,10 @@ def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
         "intervals",
         f"How far the {rate} of each bot varies with who sits beside it",
         f"standard deviation of the {rate} over the identities of the neighbour, without chance, points of 100",
-        names,
+        [*map(source.label, names)],
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
-    columns = [*texts("bot"), Column("more", "varies more with", "text")]
+    columns = [*named("bot"), Column("more", "varies more with", "text")]
     columns += [column for column in habits_of(results) if column.key in results.charted]
     columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
     columns += [Column("difference", "next - previous", "points")]
@@ -82,7 +82,7 @@ def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
         HeatMap(
             f"{title} by {name} player, %",
             f"bot ↓ {name} player →",
-            [source.names[player] for player in order],
+            [source.label(source.names[player]) for player in order],
             [[row[other] for other in order] for row in maps[side]],
             [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
             neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
@@ -110,7 +110,7 @@ def neighbour_table(
     """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
     name = dict(SIDES)[side]
     rate = Column(measure.key, f"{measure.title} %", "rate")
-    columns = [*texts("bot"), Column(name, f"{name} player", "text"), *counts("games"), rate]
+    columns = [*named("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
     lines: list[list[Value]] = []
     for player in players:
         with_whom = [

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.experiment.contenders import contender_pairs
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.stored_run import StoredPlayer, StoredRun
-from dubito.game import Results
 from dubito.report.duels import duels
 from dubito.report.headline import headline
 from dubito.report.model_tables import models_table
@@ -22,7 +22,7 @@ from dubito.report.page_parts import (
     points,
     unit_of,
 )
-from dubito.report.result_table import Column, ResultTable, texts
+from dubito.report.result_table import Column, ResultTable, named, texts
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -35,7 +35,8 @@ from dubito.report.scan import Scan
 from dubito.store.folder import to_yaml
 
 _PLAYER: Final = [
-    *texts("player", "role", "bot", "settings"),
+    *named("player"),
+    *texts("role", "bot", "settings"),
     Column("source", "sha256 of its file", "text"),
     Column("prompt", "digest of its prompt", "text"),
     Column("fallback", "sha256 of its fallback's file", "text"),
@@ -48,9 +49,12 @@ def overview(source: StoredRun, scanned: Scan) -> Page:
     rows = ranking(source.tally, source.names, results)
     said = headline(source)
     answer: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
+    if stand_ins := stand_ins_in_words(source.kinds):
+        answer.insert(0, Paragraph(stand_ins, warning=True))
     sections = [Section("In short", answer), Section("Ranking", _ranking(source, rows))]
     if source.game.is_duel:
-        sections.append(Section("First against second", duels(source.tally, source.names, results)))
+        blocks = duels(source.tally, source.names, results, source.label)
+        sections.append(Section("First against second", blocks))
     if source.contenders:
         sections.append(Section("Contenders", _contenders(source)))
     if source.models:
@@ -73,15 +77,15 @@ def _ranking(source: StoredRun, rows: Sequence[RankingRow]) -> list[Block]:
     order = order_of(source.tally, source.names, source.compared(), source.game.results)
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
     table = replace(table, links=[f"bots/{source.names.index(row.name)}.html" for row in rows])
-    return [*blocks, _chart(rows, source.game.results), table, *bot_errors(rows)]
+    return [*blocks, _chart(rows, source), table, *bot_errors(rows)]
 
 
-def _chart(rows: Sequence[RankingRow], results: Results) -> Chart:
-    first = results.measures[0]
+def _chart(rows: Sequence[RankingRow], source: StoredRun) -> Chart:
+    first = source.game.results.measures[0]
     return beside_equal_share(
         f"{first.name} of each bot with its 95 % interval, beside its equal share",
         first,
-        [row.name for row in rows],
+        [source.label(row.name) for row in rows],
         [row.rates[first.key] for row in rows],
         [row.equal_share.get(first.key) if row.games else None for row in rows],
     )
@@ -97,7 +101,7 @@ def _contenders(source: StoredRun) -> list[Block]:
             "intervals",
             f"Paired difference in {first.name} of every pair of contenders, with its 95 % interval",
             f"difference in {first.name}" + ("" if first.span else ", points of 100"),
-            [f"{pair.one.name} against {pair.other.name}" for pair in pairs],
+            [f"{source.label(pair.one.name)} against {source.label(pair.other.name)}" for pair in pairs],
             [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
             zero=True,
         )

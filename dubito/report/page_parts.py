@@ -1,7 +1,7 @@
 """What pages are made of beside tables: sections, words, facts, charts and maps. Plain data, drawn by the templates."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from dubito.experiment.statistics import Rate
@@ -136,6 +136,11 @@ class Page:
     more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
     template: str = "page.html"
 
+    def with_kinds(self, kinds: Mapping[str, str]) -> "Page":
+        """The same with the players' kinds in its tables."""
+        sections = [replace(one, blocks=[_with_kinds(block, kinds) for block in one.blocks]) for one in self.sections]
+        return replace(self, sections=sections)
+
     @property
     def has_charts(self) -> bool:
         """Whether it takes what draws them."""
@@ -157,6 +162,12 @@ class GamePage:
     def data(self) -> dict[str, Any]:
         """All that the viewer reads."""
         return {**self.told, "about": self.about, "proof": self.proof, "warnings": list(self.warnings)}
+
+
+def _with_kinds(block: Block, kinds: Mapping[str, str]) -> Block:
+    if isinstance(block, HeatMap):
+        return replace(block, table=block.table.with_kinds(kinds))
+    return block.with_kinds(kinds) if isinstance(block, ResultTable) else block
 
 
 def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class ReplayedGames:
         if not table.over or not replayed.is_as_kept():
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
         outcome = replayed.came_to()
-        return whole | {"winners": winners(spec.results, outcome.buckets(spec.results), outcome.counts)}
+        won = winners(spec.results, outcome.buckets(spec.results), outcome.counts)
+        return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in replayed.names]}
 
     def again(self, game: int) -> "RetoldGame":
         """The game at its deal, and its moves as they were; raises NotShown if they cannot be had.

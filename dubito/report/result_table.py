@@ -4,13 +4,26 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO, dollars
 
-ColumnKind = Literal["text", "count", "rate", "points", "decimal", "difference", "seconds", "dollars", "price", "cards"]
+ColumnKind = Literal[
+    "text",
+    "player",
+    "kind",
+    "count",
+    "rate",
+    "points",
+    "decimal",
+    "difference",
+    "seconds",
+    "dollars",
+    "price",
+    "cards",
+]
 Value = str | int | float | Rate | None
 _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the value, its sign, digits
     "rate": (100, "", 1),
@@ -22,16 +35,17 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the valu
     "cards": (1, "", 2),
 }
 _MOST_MORE: Final = 3  # digits
+_TEXTS: Final = ("text", "player", "kind")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its key in CSV and JSON, its title on the page, and how its values are shown.
 
-    `rate` is a share, shown in percent; `points` a difference of shares, with its sign; `decimal` and `difference`
-    are the same of measures that are no shares; `dollars` are picodollars,
-    `price` dollars that may be very few; `cards` a mean number of cards. A `detail` is for pages and files: a
-    terminal has no room for it.
+    `player` is a name, and `kind` says what decides for that player; `rate` is a share, shown in percent; `points` a
+    difference of shares, with its sign; `decimal` and `difference` are the same of measures that are no shares;
+    `dollars` are picodollars, `price` dollars that may be very few; `cards` a mean number of cards. A `detail` is for
+    pages and files: a terminal has no room for it.
     """
 
     key: str
@@ -42,12 +56,17 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether the column stands to the right."""
-        return self.kind != "text"
+        return self.kind not in _TEXTS
 
 
 def texts(*keys: str) -> list[Column]:
     """Columns of texts that are called as in CSV and JSON."""
     return [Column(key, key, "text") for key in keys]
+
+
+def named(*keys: str) -> list[Column]:
+    """The same of players' names."""
+    return [Column(key, key, "player") for key in keys]
 
 
 def counts(*keys: str) -> list[Column]:
@@ -65,6 +84,19 @@ class ResultTable:
     rows: Sequence[Sequence[Value]]
     notes: Sequence[str] = ()  # what a reader must know of the values
     links: Sequence[str | None] = ()  # of the first cell of each row
+
+    def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
+        """The same with a column behind each one of players, that says of what kind each is."""
+        places = [place for place, column in enumerate(self.columns) if column.kind == "player"]
+        if not kinds:
+            return self
+        columns, rows = [*self.columns], [[*row] for row in self.rows]
+        for place in reversed(places):
+            key = "kind" if place == places[0] else f"{columns[place].key}_kind"
+            for row in rows:
+                row.insert(place + 1, kinds.get(str(row[place])))
+            columns.insert(place + 1, Column(key, "kind", "kind"))
+        return replace(self, columns=columns, rows=rows)
 
     def shown(self) -> Iterator[list[tuple[Column, str]]]:
         """The rows as a page shows them."""

@@ -12,7 +12,7 @@ from dubito.experiment.ranking import Order, RankingRow, SizeRow, order_of_conte
 from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
 from dubito.report.page_parts import Paragraph
-from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, texts
+from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, named
 
 _TESTED: Final = (
     "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
@@ -70,7 +70,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
     """
     rates = rates_of(results)
     board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
-    columns = [*texts("bot"), *counts("rank"), *board, *counts("games"), *rates, *shares_of(results)]
+    columns = [*named("bot"), *counts("rank"), *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[column.key] for column in board]
@@ -104,8 +104,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     if not rows:
         return []
     order = order_of_contenders(tally, contenders, results)
-    columns = [*texts("contender"), *counts("deals")]
-    ranked = [*texts("contender"), *counts("rank", "deals")]
+    columns = [*named("contender"), *counts("deals")]
+    ranked = [*named("contender"), *counts("rank", "deals")]
     cells: list[list[Value]] = []
     for row in rows:
         rank = order.rank(row.contender.name) if order else None
@@ -138,7 +138,7 @@ def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: R
     pairs = contender_pairs(tally, contenders, results)
     if not pairs:
         return None
-    columns = texts("contender", "against")
+    columns = named("contender", "against")
     for key in results.headline:
         measure = results.measure(key)
         columns += [Column(key, measure.title, difference_of(measure))]
@@ -174,7 +174,7 @@ def bounds_table(
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
-    columns = [Column("bot", "model player", "text"), *counts("games"), *_bounds_of(results)]
+    columns = [Column("bot", "model player", "player"), *counts("games"), *_bounds_of(results)]
     return ResultTable("bounds", f"Fallbacks in all seats: {_otherwise(results)}", columns, cells) if cells else None
 
 
@@ -183,7 +183,7 @@ def sizes_table(
 ) -> ResultTable:
     """Every player at every table size; `rate` knows the values of the measures."""
     rates, shares = rates_of(results), shares_of(results)
-    columns = [*texts("bot"), *counts("size", "games"), *rates, *shares]
+    columns = [*named("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
         [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_share(row, results)]
         for row in rows
@@ -195,7 +195,7 @@ def sizes_table(
 def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
     """How good the probabilities are that players stated, `of` what in words."""
     columns = [
-        Column("player", "model player", "text"),
+        Column("player", "model player", "player"),
         Column("statements", "stated"),
         Column("brier", "Brier score", "decimal"),
         Column("base_brier", "of the base rate", "decimal"),
@@ -214,7 +214,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
 def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
     """The same by tenths of what was stated; None if nobody stated anything."""
     columns = [
-        Column("player", "model player", "text"),
+        Column("player", "model player", "player"),
         Column("from", "stated %", "text"),
         Column("statements", "times"),
         Column("mean", "mean stated %", "rate"),

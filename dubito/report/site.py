@@ -101,7 +101,7 @@ def _check(folder: Path, said: Path) -> None:
 
 def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) -> None:
     order = players_ranked(source)
-    pages_of_bots = [(source.names[player], f"bots/{player}.html") for player in order]
+    pages_of_bots = [(source.label(source.names[player]), f"bots/{player}.html") for player in order]
     site = Site(source.folder.resolve().name, pages_of_bots)
     render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
     viewer = Viewer(render, "games")
@@ -116,7 +116,7 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
     for page in (*pages, *bots(source, scanned, shown.example_tables())):
-        _put_page(folder, page, render)
+        _put_page(folder, page.with_kinds(source.kinds), render)
 
 
 def _begin(folder: Path) -> None:

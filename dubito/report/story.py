@@ -68,7 +68,8 @@ def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
     with whole_game(game):
         moves = ((output, play(game, output)) for output in outputs)
         whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
-    return whole | {"me": me, "winners": won_by(spec.results, game.ending())}
+    kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
+    return whole | {"me": me, "winners": won_by(spec.results, game.ending()), "kinds": kinds}
 
 
 def won_by(results: Results, ending: Ending) -> list[int]:

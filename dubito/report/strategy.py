@@ -1,6 +1,6 @@
 """How the bots play: how often they bluff, are caught, doubt, and how their games end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.ranking import ranking
@@ -8,7 +8,7 @@ from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Results
 from dubito.report.page_parts import Block, Chart, Page, Paragraph, Section, points
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.result_table import Column, ResultTable, Value, counts, named
 from dubito.report.run_tables import calibration_bins, calibration_table, rates_of
 from dubito.report.scan import Scan
 
@@ -28,7 +28,7 @@ def strategy(source: StoredRun, scanned: Scan) -> Page:
     if source.game.results.habits:
         sections.insert(0, Section("Habits", _habits(source, scanned, order)))
     if stated := calibrations(source.tally, source.names):
-        sections.append(Section("Stated probabilities", _stated(stated, source.game.results)))
+        sections.append(Section("Stated probabilities", _stated(stated, source)))
     return Page("strategy.html", "Strategy", sections)
 
 
@@ -39,6 +39,7 @@ def players_ranked(source: StoredRun) -> list[int]:
 
 def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
+    labels = [*map(source.label, names)]
     results = source.game.results
     habits = habits_of(results)
     rows = [[scanned.style(player, column.key) for column in habits] for player in order]
@@ -46,13 +47,13 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
     drawn = [habit for habit in results.habits if habit.key in results.charted]
     series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
     title = f"How often: {', '.join(habit.name for habit in drawn)}"
-    chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), names, series)
+    chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), labels, series)
     cells: list[list[Value]] = [[name, *row] for name, row in zip(names, rows, strict=True)]
     links = [f"bots/{player}.html" for player in order]
     return [
         *([chart] if drawn else []),
         ResultTable(
-            "habits", "Habits of each bot, in the order of the ranking", [*texts("bot"), *habits], cells, notes, links
+            "habits", "Habits of each bot, in the order of the ranking", [*named("bot"), *habits], cells, notes, links
         ),
     ]
 
@@ -60,19 +61,20 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
 def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
-    names, endings = [row.name for row in rows], [*zip(map(str, results.buckets), results.endings, strict=True)]
+    labels = [source.label(row.name) for row in rows]
+    endings = [*zip(map(str, results.buckets), results.endings, strict=True)]
     rates = [column for column in rates_of(results) if column.key in results.buckets]
     chart = Chart(
         "stacked",
         "How the games of each bot end",
         "share of its games, %",
-        names,
+        labels,
         [
             points(title, [row.buckets[bucket] / row.games if row.games else None for row in rows])
             for bucket, title in endings
         ],
     )
-    columns = [*texts("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
+    columns = [*named("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
     columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
     if results.standing:
         columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
@@ -86,7 +88,7 @@ def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
 
 def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     results = source.game.results
-    columns = [*texts("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
+    columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
     cells: list[list[Value]] = []
     for player in order:
         sums = seat_sums(source.tally, results, player)
@@ -94,21 +96,26 @@ def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
     return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
 
 
-def _stated(stated: Sequence[Calibration], results: Results) -> list[Block]:
+def _stated(stated: Sequence[Calibration], source: StoredRun) -> list[Block]:
+    results = source.game.results
     words = Paragraph(
         f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²: "
         "0 is perfect, and who always states the base rate gets the score of the base rate."
     )
-    return [words, calibration_table(stated, results.stated), *calibration_blocks(stated, "calibration-bins")]
+    return [
+        words,
+        calibration_table(stated, results.stated),
+        *calibration_blocks(stated, "calibration-bins", source.label),
+    ]
 
 
-def calibration_blocks(players: Sequence[Calibration], key: str) -> list[Block]:
-    """What was stated against the truth, by tenths."""
+def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable[[str], str]) -> list[Block]:
+    """What was stated against the truth, by tenths; `label` is what a legend calls a player."""
     table = calibration_bins(players, key)
     if table is None:
         return []
     series = [
-        points(one.name, [stated.dishonest for stated in one.bins])
+        points(label(one.name), [stated.dishonest for stated in one.bins])
         | {"x": [round(100 * stated.mean, 3) for stated in one.bins]}
         for one in players
         if one.bins

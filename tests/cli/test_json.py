@@ -44,7 +44,7 @@ def test_a_run_with_models(shell: Shell) -> None:
     assert (run["state"], run["kept"], run["stopped"], run["report"]) == ("finished", 8, None, None)
     assert f"results digest: {run['results_digest']}" in table
     assert [row["name"] for row in run["ranking"]] == [
-        line.split("  ")[0] for line in table.splitlines()[2 : 2 + len(run["ranking"])]
+        line.split("  ")[0] for line in table.splitlines()[3 : 3 + len(run["ranking"])]
     ]
     (pair,) = run["pairs"]
     assert {pair["one"], pair["other"]} == {"one", "two"} == {one["name"] for one in run["contenders"]}

@@ -201,6 +201,6 @@ def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.Ca
     print_summary(run, sizes=False)
     lines = capsys.readouterr().out.splitlines()
     start = lines.index("Stated probability that the last play is dishonest (node C), against the truth")
-    assert lines[start + 2].split()[:3] == ["sharp", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
+    assert lines[start + 2].split()[:4] == ["sharp", "stand-in", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
     shown = [line.split() for line in lines[start + 5 : start + 5 + len(sharp.bins)]]
-    assert [(line[0], int(line[4])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]
+    assert [(line[0], int(line[5])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]

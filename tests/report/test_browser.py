@@ -290,18 +290,18 @@ def test_games_are_chosen_by_length_and_what_did_not_happen(models_run: Path, tm
 
 def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> None:
     """By keys as well: the most first, then the least; and what a header says is heard."""
-    column = "[...document.querySelectorAll('#ranking tbody tr')].map(row => row.cells[2].textContent)"
+    column = "[...document.querySelectorAll('#ranking tbody tr')].map(row => row.cells[3].textContent)"
     games = sorted((row["games"] for row in data(bots_run / "report", "ranking")), reverse=True)
     chrome.open(bots_run / "report" / "index.html")
-    chrome.run("document.querySelectorAll('#ranking th button')[2].focus()")
+    chrome.run("document.querySelectorAll('#ranking th button')[3].focus()")
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in games]
-    assert chrome.run("document.querySelectorAll('#ranking th')[2].ariaSort") == "descending"
+    assert chrome.run("document.querySelectorAll('#ranking th')[3].ariaSort") == "descending"
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in reversed(games)]
-    chrome.run("document.querySelectorAll('#ranking tbody td')[1].textContent = '-'")
+    chrome.run("document.querySelectorAll('#ranking tbody td')[2].textContent = '-'")
     for _ in range(2):  # whatever the order, what nobody knows comes last
-        chrome.click("#ranking thead th:nth-child(3) button")
+        chrome.click("#ranking thead th:nth-child(4) button")
         assert chrome.run(column)[-1] == "-"
     chrome.click("#ranking thead th:nth-child(2) button")
     assert chrome.run("document.querySelectorAll('#ranking th[aria-sort]').length") == 1

@@ -17,7 +17,10 @@ from dubito.cli.main import main
 from tests.llm.kit import contender
 from tests.report.kit import Seen, data, records
 
-STAND_INS = [contender("likes hearts", "house-sharp"), contender("likes spades", "house-honest", bot="AnthropicBot")]
+STAND_INS = [
+    contender("gpt-9", "house-sharp", prompt="reasoned"),
+    contender("opus", "house-honest", bot="AnthropicBot"),
+]
 COMPARED = {
     "bots": ["StefaBot", "UsualBot", "ClaudeBot"],
     "contenders": ["ClaudeBot", "RandomBoi", "StefaBot", "MrDoubt"],
@@ -148,3 +151,66 @@ def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
         if other in beaten[2]:
             measure, *_ = differences.values()
             assert (one in winners) == (measure["more_games"] == 0)
+
+
+NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "next", "previous", "winner")
+
+
+def test_a_player_has_one_kind(shown: Shown) -> None:
+    """In every table with a player's name, of every page, in CSV, JSON, the terminal, `compare` and `--json`."""
+    manifest = yaml.safe_load((shown.folder / "r/manifest.yaml").read_text())["identity"]
+    entries = [*manifest["bots"], *manifest["contenders"]]
+    kinds = {one["name"]: "stand-in" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}
+    assert {row["name"]: row["kind"] for row in shown.run["ranking"]} == kinds
+    assert all(row["kind"] == kinds[row["name"]] for row in shown.run["contenders"] + shown.run["models"])
+    seen = 0
+    for file in sorted((shown.report / "data").glob("*.json")):
+        rows = data(shown.report, file.stem)
+        assert [row.get("kind", "") for row in records(shown.report, file.stem)] == [
+            row.get("kind") or "" for row in rows
+        ]
+        for row in rows:
+            told = [key for key in NAMES if row.get(key) in kinds and (key == "player" or "player" not in row)]
+            for place, key in enumerate(told):
+                said = row.get(f"{key}_kind", row.get("kind") if place == 0 else None)
+                assert said == kinds[row[key]], (file.stem, key)
+                seen += 1
+    assert seen > 5 * len(kinds)
+    for title in ("clustered by deal", "of the same deals"):
+        rows_of_terminal = shown.lines(title) if title in shown.terminal else []
+        assert all(row["kind"] == kinds[row.get("bot") or row["contender"]] for row in rows_of_terminal)
+    status = json.loads(shown.said("status", "r", "--json"))
+    assert all(row["kind"] == kinds[row["name"]] for row in status["models"])
+
+
+def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(shown: Shown) -> None:
+    kinds = {row["name"]: row["kind"] for row in shown.run["ranking"]}
+    several = len({*kinds.values()}) > 1
+    labels = {f"{name} ({kind})" if several else name for name, kind in kinds.items()}
+    drawn = set[str]()
+    for path in [*shown.report.glob("*.html"), *shown.report.glob("bots/*.html")]:
+        page = Seen(path)
+        for chart in (one for one in page.json if isinstance(one, dict) and "series" in one):
+            drawn |= {*chart["names"]} | {series["name"] for series in chart["series"]}
+        drawn |= {cell.strip() for key in page.tables for cell in page.tables[key][0]}
+    assert drawn >= labels
+    if several:
+        assert not drawn & kinds.keys(), "nobody is drawn by a name alone"
+        assert all(f"{name} (" in shown.answer for name in kinds if name in shown.answer)
+    game = Seen(shown.report / "games/0.html")
+    (told,) = (one for one in game.json if isinstance(one, dict) and "kinds" in one)
+    assert [kinds[re.sub(" [0-9]$", "", name)] for name in told["names"]] == told["kinds"]
+
+
+def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
+    said = "Stand-ins are no language models: the embedded house answers for gpt-9 and opus."
+    there = "opus" in {row["name"] for row in shown.run["ranking"]}
+    first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _in_short(shown.report)))
+    assert (shown.terminal.splitlines()[0] == said, first == said) == (there, there)
+    if there:
+        assert shown.compared[0].splitlines()[0] == said
+        assert shown.said("status", "r").splitlines()[0] == said
+
+
+def _in_short(report: Path) -> str:
+    return (report / "index.html").read_text().split("In short")[1]

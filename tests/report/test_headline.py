@@ -140,7 +140,7 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
     with Server(lambda heard: says(heard.protocol, "no answer")) as server:
         ran(small(asker(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = said(tmp_path / "run")
-    assert models[1:] == ["All answers of mute were fallbacks: this run says nothing about the model."]
+    assert models[1:] == ["All answers of mute (model) were fallbacks: this run says nothing about the model."]
     assert "no fallback" not in models[0]
 
 
@@ -148,7 +148,7 @@ def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, statin
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
     _, use, fallbacks = said(models_run)
     assert use.endswith(" tokens, at a cost that is not known.")
-    assert fallbacks == f"Fallbacks gave {100 * share:.1f} % of the answers of fails {SCRIPT}."
+    assert fallbacks == f"Fallbacks gave {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
     assert said(stating_run)[-1].endswith(" k tokens, $0.00, no fallback.")
 
 

@@ -36,7 +36,7 @@ def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureReques
     run: Path = request.getfixturevalue(which)
     counted = published(run)
     page = Seen(run / "report" / "strategy.html")
-    in_words = {name.strip(): cells for name, *cells in page.tables["counts"][1:]}
+    in_words = {name.strip(): cells for name, _, *cells in page.tables["counts"][1:]}
     for row in data(run / "report", "counts"):
         total = counted[row["bot"]]["total"]
         assert {count: row[count] for count in COUNTS} == {count: total[count] for count in COUNTS}
@@ -78,7 +78,7 @@ def test_ranking_is_that_of_the_summary(bots_run: Path) -> None:
     seen = Seen(bots_run / "report" / "index.html").tables["ranking"][1:]
     assert [cells[0] for cells in seen] == [row.name for row in rows]
     for cells, row in zip(seen, rows, strict=True):
-        assert cells[3] == cell_text(row.rates["score"], "rate")
+        assert cells[4] == cell_text(row.rates["score"], "rate")
         assert cells[-2] == f"{100 * row.equal_share['score']:.1f}"
 
 

@@ -151,7 +151,7 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width:
     chrome.key("h")
     assert hand not in chrome.text("#seats")
     assert "really" not in chrome.text("#pile")
-    assert f"{name}{size}" in chrome.text("#seats").replace(" moved", "").replace("moved", "")
+    assert f"{name} hand-written{size}" in chrome.text("#seats").replace(" moved", "").replace("moved", "")
     assert chrome.run("document.documentElement.scrollWidth") <= width
     assert chrome.errors == []
 

@@ -132,6 +132,7 @@
 
   function player(seat, turn, moved, ended, ...below) {
     const head = make("p", "who", make("span", "seat", `${seat}`), " ", make("b", "", game.names[seat]));
+    if (game.kinds?.[seat]) head.append(" ", make("span", `kind ${game.kinds[seat]}`, game.kinds[seat]));
     if (ended) head.append(" ", make("span", ended.startsWith("place") ? "ended" : "ended lost", ended));
     if (turn && turn.seat === seat) head.append(" ", make("span", "moved", moved));
     if (at === last && game.to_move === seat) head.append(" ", make("span", "moved", game.thinks ? "is thinking …" : "to move"));
