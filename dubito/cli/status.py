@@ -71,6 +71,7 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
         logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
+        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.manifest_of(file.parent)).items()}
         if as_json:
             models = {player: log.player(player) for log in logs for player in log.players()}
             failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
@@ -83,14 +84,16 @@ def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: boo
                     state=None,
                     replies=None,
                     results_digest=None,
-                    models=result_objects.models(models),
+                    models=result_objects.models(models, kinds),
                     failed_calls=dict(failed),
                 )
             )
             return
         say(f"policies for {one_line(str(identity['policy']))}: no game was played")
+        if stand_ins := stand_ins_in_words(kinds):
+            say(stand_ins)
         for log in logs:
-            _models(log, "states")
+            _models(log, kinds, "states")
 
 
 def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:

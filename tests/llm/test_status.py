@@ -69,7 +69,7 @@ def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
 def test_a_run_from_the_cache(shell: Shell) -> None:
     assert played(shell, contender("Asker")).code == 0
     assert played(shell, contender("Asker"), flags=["--output", "s", "--offline"]).code == 0
-    (own,) = [line for line in lines(shell, "s") if line.startswith("Asker: ")]
+    (own,) = [line for line in lines(shell, "s") if line.startswith("Asker (stand-in): ")]
     assert own.endswith(", 0 calls, cache 100.0 %")
 
 
