@@ -1,9 +1,10 @@
 """The config of a tournament: what a user may say, checked, with every default in one place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -15,6 +16,8 @@ from dubito.referee.games import load
 from dubito.referee.limits import Limits
 from dubito.referee.programs import Program, bot
 from dubito.referee.schedule import Source
+
+_SMALL: Final = 1 << 20  # bytes of a file that is looked through for the secret
 
 
 class BotConfig(Checked):
@@ -66,6 +69,7 @@ class Tournament:
     config: TournamentConfig
     bots: tuple[Program, ...]
     secret: str = ""  # of this tournament: the config's, or one that was drawn
+    hidden: tuple[Path, ...] = ()  # files that bots may not see: the config, and others in which its secret stands
 
     @property
     def source(self) -> Source:
@@ -89,7 +93,16 @@ def source(identity: Mapping[str, Any], secret: str) -> Source:
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
     config = checked_config(dict(read_config(path)), str(path), flags)
-    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)))
+    hidden = [path.absolute(), *([] if config.secret is None else _telling(path.absolute().parent, config.secret))]
+    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)), hidden=tuple(hidden))
+
+
+def _telling(folder: Path, secret: str) -> Iterator[Path]:
+    """The files in a folder in which a secret stands, such as a copy of the config."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.is_file() and path.stat().st_size < _SMALL and secret.encode() in path.read_bytes():
+                yield path
 
 
 def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from dubito.referee import warden
-from dubito.referee.keeper import PROCESSES
+from dubito.referee.keeper import PROCESSES, SHARE, bound, stays_on_core
 from dubito.referee.process import Keeper
 from dubito.referee.programs import Program
 
@@ -50,12 +50,15 @@ class Confinement:
         self.orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
         self._able: list[str] = []
 
-    def keeper(self, bot: Program, environment: Mapping[str, str], data: Path, run: Path) -> Keeper | None:
+    def keeper(
+        self, bot: Program, environment: Mapping[str, str], data: Path, hidden: Sequence[Path], room: int
+    ) -> Keeper | None:
         """A world for a bot, to be closed by who asked for it; None where there can be none."""
         if not self._apart or not self._linux:
             return None
-        keeper = Keeper(bot.command, bot.home, environment, data, run, self.memory, bot.network)
-        self._able = keeper.able
+        orders = bot.orders(data, hidden, self.memory, room, tries=not self._able)
+        keeper = Keeper(bot.command, bot.home, environment, orders)
+        self._able = self._able or keeper.able
         if "apart" in keeper.able:
             return keeper
         keeper.close()
@@ -66,17 +69,19 @@ class Confinement:
         """The core of a seat's bot."""
         return None if self._cores is None else self._cores[seat]
 
-    def settle(self, pid: int | None, seat: int) -> None:
-        """Keep a bot that was just started without a keeper to its core and its memory."""
-        if pid is None or not self._linux:
-            return
-        import resource
+    def bound(self, seat: int, file: int) -> Callable[[], None] | None:
+        """What keeps a bot without a keeper to its core, its memory and files of so many bytes; None if nothing can."""
+        if not self._linux:
+            return None
+        core, memory = self.core(seat), self.memory
 
-        with suppress(OSError):  # it may have ended already
-            if self._cores is not None:
-                os.sched_setaffinity(pid, {self._cores[seat]})
-            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-            resource.prlimit(pid, resource.RLIMIT_AS, (self.memory, self.memory))
+        def settle() -> None:
+            if core is not None:
+                with suppress(OSError):
+                    os.sched_setaffinity(0, {core})
+            bound(memory, max(file, memory // SHARE))
+
+        return settle
 
     def end_orphans(self, mark: str, but: Sequence[int | None] = ()) -> None:
         """Kill what bots without a keeper left behind outside of their groups: it has become our child.
@@ -99,15 +104,33 @@ class Confinement:
 
     def facts(self) -> dict[str, bool]:
         """What is enforced here, and what is not; known once a keeper was asked for."""
+        able = set(self._able)
         return {
-            "bots kept apart": {"processes", "files"} <= set(self._able),
-            "own core, unless a bot leaves it": self._linux and self._cores is not None,
-            "memory": self._linux,
-            f"at most {PROCESSES:,} processes a bot": "few" in self._able,
-            "no network": "apart" in self._able,
-            "nothing left behind": "apart" in self._able,
+            "bots kept apart": {"processes", "files"} <= able,
+            "own core": self._cores is not None and (self._stays() if "apart" not in able else "core" in able),
+            "memory": "processes" in able,
+            "memory of each process": self._linux,
+            f"at most {PROCESSES:,} processes a bot": "few" in able,
+            "nothing but its data can be written": "still" in able,
+            "temporary folders of its own": "scratch" in able,
+            "size of its data": "processes" in able,
+            "no network": "apart" in able,
+            "a loopback of its own": "loopback" in able,
+            "nothing left behind": "apart" in able,
             "not run as root": os.geteuid() != 0,
         }
+
+    def _stays(self) -> bool:
+        """Whether a bot without a keeper stays on its core: tried."""
+        if (settle := self.bound(0, 0)) is None:
+            return False
+        if (child := os.fork()) == 0:
+            try:
+                settle()
+                os._exit(int(not stays_on_core()))
+            finally:
+                os._exit(1)
+        return os.waitpid(child, 0)[1] == 0
 
 
 def _has(pid: int, wanted: bytes) -> bool:

@@ -1,10 +1,12 @@
 """Keeps one bot apart from everything else: run as a script, it is the first process of a world of its own.
 
-    python keeper.py SOCKET RUN DATA MEMORY NETWORK COMMAND...
+    python keeper.py SOCKET ORDERS COMMAND...       ORDERS: what `World` takes, as JSON
 
-In that world, of Linux's namespaces, are no processes but the bot's; of the tournament's folder RUN there is nothing
-but the bot's own folder DATA; there is no network, unless NETWORK is 1; and nobody has root's powers. What was possible
-is said first, a word each. Then, a message each, in the folder and environment in which the keeper itself was started:
+In that world, of Linux's namespaces, are no processes but the bot's and nothing that can be written but its data and
+temporary folders of its own; the cards, other bots' data and the machine's sockets are hidden; there is no network but
+a loopback of its own, unless it is allowed; and nobody has root's powers, another core or an end of their own. What
+was possible is tried and said first, a word each. Then, a message each, in the folder and environment in which the
+keeper itself was started:
 
     start SEED CORE   with three pipes: start the bot, on a core if that is not -1; answered `started` with a pidfd, or
                       `failed` with the number of an error
@@ -16,27 +18,41 @@ so that it starts at once.
 """
 
 import ctypes
+import errno
+import json
 import os
 import resource
+import select
 import signal
 import socket
+import stat
+import struct
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 PROCESSES = 1000  # that a bot may have at once, threads included
-_NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+FILES = 100_000  # and files and folders in its data
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
-_READ_ONLY, _REMOUNT = 1, 0x20
-_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
 _CAPABILITIES = 64  # more than there are
 _OWN_PID_MAX = (6, 14)  # the first Linux in which each world has its own: in older ones it is everybody's
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
+_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, which every match finds empty
+SHARE = 16  # of the memory, that each of them may hold
+_LOOK = 0.05  # seconds between two looks at what a bot uses, or ten times what a look takes
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _LIBC = ctypes.CDLL(None)
 
 
 def leave(network: bool) -> bool:
     """Leave the common world, with root's powers or in a world of users in which this one has them."""
-    flags = _NEWNS | _NEWPID | (0 if network else _NEWNET)
+    flags = _NEWNS | _NEWPID | _NEWIPC | (0 if network else _NEWNET)
     user, group = os.getuid(), os.getgid()
     if _LIBC.unshare(flags) == 0:
         return True
@@ -48,31 +64,241 @@ def leave(network: bool) -> bool:
     return True
 
 
-def furnish(run: str, data: str) -> list[str]:
-    """Take away from this world what is not the bot's; what was possible."""
+def named_sockets(home: str) -> list[str]:
+    """The machine's sockets that have a name among the files, and those in the bot's folder and above it."""
     found = []
-    mine = os.open(data, os.O_PATH)
-    private = _mount("none", "/", None, _REC | _PRIVATE)
-    if private and _mount("proc", "/proc", "proc", _SAFE):
-        found.append("processes")
-    if private and _mount("none", run, "tmpfs", _SAFE, "size=64k,nr_inodes=64,mode=755"):
-        os.makedirs(data, exist_ok=True)
-        if _mount(f"/proc/self/fd/{mine}", data, None, _BIND):
-            found.append("files")
-    os.close(mine)
-    if _has_few_processes():
-        found.append("few")
-    if private and _mount("/proc/sys", "/proc/sys", None, _BIND | _REC):
-        _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could take the limit away
-    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    for capability in range(_CAPABILITIES):
-        _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-    return found
+    with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
+        found = [line.rstrip("\n").partition(" /")[2] for line in table]
+    folders = [home]
+    while folders[-1] != os.path.dirname(folders[-1]):
+        folders.append(os.path.dirname(folders[-1]))
+    paths = [f"/{name}" for name in found if name]
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            paths += [entry.path for entry in entries if not (entry.is_file() or entry.is_dir() or entry.is_symlink())]
+    return [path for path in paths if _is_socket(path)]
+
+
+def _is_socket(path: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    return False
 
 
 def _mount(what: str, where: str, kind: str | None, flags: int, options: str | None = None) -> bool:
     texts = [text if text is None else os.fsencode(text) for text in (what, where, kind, options)]
     return bool(_LIBC.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) == 0)
+
+
+def _set_read_only(path: str, flags: int, on: bool) -> bool:
+    """Whether what is mounted at a path can be written."""
+    change = struct.pack("=4Q", int(on), int(not on), 0, 0)
+    arguments = (_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), flags, change, len(change))
+    return bool(_LIBC.syscall(*arguments) == 0)
+
+
+class World:
+    """What a bot has, and what it may use of it."""
+
+    def __init__(
+        self, data: str, hidden: list[str], memory: int, room: int, network: bool, command: Sequence[str]
+    ) -> None:
+        """`memory` of all its processes and `room` for its data in bytes; `hidden` are files and folders."""
+        self.data, self._hidden, self._memory, self._room, self._network = data, hidden, memory, room, network
+        self._home, self._command = os.getcwd(), command
+        self._sockets = named_sockets(self._home)
+        found = dict.fromkeys(os.path.realpath(place) for place in _SCRATCH if os.path.isdir(place))
+        self._places: dict[str, dict[str, int]] = {place: {} for place in found if place not in (self._home, data)}
+        self._used = False
+        self._able: list[str] = []
+
+    def furnish(self, tries: bool) -> list[str]:
+        """Take away what is not the bot's; what was possible, all of it only if it is to be tried."""
+        private = _mount("none", "/", None, _REC | _PRIVATE)
+        if private and _mount("proc", "/proc", "proc", _SAFE):
+            self._able.append("processes")
+        if _has_few_processes():
+            self._able.append("few")
+        if private:
+            _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
+            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could take it away
+            self._hide()
+            _own_devices()
+            _set_read_only("/", _AT_RECURSIVE, True)
+            _set_read_only(self.data, 0, False)
+        _raise_loopback()
+        _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        for capability in range(_CAPABILITIES):
+            _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if private:
+            self._cover()
+        limit(resource.RLIMIT_NPROC, PROCESSES)
+        bound(self._memory, max(self._room, self._scratch))
+        return [*self._able, *(self._tried() if tries else ())]
+
+    def _cover(self) -> None:
+        """Put temporary folders of its own over everybody's, but for what the bot needs of those."""
+        for place in self._places:
+            self._places[place] = {name: os.open(os.path.join(place, name), os.O_PATH) for name in self._shown(place)}
+        try:
+            self.refresh()
+        except OSError:
+            self._places = {}
+
+    def _hide(self) -> None:
+        mine = os.open(self.data, os.O_PATH)
+        for path in (*self._hidden, *self._sockets):
+            if os.path.isdir(path):
+                _mount("none", path, "tmpfs", _SAFE, "size=64k,nr_inodes=64,mode=755")
+            elif os.path.lexists(path):
+                _mount("/dev/null", path, None, _BIND)
+        os.makedirs(self.data, exist_ok=True)
+        _mount(f"/proc/self/fd/{mine}", self.data, None, _BIND)
+        os.close(mine)
+
+    def _tried(self) -> list[str]:
+        """What holds for a process that starts as a bot does."""
+        reads, writes = os.pipe()
+        if (child := os.fork()) == 0:
+            with suppress(OSError):
+                os.write(writes, " ".join(word for word, holds in self._promises() if _holds(holds)).encode())
+            os._exit(0)
+        os.close(writes)
+        found = os.read(reads, 1000).decode().split()
+        os.close(reads)
+        os.waitpid(child, 0)
+        return found
+
+    def _promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
+        yield "files", lambda: not any(map(self._shows, (*self._hidden, *self._sockets)))
+        yield "still", lambda: _refuses(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
+        yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
+        yield "core", stays_on_core
+        yield "loopback", _has_loopback
+
+    def _shows(self, path: str) -> bool:
+        """Whether something of what is hidden can be seen."""
+        if os.path.isdir(path):
+            return any(not self.data.startswith(os.path.join(path, name)) for name in os.listdir(path))
+        return _is_socket(path) or (os.path.isfile(path) and os.path.getsize(path) > 0)
+
+    @property
+    def _scratch(self) -> int:
+        return self._memory // SHARE
+
+    def _shown(self, place: str) -> set[str]:
+        """What lies there and is still needed: the bot's folders, what its command names, where programs are found."""
+        words = [os.path.join(self._home, word) for word in self._command]
+        paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
+        paths += [self._home, self.data, *words, *(["/etc/resolv.conf"] if self._network else [])]
+        real = [name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))]
+        inside = [os.path.relpath(path, place).split(os.sep)[0] for path in real if path.startswith(place + os.sep)]
+        return {name for name in inside if os.path.exists(os.path.join(place, name))}
+
+    def refresh(self) -> None:
+        """Empty the temporary folders; raises OSError."""
+        for place, kept in self._places.items():
+            if self._used:
+                _LIBC.umount2(os.fsencode(place), _DETACH)
+            if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={FILES},mode=1777"):
+                for name, file in kept.items():
+                    _put_back(os.path.join(place, name), file)
+        self._used = True
+        os.chdir(self._home)
+
+    def start(self, pipes: Sequence[int], seed: str, core: int) -> int:
+        """Start the bot and give its number here; raises OSError. It has our limits, and our core of the moment."""
+        cores = os.sched_getaffinity(0)
+        if core >= 0:
+            with suppress(OSError):
+                os.sched_setaffinity(os.getpid(), {core})
+        environment = {**os.environ, "DUBITO_SEED": seed}
+        if self._places:
+            environment["TMPDIR"] = next(iter(self._places))
+        try:
+            return os.posix_spawnp(
+                self._command[0],
+                list(self._command),
+                environment,
+                file_actions=[
+                    *((os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)),
+                    *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in pipes),
+                ],
+                setsid=True,
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores, and with it its children
+            )
+        finally:
+            with suppress(OSError):
+                os.sched_setaffinity(os.getpid(), cores)
+
+    def too_much(self) -> str:
+        """What the bot uses more of than it may, in words; empty if nothing."""
+        pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
+        if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
+            return f"its processes hold more than {self._memory:,} bytes of memory"
+        used, files = usage(self.data)
+        if used > self._room:
+            return f"its data is more than {self._room:,} bytes"
+        return f"its data is more than {FILES:,} files" if files >= FILES else ""
+
+
+def _put_back(path: str, file: int) -> None:
+    """Show again what was covered."""
+    if stat.S_ISDIR(os.fstat(file).st_mode):
+        os.mkdir(path)
+    else:
+        os.close(os.open(path, os.O_CREAT))
+    if not _mount(f"/proc/self/fd/{file}", path, None, _BIND | _REC):
+        raise OSError(errno.EPERM, "", path)
+
+
+def _refuses(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError as error:
+        return error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
+    return False
+
+
+def stays_on_core() -> bool:
+    """Whether this process may not choose where it runs."""
+    return _refuses(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
+
+
+def _holds(promise: Callable[[], bool]) -> bool:
+    with suppress(OSError):
+        return promise()
+    return False
+
+
+def _own_devices() -> None:
+    """The few devices that programs need, in place of the machine's."""
+    kept = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
+    if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
+        for name, file in kept:
+            _put_back(f"/dev/{name}", file)
+            os.close(file)
+        for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+            os.symlink(f"/proc/self/fd{to}", f"/dev/{name}")
+        os.mkdir("/dev/pts")
+        os.symlink("pts/ptmx", "/dev/ptmx")
+        _mount("devpts", "/dev/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=620")
+
+
+def _raise_loopback() -> None:
+    """The network of this world is its loopback."""
+    with suppress(OSError), socket.socket() as any_:
+        import fcntl
+
+        fcntl.ioctl(any_, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
+
+
+def _has_loopback() -> bool:
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.connect(server.getsockname())
+    return True
 
 
 def _has_few_processes() -> bool:
@@ -86,60 +312,147 @@ def _has_few_processes() -> bool:
     return os.getuid() != 0
 
 
-def serve(referee: socket.socket, command: Sequence[str]) -> None:
+def _resident(pid: str) -> int:
+    """Bytes of a process in memory, with what it shares."""
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+    return 0
+
+
+def _share(pid: str) -> int:
+    """Bytes of a process in memory, of what it shares its part."""
+    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
+    return 0
+
+
+def usage(folder: str) -> tuple[int, int]:
+    """Bytes in all files of a folder and their number, or of so many that a bot cannot make us count for long.
+
+    Those that vanish meanwhile are none.
+    """
+    total, seen, folders = 0, 0, [folder]
+    while folders and seen < FILES:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in islice(entries, FILES - seen):
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        total += entry.stat(follow_symlinks=False).st_size
+    return total, seen
+
+
+def limit(what: int, most: int) -> None:
+    """Bound what this process and each of its children may use."""
+    _, hard = resource.getrlimit(what)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (most, most))
+
+
+def bound(memory: int, file: int) -> None:
+    """Keep this process and its children to so many bytes of address space and of a file, and to their cores."""
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_AS, memory)
+    limit(resource.RLIMIT_FSIZE, file)
+    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if (filter_ := _filter()) is not None:
+        code = ctypes.create_string_buffer(filter_)
+        program = struct.pack("HxxxxxxP", len(filter_) // 8, ctypes.addressof(code))
+        _LIBC.prctl(_PR_SET_SECCOMP, 2, program, 0, 0)
+
+
+# What a bot may not ask of the system, by machine: what lets it leave its core or its memory, or harm its keeper.
+_SYSTEMS = {  # the number of the machine, and of the calls below in their order
+    "x86_64": (0xC000003E, 203, (425, 319, 447, 29, 435), (272, 56), (302, 144, 142, 314), 141, 41),
+    "aarch64": (0xC00000B7, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
+    "riscv64": (0xC00000F3, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
+}
+_REFUSED = (*[errno.ENOSYS] * 3, errno.EPERM, errno.ENOSYS)
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: netlink, by which interfaces are found
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x50000
+
+
+def _filter() -> bytes | None:
+    """The system calls that a bot is refused, as the program that Linux runs before each; None on other machines.
+
+    sched_setaffinity, but of process 1, which is how a keeper lends its core; io_uring_setup, memfd_create,
+    memfd_secret and shmget, whose work or memory no process is charged for; clone3, whose flags cannot be seen; a world
+    of users of its own; the limits and priorities of process 1; sockets of other families, such as one to the host.
+    """
+    if os.uname().machine not in _SYSTEMS or sys.maxsize < 1 << 32:
+        return None
+    machine, affinity, refused, worlds, limits, priority, sockets = _SYSTEMS[os.uname().machine]
+    code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
+    code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _FAIL | errno.ENOSYS)]
+    code += [(_EQUAL, 0, 4, affinity), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 1), (_RETURN, 0, 0, _FAIL | errno.EPERM)]
+    code += [(_RETURN, 0, 0, _ALLOW)]
+    for call, error in zip(refused, _REFUSED, strict=True):
+        code += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _FAIL | error)]
+    for call in worlds:
+        code += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, 16), (_ANY_OF, 0, 1, _NEWUSER), (_RETURN, 0, 0, _FAIL | 1)]
+        code += [(_RETURN, 0, 0, _ALLOW)]
+    for call, offset in (*((call, 16) for call in limits), (priority, 24)):
+        code += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, offset), (_EQUAL, 0, 1, 1), (_RETURN, 0, 0, _FAIL | 1)]
+        code += [(_RETURN, 0, 0, _ALLOW)]
+    code += [(_EQUAL, 0, 2 + len(_FAMILIES), sockets), (_LOAD, 0, 0, 16)]
+    code += [(_EQUAL, len(_FAMILIES) - n, 0, family) for n, family in enumerate(_FAMILIES)]
+    code += [(_RETURN, 0, 0, _FAIL | errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("HBBI", *line) for line in code)
+
+
+def serve(referee: socket.socket, world: World) -> None:
     """Do what the referee says until it is gone."""
-    bot = 0
+    bot, errors, pause = 0, -1, _LOOK
+    looks = select.poll()
+    looks.register(referee, select.POLLIN)
     while True:
+        while errors >= 0 and not looks.poll(pause * 1000):
+            began = time.monotonic()
+            if what := world.too_much():
+                _stop(what, errors)
+                errors = _closed(errors)
+            pause = max(_LOOK, 10 * (time.monotonic() - began))
         message, pipes, _, _ = socket.recv_fds(referee, 100, 3)
         verb, *rest = message.decode().split() or [""]
         if verb == "start":
             try:
-                bot = _start(command, pipes, rest[0], int(rest[1]))
+                bot = world.start(pipes, rest[0], int(rest[1]))
             except OSError as error:
                 referee.send(f"failed {error.errno or 0}".encode())
             else:
                 end = os.pidfd_open(bot)
                 socket.send_fds(referee, [b"started"], [end])
                 os.close(end)
+                errors = os.dup(pipes[2])
             for pipe in pipes:
                 os.close(pipe)
         elif verb == "signal":
             with suppress(OSError):
                 os.killpg(bot, int(rest[0]))
         elif verb == "end":
+            errors = _closed(errors)
             referee.send(b"%d" % _end(bot))
+            world.refresh()
         else:
             return
 
 
-def _start(command: Sequence[str], pipes: Sequence[int], seed: str, core: int) -> int:
-    """Start the bot and give its number here; raises OSError. It has our limits, and our core."""
-    if core >= 0:
-        with suppress(OSError):
-            os.sched_setaffinity(0, {core})
-    return os.posix_spawnp(
-        command[0],
-        list(command),
-        {**os.environ, "DUBITO_SEED": seed},
-        file_actions=[
-            *((os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)),
-            *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in pipes),
-        ],
-        setsid=True,
-        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores, and with it its children
-    )
+def _closed(file: int) -> int:
+    if file >= 0:
+        os.close(file)
+    return -1
 
 
-def limit(memory: int) -> None:
-    """Bound what this process and its children may use: address space in bytes, processes; no core files."""
-    for what, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, PROCESSES),
-        (resource.RLIMIT_AS, memory),
-    ):
-        _, hard = resource.getrlimit(what)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (most, most))
+def _stop(why: str, errors: int) -> None:
+    """Kill a bot that uses too much, and say so where it would."""
+    with suppress(OSError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(OSError):
+        os.set_blocking(errors, False)
+        os.write(errors, f"\nended by the referee: {why}\n".encode())
 
 
 def _end(bot: int) -> int:
@@ -157,21 +470,23 @@ def _end(bot: int) -> int:
 
 def main(words: Sequence[str]) -> None:
     """Leave the world, furnish the new one and serve in it."""
-    number, run, data, memory, network, *command = words
+    number, orders, *command = words
     referee = socket.socket(fileno=int(number))
     referee.set_inheritable(False)
-    if not leave(network == "1"):
+    told = json.loads(orders)
+    tries = told.pop("tries")
+    world = World(**told, command=command)
+    if not leave(told["network"]):
         referee.send(b"alone")
         return
     if inner := os.fork():  # the first process of the new world is its init
         referee.close()
         os.waitpid(inner, 0)
         return
-    found = furnish(run, data)
+    found = world.furnish(tries)
     referee.send(" ".join(["apart", *found]).encode())
     with suppress(ConnectionError):
-        limit(int(memory))
-        serve(referee, command)
+        serve(referee, world)
 
 
 if __name__ == "__main__":

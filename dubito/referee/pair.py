@@ -1,9 +1,8 @@
 """The matches of a pairing, one after the other, each with both bots started anew: what goes into the log."""
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -12,14 +11,16 @@ from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import folder_name, load
-from dubito.referee.log import MatchLine
+from dubito.referee.keeper import usage
+from dubito.referee.log import MANIFEST, MatchLine
 from dubito.referee.match import Match
 from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.process import Keeper, alone
 from dubito.referee.programs import Program
 from dubito.referee.schedule import Pairing, Seeds, seats
 
-_COUNTED: Final = 100_000  # files and folders of a bot's data that are looked at after a match
+_GB: Final = 1 << 30
+_DISK: Final = 2  # the part of what is free on a disk that bots may share is one of so many
 
 
 class Pair:
@@ -27,7 +28,8 @@ class Pair:
 
     def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
         """`folder` is the run's: its path marks every process of a bot, and bots' data lies there."""
-        self._config, self._source, self._confinement = tournament.config, tournament.source, confinement
+        self._tournament, self._config, self._source = tournament, tournament.config, tournament.source
+        self._confinement = confinement
         self._name = tournament.config.games[pairing.game]
         self._game = load(self._name)
         self._root = self._game.new_initial_state()  # copied for each match: gin rummy takes 3 ms to make a new one
@@ -84,9 +86,21 @@ class Pair:
             del self._keepers[bot.name]
         if bot.name not in self._keepers:
             environment = bot.environment(self._mark, self._data[bot.name], 0)
-            run = Path(self._mark)
-            self._keepers[bot.name] = self._confinement.keeper(bot, environment, self._data[bot.name], run)
+            data, hidden = self._data[bot.name], self._hidden(bot)
+            self._keepers[bot.name] = self._confinement.keeper(bot, environment, data, hidden, self._room(data))
         return self._keepers[bot.name]
+
+    def _hidden(self, bot: Program) -> list[Path]:
+        """What tells of the cards, and other bots' data."""
+        run = Path(self._mark)
+        others = [other.data for other in self._tournament.bots if other.data not in (None, bot.data)]
+        logs = [path.parent for place in (run.parent, bot.home / "tournaments") for path in place.glob(f"*/{MANIFEST}")]
+        return [run, *self._tournament.hidden, *(path for path in others if path is not None), *logs]
+
+    def _room(self, data: Path) -> int:
+        """Bytes that a bot may keep, so that all of them together do not fill the disk."""
+        free = shutil.disk_usage(data).free // (_DISK * len(self._tournament.bots))
+        return min(int(self._config.data_gb * _GB), size(data) + free)
 
     def _close(self) -> None:
         for keeper in self._keepers.values():
@@ -100,9 +114,8 @@ class Pair:
             core = self._confinement.core(seat)
             return Channel(lambda pipes: keeper.start(pipes, seed, core))
         environment = bot.environment(self._mark, self._data[bot.name], seed)
-        channel = Channel(alone(bot.command, bot.home, environment))
-        self._confinement.settle(channel.pid, seat)
-        return channel
+        bound = self._confinement.bound(seat, self._room(self._data[bot.name]))
+        return Channel(alone(bot.command, bot.home, environment, bound))
 
     def _line(self, number: int, bots: list[Program], drawn: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels
@@ -136,18 +149,5 @@ def data_folder(bot: Program, game: str, folder: Path) -> Path:
 
 
 def size(folder: Path) -> int:
-    """Bytes in all files of a folder, or in so many of them that a bot cannot make the referee count for long.
-
-    Those that vanish meanwhile are none.
-    """
-    total, seen, folders = 0, 0, [os.fspath(folder)]
-    while folders and seen < _COUNTED:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in islice(entries, _COUNTED - seen):
-                seen += 1
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        total += entry.stat(follow_symlinks=False).st_size
-    return total
+    """Bytes in all files of a folder."""
+    return usage(os.fspath(folder))[0]

@@ -1,6 +1,7 @@
 """The process of a bot: started alone or by its keeper in a world of its own, signalled, ended with its children."""
 
 import errno
+import json
 import os
 import select
 import signal
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from dubito.errors import RunStopped
 from dubito.referee import keeper
@@ -46,13 +47,27 @@ class Process(Protocol):
 class Alone:
     """A bot as a child of ours, leading a session of its own."""
 
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], pipes: Pipes) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        pipes: Pipes,
+        bound: Callable[[], None] | None,
+    ) -> None:
         """Start it; raises OSError where that is the bot's fault, RunStopped where it is the machine's."""
         to, out, err = pipes
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(  # noqa: S603, a bot is a command of its user's
-                command, cwd=folder, env=environment, stdin=to, stdout=out, stderr=err, start_new_session=True
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=to,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=bound,
             )
 
         self._process = _patiently(start)
@@ -79,9 +94,11 @@ class Alone:
         return status
 
 
-def alone(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Start:
-    """How a bot is started without a keeper."""
-    return lambda pipes: Alone(command, folder, environment, pipes)
+def alone(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], bound: Callable[[], None] | None = None
+) -> Start:
+    """How a bot is started without a keeper; `bound` is called in its process before it."""
+    return lambda pipes: Alone(command, folder, environment, pipes, bound)
 
 
 class Keeper:
@@ -92,14 +109,11 @@ class Keeper:
         command: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
-        data: Path,
-        run: Path,
-        memory: int,
-        network: bool,
+        orders: Mapping[str, Any],
     ) -> None:
-        """`run` is the tournament's folder, of which the bot sees `data` only; `memory` in bytes."""
+        """`orders` are what a world takes: see `keeper.World`."""
         self._command, self._folder, self._environment = command, folder, environment
-        self._words = [str(run), str(data), str(memory), str(int(network)), *command]
+        self._words = [json.dumps(orders), *command]
         self._open()
 
     def _open(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.referee import warden
@@ -49,6 +49,12 @@ class Program:
             "DUBITO_SEED": str(seed),
             warden.MARK: mark,
         }
+
+    def orders(self, data: Path, hidden: Sequence[Path], memory: int, room: int, tries: bool) -> dict[str, Any]:
+        """What its keeper is told; `memory`, and `room` for its data, in bytes; `tries` asks what is possible here."""
+        seen = [str(path.resolve()) for path in hidden if not self.home.resolve().is_relative_to(path.resolve())]
+        own = str(data.resolve())
+        return {"data": own, "hidden": seen, "memory": memory, "room": room, "network": self.network, "tries": tries}
 
 
 def bot(
@@ -130,8 +136,8 @@ def probe(bot: Program, run: Path) -> None:
         environment, pipes = bot.environment(data, Path(data), 0), (null.fileno(),) * 3
         try:
             if sys.platform == "linux":
-                keeper = Keeper(bot.command, bot.home, environment, Path(data), run, _ROOM, bot.network)
-                with closing(keeper):
+                orders = bot.orders(Path(data), [run], _ROOM, _ROOM, tries=False)
+                with closing(Keeper(bot.command, bot.home, environment, orders)) as keeper:
                     if "apart" in keeper.able:
                         keeper.start(pipes, 0, None).shut()
                         return

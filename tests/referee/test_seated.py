@@ -89,3 +89,4 @@ def test_a_model_plays_behind_the_same_lines(
     assert said.code == 0, said.err
     assert said.out in ("0\n", "1\n")
     assert (tmp_path / "data" / "games" / "run.db").exists()
+    assert (tmp_path / "data" / "cache").exists()

@@ -28,7 +28,9 @@ def bot(player: str, **server: str | None) -> None:
         raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
     seat = int(said)
     seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
-    kept = Path(os.environ.get("DUBITO_DATA", ".")) / "games"
-    with opponents(None, [player], kept, number, lambda: False, server, f"openspiel:{game}") as company:
+    kept = os.environ.get("DUBITO_DATA")
+    settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
+    games = Path(kept or ".") / "games"
+    with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
         entrant, services = company.alone(player, seed)
         play(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)

@@ -1,0 +1,18 @@
+"""An honest bot that needs its core: so many milliseconds of work an answer."""
+
+import sys
+import time
+
+
+def think() -> None:
+    """Work, as the processor counts it."""
+    until = time.process_time() + float(sys.argv[1]) / 1000
+    while time.process_time() < until:
+        pass
+
+
+input(), input()
+while not (line := input()).startswith("end of game"):
+    if actions := line.split()[1:]:
+        think()
+        print(actions[0], flush=True)
