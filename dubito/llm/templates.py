@@ -1,25 +1,47 @@
 """The template files of a prompt: found, read once, parsed, checked; and how a template writes a value."""
 
-from collections.abc import Mapping, MutableMapping, Sequence, Set
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from functools import wraps
+from itertools import islice
+from math import prod
 from pathlib import Path
+from types import BuiltinMethodType, MethodType
 from typing import Any, Final
 
 from jinja2 import (
     Environment,
     FunctionLoader,
     StrictUndefined,
+    Template,
     TemplateError,
+    TemplateRuntimeError,
     TemplateSyntaxError,
     Undefined,
     meta,
     nodes,
 )
+from jinja2.compiler import CodeGenerator, Frame, operators
+from jinja2.nodes import EvalContext
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.user_files import read_text
 
 DESCRIPTION: Final = "prompt.yaml"
+_STEPS: Final = 1_000_000  # of one rendering; the longest of ours takes a hundredth
+_LONGEST: Final = 500_000  # characters of a text: a model reads a token of about four at a time, and few read more
+_PRODUCT: Final = 20_000_000  # of the two largest values of an operation that may make a longer one
+_AT_ONCE: Final = 4096  # pieces of a text that are looked at together
+_BITS: Final = 4096  # of a whole number
+_WIDENING: Final = {"*", "format", "center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"} | {
+    *("indent", "batch", "slice", "tojson", "wordwrap"),
+}  # where a number is a width or a count
+_WIDEST: Final = 9999  # characters of a field in a format
+_WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
 TEMPLATES: Final = ("system.jinja", "user.jinja")
 HISTORY: Final = "history.jinja"
 _WANTED: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATES)}, and what these include"
@@ -92,6 +114,13 @@ class TemplateFiles:
             environment.compile(tree, name)
         except TemplateSyntaxError as error:
             raise UsageError(f"{self.paths[name]}, line {error.lineno}: {said(error)}; correct it") from None
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ) as error:  # of the compiler: it is nested too deeply
+            raise UsageError(f"{self.paths[name]}: it cannot be compiled: {said(error)}; correct it") from None
         return tree
 
     def place(self, error: BaseException) -> str:
@@ -105,10 +134,210 @@ class TemplateFiles:
         return place
 
 
+class _Code(CodeGenerator):
+    """Has the turns of loops counted, and what lists, texts and comparisons take."""
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
+        counted = nodes.EnvironmentAttribute("turns", lineno=node.lineno)
+        node.iter = nodes.Call(counted, [node.iter], [], None, None, lineno=node.lineno)
+        super().visit_For(node, frame)
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:  # noqa: N802
+        if isinstance(node.node, nodes.EnvironmentAttribute):  # the one of a loop: called as it stands, it is quicker
+            self.write(f"environment.{node.node.name}(")
+            self.visit(node.args[0], frame)
+            self.write(")")
+        else:
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+
+    def _weighed(self, visit: Callable[[Any, Frame], None], node: nodes.Node, frame: Frame) -> None:
+        self.write("environment.weighed(")
+        visit(node, frame)
+        self.write(")")
+
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802
+        if node.ctx == "load":
+            self._weighed(super().visit_Tuple, node, frame)
+        else:
+            super().visit_Tuple(node, frame)
+
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802
+        self._weighed(super().visit_List, node, frame)
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
+        self._weighed(super().visit_Dict, node, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
+        self._weighed(super().visit_Concat, node, frame)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
+        if isinstance(node.arg, nodes.Slice):
+            self._weighed(super().visit_Getitem, node, frame)
+        else:
+            super().visit_Getitem(node, frame)
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:  # noqa: N802
+        self.write("(")
+        self._weighed(self.visit, node.expr, frame)
+        for operand in node.ops:
+            self.write(f" {operators[operand.op]} ")
+            self._weighed(self.visit, operand.expr, frame)
+        self.write(")")
+
+
+class _Template(Template):
+    def render(self, *args: Any, **kwargs: Any) -> str:
+        """The text, within the bounds of one rendering."""
+        self.environment.begin(self.name)  # type: ignore[attr-defined]
+        return super().render(*args, **kwargs)
+
+
 class _Environment(ImmutableSandboxedEnvironment):
+    """Ends a rendering that takes too many steps, always at the same one: a prompt may come with somebody's run.
+
+    A step is a character, an item or a turn of a loop; a call takes ten, an include a hundred. What would make a text
+    or list far longer than what it is made from is reckoned before it is done.
+    """
+
+    code_generator_class = _Code
+    template_class = _Template
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._meter = threading.local()
+        self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
+
+    def begin(self, name: str | None) -> None:
+        """The rendering of a template begins, in this thread."""
+        self._meter.left, self._meter.name = _STEPS, name
+
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """The globals as one dictionary: each rendering copies them, and a chain of two takes far longer."""
         return {**self.globals, **(d or {})}
+
+    def spend(self, steps: int) -> None:
+        """So many steps are taken; raises TemplateRuntimeError if they were too many."""
+        left = getattr(self._meter, "left", _STEPS) - steps
+        self._meter.left = left
+        if left < 0:
+            raise TemplateRuntimeError(f"it takes more than {_STEPS:,} steps: shorten its loops and texts")
+
+    def weighed(self, value: Any) -> Any:
+        """The value, once there are steps for it."""
+        self.spend(1 if type(value) is int else len(value) + 1 if type(value) is str else _size(value))
+        return value
+
+    def turns(self, items: Any) -> Any:
+        """What a loop goes through, once there are steps for its turns."""
+        try:
+            self.spend(len(items))
+        except TypeError:  # it is not known how many there are
+            return self._counted(items)
+        return items
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.spend(1)
+            yield item
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """The pieces of a text as one."""
+        texts, length, rest = list[str](), 0, iter(pieces)
+        while some := [*islice(rest, _AT_ONCE)]:
+            length += sum(map(len, some))
+            if length > _LONGEST:
+                raise TemplateRuntimeError(f"{self._meter.name} makes a text of more than {_LONGEST:,} characters")
+            texts += some
+        self.spend(length)
+        return "".join(texts)
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self.spend(10)
+        if isinstance(function, BuiltinMethodType):
+            args = (*map(self._listed, args),)
+            self._check(function.__name__, [function.__self__, *args, *kwargs.values()])
+        if isinstance(function, LoopContext):
+            args = (*map(self.turns, args),)
+        result = super().call(context, function, *args, **kwargs)
+        return result if isinstance(function, MethodType) else self.weighed(result)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if isinstance(left, str) and operator == "%":
+            self._check_format(left, right)
+        elif isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
+            if bits > _BITS:
+                raise TemplateRuntimeError(f"a number has more than {_BITS:,} bits")
+        elif operator == "*":
+            self._check("*", [left, right])
+        return self.weighed(super().call_binop(context, operator, left, right))
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        formatted = super().wrap_str_format(value)
+        if formatted is None:
+            return None
+
+        def checked(*args: Any, **kwargs: Any) -> str:
+            self._check_format(value.__self__, [*args, *kwargs.values()])
+            return formatted(*args, **kwargs)
+
+        return checked
+
+    def _load_template(self, name: str, globals: MutableMapping[str, Any] | None) -> Template:
+        self.spend(100)
+        return super()._load_template(name, globals)
+
+    def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter that is reckoned before, and weighed behind."""
+
+        @wraps(function)
+        def metered(*args: Any, **kwargs: Any) -> Any:
+            args = (*map(self._listed, args),)
+            given = [value for value in args if not isinstance(value, Context | EvalContext | Environment)]
+            if name == "format" and isinstance(given[0], str):
+                self._check_format(given[0], [*given[1:], *kwargs.values()])
+            else:
+                self._check(name, [*given, *kwargs.values()])
+            return self.weighed(function(*args, **kwargs))
+
+        return metered
+
+    def _listed(self, value: Any) -> Any:
+        """The value; one that tells its items one by one, and so not how many they are, as a list."""
+        return [*self._counted(value)] if isinstance(value, Iterator) else value
+
+    def _check_format(self, text: str, values: Any) -> None:
+        """Refuse what puts much in many places, or at a great width."""
+        if _WIDE(text):
+            raise TemplateRuntimeError("a width in a format has more than four digits, or is not written in it")
+        fields = text.count("%") + text.count("{")
+        self._check("format", [fields, max(_WIDEST, _size(values))])
+
+    def _check(self, name: str, values: Sequence[Any]) -> None:
+        """Refuse what could make far more of its two largest values than they are."""
+        counts = [abs(value) for value in values if name in _WIDENING and isinstance(value, int)]
+        sizes = [_size(value) for value in values if not isinstance(value, int)]
+        if prod(sorted(sizes + counts)[-2:]) > _PRODUCT:
+            raise TemplateRuntimeError(f"{name} would make too long a text or list of this")
+
+
+def _size(value: object) -> int:
+    """How many steps a value takes: its characters, and the items of all lists in it; no more are counted than may be
+    taken."""
+    size, rest = 0, [value]
+    while rest and size <= _STEPS:
+        one = rest.pop()
+        size += 1
+        if isinstance(one, str | bytes | range):
+            size += len(one)
+        elif isinstance(one, Mapping):
+            rest += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple | Set):
+            rest += one
+        elif isinstance(one, Namespace):
+            rest.append(one._Namespace__attrs)
+    return size
 
 
 def new_environment(files: TemplateFiles) -> Environment:

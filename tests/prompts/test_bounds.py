@@ -1,0 +1,89 @@
+"""What a template may take: a prompt that came with somebody's run is refused in a sentence, at little cost."""
+
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+
+import pytest
+
+from dubito.errors import UsageError
+from dubito.games.dubito.positions import example_position
+from dubito.llm.prompts import Prompt
+
+BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
+STEPS, WIDTH, LONGER = "takes more than 1,000,000 steps", "a width in a format", "would make too long a text or list"
+MOST = 60 << 10  # kilobytes, where many of these took gigabytes
+
+
+def doubled(way: str) -> str:
+    """A template that makes something twice as large, forty times."""
+    return "{% set ns = namespace(s=['x']|first, t=[1]) %}{% for i in range(40) %}" + way + "{% endfor %}{{ ns.s }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}", STEPS),
+        ("{% for a in range(9999) %}{% for b in range(9999) if false %}{% endfor %}{% endfor %}", STEPS),
+        ("{% for a in range(99999) recursive %}{{ loop(range(99999)) }}{% endfor %}", STEPS),
+        ("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}", STEPS),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "maximum recursion depth"),
+        ("{% include 'user.jinja' %}{% include 'user.jinja' %}", "maximum recursion depth"),
+        ("{% for i in range(9999) %}" + "x" * 5000 + "{% endfor %}", "user.jinja makes a text of more than 500,000"),
+        ("{{ '%999999999d' % 1 }}", WIDTH),
+        ("{{ '%*d' % (999999999, 1) }}", WIDTH),
+        ("{{ '%.999999999f' % 1 }}", WIDTH),
+        ("{{ '%(a)-999999999s' % {'a': 1} }}", WIDTH),
+        ("{{ '%999999999d'|format(1) }}", WIDTH),
+        ("{{ '{:999999999}'.format(1) }}", WIDTH),
+        ("{{ '{:{w}}'.format(1, w=999999999) }}", WIDTH),
+        ("{{ '{a:999999999}'.format_map({'a': 1}) }}", WIDTH),
+        ("{{ ('{0:9999}' * 60000).format(1) }}", LONGER),
+        ("{{ ('{0}' * 9000).format('x' * 90000) }}", LONGER),
+        ("{{ 'x' * 10**9 }}", LONGER),
+        ("{{ [0] * 10**9 }}", LONGER),
+        ("{{ 10**9 * 'x' }}", LONGER),
+        ("{{ 'x'|center(10**9) }}", LONGER),
+        ("{{ ['x']|map('center', 10**9)|list }}", LONGER),
+        ("{{ 'x'.center(10**9) }}{{ 'x'.zfill(10**9) }}", LONGER),
+        ("{{ 'x\nx'|indent(10**9) }}", LONGER),
+        ("{{ [1]|batch(10**8, 0)|list }}", LONGER),
+        ("{{ [1]|slice(10**8)|list }}", LONGER),
+        ("{{ 7 .to_bytes(10**9, 'big') }}", LONGER),
+        ("{{ ('x' * 9000).join(range(99999)|map('string')) }}", LONGER),
+        ("{{ ('x' * 9000)|replace('x', 'y' * 9000) }}", LONGER),
+        ("{{ 10**10000000 }}", "a number has more than 4,096 bits"),
+        ("{% for i in range(10**9) %}x{% endfor %}", "Range too big"),
+        (doubled("{% set ns.s = ns.s ~ ns.s %}"), STEPS),
+        (doubled("{% set ns.s = ns.s + ns.s %}"), STEPS),
+        (doubled("{% set ns.s = [ns.s, ns.s] %}"), STEPS),
+        (doubled("{% set ns.s = {'a': ns.s, 'b': ns.s} %}"), STEPS),
+        (doubled("{% set ns.s = dict(a=ns.s, b=ns.s) %}"), STEPS),
+        (doubled("{% set ns.s = (ns.s, ns.s) %}"), STEPS),
+        (doubled("{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}"), "makes a text of more than 500,000"),
+        ("{% set x = 'x' * 400000 %}{% for i in range(9999) %}{{ 'y' if x == x }}{% endfor %}", STEPS),
+        ("{% set x = 'x' * 400000 %}{% for i in range(9999) %}{% set y = x[1:] %}{% endfor %}", STEPS),
+        ("".join(f"{{% for a{n} in [1] %}}" for n in range(30)) + "{% endfor %}" * 30, "it cannot be compiled"),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "it cannot be compiled: RecursionError"),
+        ("{{ " + "9" * 5000 + " }}", "it cannot be compiled: ValueError"),
+    ],
+)
+def test_what_a_template_may_take_is_bounded(template: str, words: str) -> None:
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UsageError, match=words) as refused:
+        Prompt(Path("prompts/theirs"), BESIDE | {"user.jinja": template})
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < MOST
+    assert str(refused.value).startswith("prompts/theirs")
+    assert "user.jinja" in str(refused.value)
+    assert len(str(refused.value)) < 400
+
+
+def test_what_prompts_do_they_may_still_do() -> None:
+    template = (
+        "{% for number in [3, 1]|sort %}{{ loop.index }} of {{ loop.length }}: {{ number }}{{ ',' if not loop.last }} "
+        "{% endfor %}{{ '%-4s|%05.1f' % ('x', 2) }} {{ '{:>5}'.format(3) }} {{ '%s'|format('y') }} "
+        "{{ 'a,b'.split(',') }} "
+        "{{ [1, 2, 3][:2] }} {{ 1 < 2 < 3 and 3 not in [1] }} {{ 'x' ~ 1 }} {% set a, b = 1, 2 %}{{ a + b * 2 }} "
+        "{{ range(3)|map('string')|join('-') }} {{ 'text'|indent(2, true) }} {{ [1, 2, 3]|batch(2)|list }} {{ 2**10 }}"
+    )
+    told = Prompt(Path("prompts/mine"), BESIDE | {"user.jinja": template}).render(example_position("C")).user
+    assert told.endswith("1 of 2: 1, 2 of 2: 3 x   |002.0     3 y a b 1 2 yes x1 5 0-1-2   text 1 2 3 1024")
