@@ -7,17 +7,33 @@ import yaml
 
 from dubito.errors import UsageError, one_line
 
+LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longest saved game takes a sixteenth
+_LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
+_MOST_VALUES: Final = 50_000  # of a YAML file: those of that manifest; each takes a kilobyte while it is read
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 def read_text(path: Path) -> str:
     """The text of a file; raises UsageError that names it."""
+    shown = one_line(str(path))
     try:
-        return path.read_text(encoding="utf-8")
+        check_is_file(path)
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(path))}: {error.strerror}") from None
+        raise UsageError(f"cannot read {shown}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{one_line(str(path))} is not UTF-8 text") from None
+        raise UsageError(f"{shown} is not UTF-8 text") from None
+    if len(text) > LARGEST:
+        raise UsageError(f"{shown} is too large: what is read from it has at most {LARGEST >> 20} MB")
+    return text
+
+
+def check_is_file(path: Path) -> None:
+    """Raise UsageError for a named pipe or a device, which could be waited for, or read, without end."""
+    real = path.resolve()  # of a shell's own pipe, as in `<(...)`, there is none
+    if real.exists() and not real.is_file() and not real.is_dir():
+        raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
 
 
 def read_yaml(path: Path) -> Any:
@@ -27,6 +43,8 @@ def read_yaml(path: Path) -> Any:
 
 def from_yaml(text: str, source: str) -> Any:
     """What a text in YAML holds; raises UsageError naming its source and, where known, the line."""
+    if len(text) > _LARGEST_YAML:
+        raise UsageError(f"{source} is too large: a file in YAML has at most {_LARGEST_YAML >> 20} MB")
     try:
         return yaml.load(text, _Careful)  # noqa: S506, a SafeLoader
     except yaml.MarkedYAMLError as error:
@@ -37,7 +55,22 @@ def from_yaml(text: str, source: str) -> Any:
 
 
 class _Careful(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where YAML would take the last, and halves of characters."""
+    """Refuses a key that stands twice in one mapping, where YAML would take the last, and halves of characters; and
+    names for parts (`&name`, `*name`), with which ten lines can stand for more than fits into any memory."""
+
+    _values = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event, self._values = self.peek_event(), self._values + 1  # type: ignore[no-untyped-call]
+        problem = None
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
+            problem = f"`{sign}{one_line(event.anchor, 60)}` names a part: write it out wherever it is meant"
+        elif self._values > _MOST_VALUES:
+            problem = f"it has more than {_MOST_VALUES:,} values"
+        if problem is not None:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

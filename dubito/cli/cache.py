@@ -16,6 +16,7 @@ from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
+from dubito.experiment.stored_run import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
 from dubito.store.folder import DATABASE
@@ -126,7 +127,7 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
     with folder_of(run) as kept:
         if not (kept / DATABASE).exists():
             raise UsageError(f"{kept} is not a run folder: it has no {DATABASE}")
-        with RunDb.open(kept / DATABASE) as db:
+        with only_read(), RunDb.open(kept / DATABASE) as db:
             asked = ModelLog(db).find(what)
     if asked is None:
         raise UsageError(

@@ -4,8 +4,8 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
@@ -14,7 +14,7 @@ from dubito.experiment.shards import FOLDER
 from dubito.experiment.stored_run import StoredRun, StoredShard, opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
-from dubito.store.lock import LOCK
+from dubito.store.lock import LOCK, drafting
 from dubito.store.merging import merge_into
 from dubito.store.run_db import RunDb
 from dubito.store.run_log import RunLog
@@ -59,12 +59,13 @@ def _sound(folder: Path) -> StoredRun:
 
 
 def _check_gaps(there: Collection[int], of: int) -> None:
-    missing = [f"{number}" for number in range(1, of + 1) if number not in there]
-    if len(missing) == 1:
+    absent = of - len([number for number in there if 1 <= number <= of])
+    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in there), _SAID)]
+    if absent == 1:
         raise UsageError(f"shard {missing[0]} of {of} is missing: play it, or name its folder too")
-    if missing:
-        few = ", ".join(missing[:_SAID]) + (", ..." if len(missing) > _SAID else "")
-        raise UsageError(f"{len(missing)} of the {of} shards are missing ({few}): play them, or name their folders too")
+    if absent:
+        few = ", ".join(missing) + (", ..." if absent > _SAID else "")
+        raise UsageError(f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too")
 
 
 def default_folder(shards: Sequence[StoredRun]) -> Path:
@@ -81,11 +82,10 @@ def merge(shards: Sequence[StoredRun], folder: Path) -> None:
         raise UsageError(f"{shown} is there already: choose another --output")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)
     except OSError as error:
         raise UsageError(f"cannot write {shown}: {error.strerror}; choose another --output") from None
-    with scratch:
-        draft = Path(scratch.name) / "run"
+    with drafting(folder, "--output") as scratch:
+        draft = scratch / "run"
         try:
             draft.mkdir()
             _fill(draft, shards)

@@ -3,7 +3,6 @@
 Report, comparison, estimate and replay all begin here. A manifest may hold keys of other versions.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -235,13 +234,17 @@ def read_run(folder: Path, home: Path | None = None) -> StoredRun:
 def opened_run(folder: Path) -> Iterator[StoredRun]:
     """The same, closed at the end; whatever in it cannot be read is a UsageError too."""
     run = read_run(folder)
+    with only_read(), run.db:
+        yield run
+
+
+@contextmanager
+def only_read() -> Iterator[None]:
+    """Within, a store is read before anything starts: that it cannot be is the user's to mend."""
     try:
-        with run.db:
-            yield run
-    except RunStopped as error:  # the store's word for a file that cannot be read; here nothing had started
+        yield
+    except RunStopped as error:
         raise UsageError(str(error)) from None
-    except sqlite3.Error as error:
-        raise UsageError(f"{run}: {DATABASE} is damaged: {one_line(str(error))}") from None
 
 
 def bots_of_run(folder: Path, home: Path) -> Registry:

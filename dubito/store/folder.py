@@ -12,19 +12,33 @@ import yaml
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.store.lock import LOCK
 from dubito.store.run_db import RunDb
+from dubito.user_files import read_yaml
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"
 DATABASE: Final = "run.db"
 _UNSAID: Final = "not said"
 
-_FAST: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # libyaml's, where there is one
+
+class _Plain(yaml.SafeDumper):
+    """Writes out what stands in two places, since names for parts (`&name`) are refused where YAML is read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # libyaml's, where there is one
+    """The same, sooner."""
+
+    ignore_aliases = _Plain.ignore_aliases
+
+
 _SIMPLE: Final = re.compile(r"\w(?:[\w ./:@+-]{,98}\w)?", re.ASCII).fullmatch  # texts that both write alike
 
 
 def to_yaml(content: Mapping[Any, Any]) -> str:
     """The mapping as YAML, in its own order, the same bytes on every machine."""
-    dumper = _FAST if _is_simple(content) else yaml.SafeDumper
+    dumper = _Fast if _is_simple(content) else _Plain
     return yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
 
 
@@ -137,13 +151,14 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     """What this folder holds: a run, a trial or policies; raises UsageError if nothing of these."""
     shown = one_line(str(folder / MANIFEST))
     try:
-        content = yaml.safe_load((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise UsageError(f"{shown} is damaged: it is not readable as YAML") from None
+        content = read_yaml(folder / MANIFEST)
+    except UsageError as error:
+        if isinstance(error.__context__, FileNotFoundError | NotADirectoryError):
+            raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
+        if (reason := str(error)).startswith("cannot read"):
+            raise
+        why = reason.removeprefix(shown).lstrip(", ").replace("not readable as YAML: ", "")
+        raise UsageError(f"{shown} is damaged: it is not readable as YAML ({why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
         raise UsageError(f"{shown} is damaged: it does not say what was run")
     return content

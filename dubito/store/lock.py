@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError
+from dubito.user_files import check_is_file
 
 LOCK: Final = "lock"
 _POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less
@@ -39,6 +41,35 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
             _unlock(file)
 
 
+@contextmanager
+def drafting(path: Path, named: str) -> Iterator[Path]:
+    """Within, a folder beside `path` for what will stand there; nothing of it is left.
+
+    Its name is always the same: what a killed process left in it is cleared away, and no other process is let in.
+    Raises UsageError that advises another of what is `named` so: another name, another --output.
+    """
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.mkdir(exist_ok=True)
+        file = (draft / LOCK).open("a")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another {named}") from None
+    with file:
+        try:
+            _lock_soon(file)
+        except OSError:
+            raise UsageError(
+                f"another process is writing {path}: wait for its end, or choose another {named}"
+            ) from None
+        try:
+            for left in draft.iterdir():
+                if left.name != LOCK:
+                    (rmtree if left.is_dir() else Path.unlink)(left)
+            yield draft
+        finally:
+            rmtree(draft, ignore_errors=True)
+
+
 def _lock_soon(file: IO[str]) -> None:
     """Lock it, with a second attempt in case another process was only looking whether it is locked."""
     try:
@@ -51,8 +82,9 @@ def _lock_soon(file: IO[str]) -> None:
 def is_claimed(folder: Path) -> bool:
     """Whether a process holds the folder now; False where that cannot be known."""
     try:
+        check_is_file(folder / LOCK)
         file = (folder / LOCK).open("rb")
-    except OSError:
+    except (OSError, UsageError):
         return False
     with file:
         try:

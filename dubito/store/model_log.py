@@ -32,6 +32,7 @@ from dubito.store.records import (
 from dubito.store.run_db import RunDb
 
 _PREFIX: Final = 8  # digits of a digest that are enough to ask for it
+_LONGEST: Final = 64 << 20  # bytes of a text; a reply has at most an eighth of it
 _DIGITS: Final = 15  # of a number that SQLite can hold
 _SAMPLE: Final = 1000  # replies that tell what a player's calls usually take
 _BEYOND: Final = "beyond"  # the kind of a try that was received, and used more than was reserved for it
@@ -294,7 +295,7 @@ class ModelLog:
         """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
         rows = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))
         try:
-            data = zlib.decompress(rows[0][0])
+            data = inflated(rows[0][0])
         except (IndexError, TypeError, zlib.error):
             data = b""
         if sha256(data).hexdigest() != digest:
@@ -379,6 +380,15 @@ class ModelLog:
             beyond=len(beyond),
             first_beyond=beyond[0][0] if beyond else None,
         )
+
+
+def inflated(packed: bytes) -> bytes:
+    """What was packed by zlib; raises zlib.error where it is cut, or longer than anything that was ever kept so."""
+    stream = zlib.decompressobj()
+    data = stream.decompress(packed, _LONGEST)
+    if not stream.eof:
+        raise zlib.error("it is cut short, or too long")
+    return data
 
 
 def _stored(answer: Any) -> int | bytes:

@@ -10,15 +10,19 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.user_files import check_is_file
 
 _FORMAT: Final = 3  # of the tables below; kept in SQLite's user_version
+_LONGEST: Final = 64 << 20  # bytes of a value that is read; the sums of a run with 500 bots are the longest
+_LARGEST: Final = 1 << 60  # a whole number that is read: sums of many of them may not overflow where few do
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
 CREATE TABLE IF NOT EXISTS chunks (
@@ -111,6 +115,8 @@ class RunDb:
             connection = reading(path)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.execute("SELECT count(*) FROM chunks").fetchone()
+            if version == _FORMAT:
+                _check_rows(connection)
         except sqlite3.Error as error:
             if _cannot_have_a_journal(path) and _journal(path).exists():
                 hint = "copy its folder to where it can be written"
@@ -205,16 +211,16 @@ class RunDb:
 
     def game_count(self) -> int:
         """How many games are kept."""
-        return int(self._connection.execute("SELECT coalesce(sum(games), 0) FROM chunks").fetchone()[0])
+        return int(self.read("SELECT coalesce(sum(games), 0) FROM chunks")[0][0])
 
     def deals_by_chunk(self) -> list[int]:
         """How many deals each chunk holds."""
-        return [deals for (deals,) in self._connection.execute("SELECT deals FROM chunks ORDER BY chunk")]
+        return [deals for (deals,) in self.read("SELECT deals FROM chunks ORDER BY chunk")]
 
     def sums_json(self, chunks: Literal["all", "complete"] = "all") -> str:
         """The sums over all games kept, or over those of complete chunks; `{}` where there is none."""
-        row = self._connection.execute("SELECT sums FROM tally WHERE chunks = ?", (chunks,)).fetchone()
-        return "{}" if row is None else str(row[0])
+        rows = self.read("SELECT sums FROM tally WHERE chunks = ?", (chunks,))
+        return str(rows[0][0]) if rows else "{}"
 
     def outcomes(self) -> Iterator[bytes]:
         """The packed games, in their order; raises RunStopped where they are not those of their chunk's digest."""
@@ -230,8 +236,7 @@ class RunDb:
 
     def results_digest(self) -> str:
         """The results digest of the games kept."""
-        rows = self._connection.execute("SELECT digest FROM chunks ORDER BY chunk")
-        return results_digest(row[0] for row in rows)
+        return results_digest(digest for (digest,) in self.read("SELECT digest FROM chunks ORDER BY chunk"))
 
 
 def _has_likely(connection: sqlite3.Connection) -> bool:
@@ -240,14 +245,76 @@ def _has_likely(connection: sqlite3.Connection) -> bool:
 
 
 def reading(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing; raises sqlite3.Error."""
+    """A connection that writes nothing, to a file that may be anybody's; raises sqlite3.Error."""
+    check_is_file(path)
     connection = sqlite3.connect(readable(path), uri=True, check_same_thread=False)
     try:
-        connection.execute("PRAGMA user_version").fetchone()
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA cell_size_check=ON")
+        _check_tables(connection)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+@cache
+def _known() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
+    """What a run store has: the SQL of all that has a name; and of each table's columns the type, and whether it may be
+    NULL."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
+        columns: dict[str, dict[str, tuple[str, bool]]] = {}
+        query = 'SELECT t.name, c.name, c.type, NOT (c."notnull" OR c.pk) FROM sqlite_master t, '
+        for table, column, kind, null in connection.execute(
+            f"{query} pragma_table_info(t.name) c WHERE t.type = 'table'"
+        ):
+            columns.setdefault(table, {})[column] = kind, bool(null)
+    return names, columns
+
+
+def _check_tables(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.DatabaseError before any other query if there is anything that a run store never has: a view, a
+    trigger, a table or a column that is computed."""
+    names, columns = _known()
+    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
+        a_table = kind == "table" and name in columns and not str(sql).upper().startswith("CREATE VIRTUAL")
+        if not a_table and not (kind == "index" and (sql is None or names.get(name) == sql)):
+            raise sqlite3.DatabaseError(f"it has the {kind} {one_line(str(name), 60)!r}, which no run has")
+    query = "SELECT t.name, c.name, c.hidden FROM sqlite_master t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'"
+    for table, column, hidden in connection.execute(query):
+        if hidden or column not in columns[table]:
+            raise sqlite3.DatabaseError(f"its {table} have the column {one_line(column, 60)!r}, which no run has")
+
+
+def _check_rows(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.DatabaseError if a row holds a value of another type than its column has, or beyond all bounds."""
+    query = "SELECT name FROM pragma_table_info(?)"
+    for table, columns in _known()[1].items():
+        there = [name for (name,) in connection.execute(query, (table,))]
+        if not there:  # of a version before it had the table
+            continue
+        cases = " ".join(f"WHEN {_is_odd(table, name, *columns[name])} THEN '{name}'" for name in there)
+        odd = connection.execute(
+            f"SELECT odd FROM (SELECT CASE {cases} END AS odd FROM {table}) WHERE odd IS NOT NULL"  # noqa: S608, names of ours
+        ).fetchone()
+        if odd is not None:
+            raise sqlite3.DatabaseError(f"its {table} hold something that no run writes as {odd[0]}")
+
+
+def _is_odd(table: str, column: str, kind: str, null: bool) -> str:
+    """The condition that a value is none of its column's; an answer that is neither yes nor no is JSON, in bytes."""
+    right = {
+        "INTEGER": f"typeof({column}) = 'integer' AND {column} BETWEEN -1 AND {_LARGEST}",
+        "REAL": f"typeof({column}) IN ('real', 'integer') AND abs({column}) < 1e300",
+        "TEXT": f"typeof({column}) = 'text'",
+        "BLOB": f"typeof({column}) = 'blob'",
+    }[kind]
+    if (table, column) == ("decisions", "answer"):
+        right += f" OR typeof({column}) = 'blob'"
+    return f"NOT ({right}{f' OR {column} IS NULL' if null else ''})"
 
 
 def readable(path: Path) -> str:

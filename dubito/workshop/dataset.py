@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
@@ -16,6 +15,7 @@ from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply
 from dubito.llm.wire import sendable
+from dubito.store.lock import drafting
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games
 from dubito.workshop.dataset_card import DECISIONS, GAMES, card
@@ -37,16 +37,16 @@ def write_dataset(kept: RunToReplay, folder: Path, progress: Callable[[int], Non
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to export")
     if folder.exists():
         raise UsageError(f"{one_line(str(folder))} is there already: choose another folder")
-    draft = folder.with_name(f"{folder.name}.part")
     try:
-        draft.mkdir(parents=True)
-        _write(kept, draft, progress)
-        (draft / "README.md").write_text(card(kept), encoding="utf-8")
-        draft.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with drafting(folder, "folder") as scratch:
+            draft = scratch / "dataset"
+            draft.mkdir()
+            _write(kept, draft, progress)
+            (draft / "README.md").write_text(card(kept), encoding="utf-8")
+            draft.rename(folder)
     except OSError as error:
         raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
-    finally:
-        rmtree(draft, ignore_errors=True)  # whole or not at all
 
 
 def _write(kept: RunToReplay, folder: Path, progress: Callable[[int], None]) -> None:

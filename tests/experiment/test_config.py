@@ -97,10 +97,10 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: 
 
 
 def test_a_config_that_was_written_as_json_or_merges_mappings(tmp_path: Path) -> None:
-    """JSON escapes an emoji as two halves; a merged key is no twin of the one that goes over it."""
+    """JSON escapes an emoji as two halves; a merged key is no twin of the one that goes over it, and has no name."""
     (tmp_path / "x.yaml").write_text('{"bots": [{"bot": "StefaBot", "name": "\\ud83c\\udccf"}]}')
     assert read_config(tmp_path / "x.yaml") == {"bots": [{"bot": "StefaBot", "name": "\U0001f0cf"}]}
-    (tmp_path / "x.yaml").write_text("bots: [&a {bot: StefaBot, name: one}, {<<: *a, name: two}]")
+    (tmp_path / "x.yaml").write_text("bots: [{bot: StefaBot, name: one}, {<<: {bot: StefaBot, name: one}, name: two}]")
     bots = [{"bot": "StefaBot", "name": "one"}, {"bot": "StefaBot", "name": "two"}]
     assert read_config(tmp_path / "x.yaml") == {"bots": bots}
 

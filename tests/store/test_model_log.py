@@ -1,8 +1,10 @@
 """What `run.db` keeps of calls: reserved before it is sent, settled once, and never a sum that is not the rows'."""
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +197,15 @@ def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
     asked = log.find("3.1.2")
     assert asked is not None
     assert asked.text == log.text(asked.digest) == "half a character \ud83d, a null \x00"
+
+
+def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLog) -> None:
+    bomb = bytes((64 << 20) + 1)
+    digest = sha256(bomb).hexdigest()
+    with db.writing() as connection:
+        connection.execute("INSERT INTO texts VALUES (?, ?)", (digest, zlib.compress(bomb, 1)))
+    with pytest.raises(RunStopped, match=f"text {digest[:16]} in .* is missing or was changed or damaged"):
+        log.text(digest)
 
 
 def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:

@@ -83,7 +83,7 @@ def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:
             "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
         ),
         (("r", "--parquet", "d"), "d is there already: choose another folder"),
-        (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another"),
+        (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),
     ):
         said = shell("export", *words)
         assert (said.code, said.err) == (2, f"dubito: {sentence}\n")
