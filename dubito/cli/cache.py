@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
-from typing import Final
+from typing import Final, get_args
 
 import click
 
@@ -15,10 +15,12 @@ from dubito.cli.listing import Listing
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.which_run import folder_of
-from dubito.errors import UsageError, one_line
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored_run import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.explain import differences, nearest
+from dubito.llm.protocols import read_reply
+from dubito.llm.wire import Instead, read_json
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog
 from dubito.store.records import StoredRequest
@@ -26,6 +28,7 @@ from dubito.store.run_db import RunDb
 
 _FILE: Final = "cache.db"
 _SHOWN: Final = 3  # other caches that a hint names
+_CAUSES: Final = (*get_args(Instead), "malformed", "refused", "truncated")
 _WHERE: Final = click.option(
     "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache's folder."
 )
@@ -100,17 +103,53 @@ def show(key: str, folder: Path) -> None:
 
 
 @cache.command()
-@click.argument("key")
+@click.argument("key", required=False)
+@click.option("--cause", type=click.Choice(_CAUSES), help="All entries that are no answer for this cause.")
 @_WHERE
-def drop(key: str, folder: Path) -> None:
+def drop(key: str | None, cause: str | None, folder: Path) -> None:
     """Take the entry of KEY, or of the only key that begins so, out of the cache: a bad one, say.
 
-    It is put aside as a file, if it can be read. The next run to ask for it pays again, unless that run has it.
+    With --cause all that are no answer: `page`, `empty`, `stream`, `text`, `unreadable` and `json` are bodies that
+    versions before took for replies: they are never served any more; `malformed` is all of these, and replies whose
+    text is no JSON object; `refused` and `truncated` are replies that ended so.
+
+    What can be read is put aside as files. The next run to ask for it pays again, unless that run has it.
     """
+    if (key is None) == (cause is None):
+        raise UsageError("say what to drop: a KEY, or --cause CAUSE for all that are no answer for it")
     with closing(_opened(folder)) as opened:
-        full = _full(opened, key)
-        aside = opened.drop(full)
-    say(f"dropped {full}" + ("" if aside is None else f"; what it held is in {aside}"))
+        if key is not None:
+            full = _full(opened, key)
+            aside = opened.drop(full)
+            say(f"dropped {full}" + ("" if aside is None else f"; what it held is in {aside}"))
+            return
+        held, found = len(opened), [entry for entry in _readable(opened) if cause in _causes(entry)]
+        files = [opened.drop(entry.key) for entry in found]
+    size = sum(len(entry.received.raw.encode("utf-8", "replace")) for entry in found)
+    where = f"; what they held is in {files[0].parent}" if files and files[0] else ""
+    say(f"dropped {len(found):,} of {held:,} replies, {size:,} bytes{where}")
+
+
+def _readable(opened: ReplyCache) -> Iterator[CacheEntry]:
+    """The entries that are whole; says so of each that is not."""
+    for key in opened:
+        try:
+            entry = opened.entry(key)
+        except RunStopped as error:
+            note(one_line(str(error), 400))
+            continue
+        if entry is not None:
+            yield entry
+
+
+def _causes(entry: CacheEntry) -> set[str]:
+    """Why an entry is no answer, as far as its body shows; nothing where it may be one."""
+    reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
+    if reply.failure is not None:
+        return {"malformed", reply.failure.instead or "json"}
+    if reply.finish in ("refusal", "length"):
+        return {"refused" if reply.finish == "refusal" else "truncated"}
+    return set() if isinstance(read_json(reply.text or ""), dict) else {"malformed"}
 
 
 @cache.command()

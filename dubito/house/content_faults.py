@@ -67,6 +67,8 @@ CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
 }
 
+NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
+
 
 def _answer(text: str) -> Any:
     """The answer in the text; whether any in it is true, where it stands deeper or is yes or no."""

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Final
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.house.content_faults import CONTENT_FAULTS
+from dubito.house.content_faults import CONTENT_FAULTS, NO_REPLIES
 from dubito.house.request import HeardRequest
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS, Parameters, TransportFault
 
@@ -72,8 +72,19 @@ class Faults:
         return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))
 
     def of_reply(self, asked: HeardRequest) -> str | None:
-        """The name of what is wrong with the reply to this request and draw, whichever try gets it."""
-        return _struck(self._of_replies, asked.chance("content fault").random())
+        """The name of what is wrong with the reply to this request and draw, whichever try gets it.
+
+        A body that is no reply is tried again: from the second try on it strikes by the try, and no probe.
+        """
+        name = _struck(self._of_replies, asked.chance("content fault").random())
+        if name not in NO_REPLIES:
+            return name
+        if asked.draw == PROBE:
+            return None
+        if asked.try_number < 2:
+            return name
+        bodies = {fault: share for fault, share in self._of_replies.items() if fault in NO_REPLIES}
+        return _struck(bodies, asked.chance("content fault", by_try=True).random())
 
     @property
     def size(self) -> int:

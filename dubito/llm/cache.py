@@ -128,26 +128,33 @@ class ReplyCache:
         ask: Callable[[], RawReply],
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
         check: Callable[[], None] = lambda: None,
+        serves: Callable[[RawReply], bool] = lambda received: True,
     ) -> tuple[RawReply, bool]:
         """The stored reply, or the asked one, stored before it is used; and whether it was stored already.
 
         Only one at a time asks for a key: the others wait and get its reply. They wait for another process within
-        `waiting`, and until `check` raises something. Errors are not stored.
+        `waiting`, and until `check` raises something. Errors are not stored; what is stored and does not serve, which
+        a version before took for a reply, is asked for anew.
         """
         key = key_of_reply(server, request.digest, draw)
         with self._lock:
             flight = self._flights.setdefault(key, threading.Lock())
         with flight:
-            text = self._text(key)
-            if text is not None:
-                return self._received(key, text, server, request.digest, draw), True
-            with self._alone(key, waiting, check):
-                text = self._text(key)  # another process may have stored it just now
-                if text is not None:
-                    return self._received(key, text, server, request.digest, draw), True
-                received = ask()
-                self._store(key, _packed(server, request, draw, received))
-                return received, False
+            kept = self.stored(server, request, draw)
+            if kept is None or not serves(kept):
+                with self._alone(key, waiting, check):
+                    kept = self.stored(server, request, draw)  # another process may have stored it just now
+                    if kept is None or not serves(kept):
+                        received = ask()
+                        self._store(key, _packed(server, request, draw, received))
+                        return received, False
+            return kept, True
+
+    def stored(self, server: str, request: Request, draw: str) -> RawReply | None:
+        """What is stored as the reply; None if nothing is."""
+        key = key_of_reply(server, request.digest, draw)
+        text = self._text(key)
+        return None if text is None else self._received(key, text, server, request.digest, draw)
 
     @contextmanager
     def _alone(

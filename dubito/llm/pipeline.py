@@ -27,7 +27,7 @@ from dubito.llm.gate import Gate, MakeTry, Timing
 from dubito.llm.preflight import PROBE_KEY, probe_of
 from dubito.llm.prices import Likely, Price, Tariff, beyond
 from dubito.llm.protocols import kept_reply, read_reply
-from dubito.llm.providers import Provider
+from dubito.llm.providers import Provider, in_words
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Api, Ask, RawReply, Reply
@@ -67,7 +67,7 @@ class Pipeline:
         options, tariff = self._options, Tariff(price, settings.max_output)
         gate = self._gate(account, settings.model)
         if options.offline:
-            live: MakeAttempt = self._offline_miss
+            live: MakeAttempt = partial(self._offline_miss, account)
         else:
             provider = self._provider(account, name)
             likely = Likely(tariff, self._log.replies_of(name) if self._goes_on else ())
@@ -136,8 +136,15 @@ class Pipeline:
                 self._providers[account] = Provider(account, address, key, self._options.in_flight)
             return self._providers[account]
 
-    def _offline_miss(self, ask: Ask) -> Reply:
+    def _offline_miss(self, account: Account, ask: Ask) -> Reply:
         place, run, cache = ".".join(map(str, ask.place.key)), str(self._log.folder), str(self._cache.folder)
+        if kept := self._cache.stored(account.server, ask.request, ask.draw):
+            failure = read_reply(ask.request.protocol, kept).failure
+            came = in_words(failure.instead, ask.request.protocol) if failure and failure.instead else "an error"
+            raise AccountFault(
+                f"--offline: the cache has {came} where the reply for {ask.place} should be; run once without "
+                f"--offline, which asks anew; `dubito cache drop --cause malformed --cache {quote(cache)}` drops it"
+            )
         raise AccountFault(
             f"--offline: the cache has no reply for {ask.place}; run once without --offline, or with the --cache that "
             f"has it; `dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` says what it has instead"
@@ -191,14 +198,19 @@ class Pipeline:
             def asked() -> RawReply:
                 return self._paid(account, ask) or inner(ask).received
 
-            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, waiting, self._check_stop)
-            return read_reply(ask.request.protocol, received, "cache" if stored else "live")
+            def serves(received: RawReply) -> bool:
+                return read_reply(protocol, received).failure is None
+
+            protocol, how = ask.request.protocol, (waiting, self._check_stop, serves)
+            received, stored = self._cache.once(account.server, ask.request, ask.draw, asked, *how)
+            return read_reply(protocol, received, "cache" if stored else "live")
 
         return cached
 
     def _paid(self, account: Account, ask: Ask) -> RawReply | None:
         """The body that this run paid for and that never reached the cache; its origin is still `live`."""
-        return self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        paid = self._log.paid_reply(str(account), ask.request.digest, ask.draw) if self._goes_on else None
+        return paid if paid and read_reply(ask.request.protocol, paid).failure is None else None
 
     def _check_stop(self) -> None:
         """Raise Interrupted on a stop."""
@@ -254,14 +266,14 @@ class Pipeline:
             )
         if kept.raw is None:
             raise AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
-        return kept_reply(ask.request.protocol, self._log.text(kept.raw))
+        return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
 
 
 def _failed(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
     """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
     if reply.failure is None:
         return None
-    failed = provider.failure(reply.failure.error, reply.failure.generated, reply.received, ask)
+    failed = provider.failure(reply.failure, reply.received, ask)
     billed = reply.usage is not None or (isinstance(failed, TryFailed) and failed.billed)
     failed.spent = worst if billed else Spend(calls=1)
     return failed

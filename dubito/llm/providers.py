@@ -16,7 +16,7 @@ from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.settings import Account, is_loopback
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
-from dubito.llm.wire import Ask, RawReply
+from dubito.llm.wire import Api, Ask, Failure, Instead, RawReply
 
 if TYPE_CHECKING:
     from dubito.llm.deadline import Deadline
@@ -31,6 +31,19 @@ _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # so one provider
 _KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
 _MOST_BYTES: Final = 8 * 2**20  # of a body, unpacked
 _TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
+_INSTEAD: Final[Mapping[Instead, str]] = {  # of a reply
+    "empty": "an empty body",
+    "page": "a web page",
+    "stream": "an event stream that nobody asked for",
+    "text": "a text that is no JSON",
+    "unreadable": "JSON that is cut short or cannot be read",
+    "json": "JSON that is no {}",
+}
+_REPLIES: Final[Mapping[Api, str]] = {
+    "responses": "response of the Responses API",
+    "chat": "chat completion",
+    "messages": "message of the Messages API",
+}
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by its own settings
     "max_output": ("max_output_tokens", "max_completion_tokens", "max_tokens"),
     "response_format": ("response_format",),
@@ -73,9 +86,10 @@ class Provider:
 
         if keeps := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.idle_below(float(keeps[1]))
-        # What did not come is read as other bytes that are no text.
-        missing = "" if whole(response) or response.content == _TOO_LARGE else "\ufffd"
-        raw = self._without_key(response.content.decode("utf-8", "replace")) + missing
+        if response.content == _TOO_LARGE or not whole(response):
+            what = "a body of more than 8 MB" if response.content == _TOO_LARGE else "a gzip body that was cut short"
+            raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
+        raw = self._without_key(response.content.decode("utf-8", "replace"))
         return RawReply(response.status_code, raw, self._kept(response.headers))
 
     def prepare(self) -> None:
@@ -156,12 +170,16 @@ class Provider:
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
 
-    def failure(self, error: Any, generated: bool | None, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
-        """What an error means that came with status 200, after a part of an answer or not (None: nobody knows)."""
-        found = verdict_within(error, received.headers)
-        failed = self._failure(found, f"status {received.status} with an error in it", text_of(error), ask)
+    def failure(self, came: Failure, received: RawReply, ask: Ask) -> TryFailed | AccountFault:
+        """What it means that this came with status 200."""
+        if came.instead is not None:
+            brief = f"{in_words(came.instead, ask.request.protocol)} with status {received.status}"
+            said = self._scrubbed(received.raw) or None
+            return TryFailed("server", brief, billed=came.generated is True, said=said)
+        found = verdict_within(came.error, received.headers)
+        failed = self._failure(found, f"status {received.status} with an error in it", text_of(came.error), ask)
         if isinstance(failed, TryFailed):
-            failed.billed = generated is True or (generated is None and found.meaning == "server")
+            failed.billed = came.generated is True or (came.generated is None and found.meaning == "server")
         return failed
 
     def _status(self, response: Any, ask: Ask) -> TryFailed | AccountFault:
@@ -204,6 +222,11 @@ class Provider:
     def _without_key(self, text: str) -> str:
         """A reply without the key, if it says it; a word that stands for a key, such as `none`, may stand anywhere."""
         return self._in_replies.sub("***", text)
+
+
+def in_words(instead: Instead, protocol: Api) -> str:
+    """What came instead of a reply of this protocol."""
+    return _INSTEAD[instead].format(_REPLIES[protocol])
 
 
 def _as_written(key: str) -> str:

@@ -67,7 +67,7 @@ class ReplayTape:
 
     def _reply(self, kept: TapedAttempt, ask: Ask) -> Reply:
         try:
-            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw))
+            reply = kept_reply(ask.request.protocol, kept.raw and self._log.text(kept.raw), kept.reply)
         except RunStopped as error:
             raise Differs(str(ask.place), "the reply on the tape was changed or is damaged", [str(error)]) from None
         if reply.digest != kept.reply:

@@ -102,12 +102,16 @@ class Charges:
     tool_calls: int = 0  # of the provider's own tools, charged by the call
 
 
+Instead = Literal["empty", "page", "stream", "text", "unreadable", "json"]  # what may come instead of a reply
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error that came where a reply should be."""
+    """What came where a reply should be: an error of the server's, or something that is no body of its protocol."""
 
-    error: Any  # the server's: an object, or a text
+    error: Any  # an object, or a text
     generated: bool | None  # whether a model had begun to write; None: it is not said
+    instead: Instead | None = None  # None: an error
 
 
 PLAIN: Final = Charges()

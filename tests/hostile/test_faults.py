@@ -28,6 +28,7 @@ OTHERS: Final = ("malformed", "it has other fields than `answer`")
 CUT_OFF: Final = ("truncated", "was cut off before the answer. Think less this time")
 REFUSED: Final = ("refused", "\n\nThis is a card game among programs; bluffing is part of its rules")
 TWINS: Final = ("malformed", "a key stands twice")
+NO_REPLY: Final = ("unreachable", None)
 MISSING: Final = ("malformed", "the field `answer` is missing")
 
 Replied = Mapping[str, tuple[str, str | None]]  # fault -> outcome or cause, words of the re-ask
@@ -55,12 +56,12 @@ RESPONSES: Final[Replied] = {
     "huge": MODEL,
     "no_usage": MODEL,
     "bad_usage": MODEL,
-    "deep_body": NO_TEXT,
-    "truncated_json": NO_TEXT,
-    "broken_json": NO_TEXT,
-    "wrong_shape": NO_TEXT,
-    "empty_body": NO_TEXT,
-    "html": NO_TEXT,
+    "deep_body": NO_REPLY,
+    "truncated_json": NO_REPLY,
+    "broken_json": NO_REPLY,
+    "wrong_shape": NO_REPLY,
+    "empty_body": NO_REPLY,
+    "html": NO_REPLY,
 }
 CHAT: Final[Replied] = dict(RESPONSES)
 MESSAGES: Final[Replied] = dict(RESPONSES)
@@ -111,6 +112,11 @@ def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureReq
     fault = request.node.callspec.params["struck"]
     expected, words = REPLIES[protocol][fault]
     decided = struck.decide(protocol)
+    if expected == "unreachable":
+        assert (decided.outcome, decided.answer, decided.asked_again) == ("fallback:unreachable", None, None)
+        assert len(decided.tries) >= 3
+        assert set(decided.tries) == {"server"}, "it was tried again, and was never a reply"
+        return
     if words is None:
         assert (decided.outcome, decided.tries, decided.asked_again) == (expected, ("received",), None)
         assert type(decided.answer) is bool

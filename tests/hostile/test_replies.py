@@ -23,6 +23,9 @@ PLAIN: Final = form_of(("answer",), SPEC.node("C"))
 REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), SPEC.node("C"))
 GENERATED: Final = 5 * settings().max_examples
 REPEATS: Final = settings(max_examples=GENERATED, suppress_health_check=list(HealthCheck))
+UNFINISHED: Final = ("incomplete", "failed", "cancelled", "queued", "in_progress")
+CUT: Final = ("length", "max_tokens", "model_context_window_exceeded", "content_filter", "refusal")
+WAITING: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")
 CAUSES: Final = {"length": "truncated", "refusal": "refused", "filter": "refused"}
 
 
@@ -144,13 +147,13 @@ def said_in(protocol: Api, body: Any) -> str | None:
     if any(item.get("role") not in (None, "assistant") for item in speakers(protocol, body)):
         return None
     if protocol == "responses":
-        good = body.get("status") == "completed" and len(among(body.get("output"), "message")) < 2
+        good = body.get("status") not in UNFINISHED and len(among(body.get("output"), "message")) < 2
         parts = [p for m in among(body.get("output"), "message") for p in among(m.get("content"), "output_text")]
         refused = any(among(m.get("content"), "refusal") for m in among(body.get("output"), "message"))
         why = body.get("incomplete_details")
         good = good and not refused and not (isinstance(why, dict) and why.get("reason") == "content_filter")
     elif protocol == "messages":
-        good = body.get("stop_reason") in ("end_turn", "stop_sequence")
+        good = body.get("stop_reason") not in (*CUT, *WAITING)
         parts = among(body.get("content"), "text")
     else:
         choices = (
@@ -158,7 +161,7 @@ def said_in(protocol: Api, body: Any) -> str | None:
         )
         choice = choices[0] if len(choices) == 1 else {}
         message: Any = choice.get("message") if isinstance(choice.get("message"), dict) else {}
-        good = choice.get("finish_reason") == "stop" and not message.get("refusal")
+        good = choice.get("finish_reason") not in (*CUT, *WAITING, "error") and not message.get("refusal")
         content = message.get("content")
         parts = [{"text": content}] if isinstance(content, str) else among(content, "text")
     return "".join(part["text"] for part in parts if isinstance(part.get("text"), str)) if good else None

@@ -16,7 +16,6 @@ import pytest
 
 from dubito.llm.deadline import Deadline
 from dubito.llm.failures import TryFailed
-from dubito.llm.protocols import read_reply
 from dubito.llm.providers import Provider
 from dubito.llm.settings import Account
 from dubito.llm.wire import RawReply
@@ -237,20 +236,19 @@ def zeros(packed: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_body_is_read_up_to_a_limit_and_is_malformed_then(packed: bool) -> None:
+def test_a_body_is_read_up_to_a_limit_and_is_no_reply_then(packed: bool) -> None:
     """Packed, it is 64 MB when it is unpacked."""
     body = gzip.compress(bytes(2**26), 1) if packed else b""
     with asked_at(lambda connection, number: zeros(body) if number == 1 else None) as (call, _):
         tracemalloc.start()
         try:
-            received = call()
+            with pytest.raises(TryFailed, match=r"^a body of more than 8 MB with status 200$") as failed:
+                call()
             _, most = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     assert most < 4 * MOST
-    assert received.raw == "(a body of more than 8 MB, which was not kept)"
-    reply = read_reply("responses", received)
-    assert (reply.text, reply.finish, reply.usage) == (None, "other", None), "so its bill is assumed"
+    assert (failed.value.kind, failed.value.billed) == ("server", True)
 
 
 def test_a_body_of_just_the_limit_is_kept() -> None:

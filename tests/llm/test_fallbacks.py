@@ -61,14 +61,12 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
     "cut off": (always('{"ans', "length"), "truncated", 2),
     "all thought": (always(None, "length"), "truncated", 2),
     "no text": (always(None), "malformed", 2),
-    "a web page": (lambda _: Said(body="<html>", headers={"content-type": "text/html"}), "malformed", 2),
-    "nothing": (lambda _: Said(), "malformed", 2),
     "too long": (failing(400, "context_length_exceeded", "prompt is too long"), "too_long", 1),
     "an error": (failing(503), "unreachable", 3),
 }
 
 
-TWINS = {"fences": "thoughts", "a filter": "a refusal", "all thought": "cut off", "nothing": "a web page"}  # read alike
+TWINS = {"fences": "thoughts", "a filter": "a refusal", "all thought": "cut off"}  # read alike
 
 
 @pytest.mark.parametrize("name", few(CAUSES, CAUSES.keys() - TWINS))

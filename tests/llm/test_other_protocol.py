@@ -1,4 +1,4 @@
-"""A player at a server that speaks another protocol: stopped by the preflight, or counted, and never read wrongly."""
+"""A player at a server that speaks another protocol, or none: the preflight stops the run and says what came."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ import pytest
 
 from dubito.house.server import House
 from dubito.llm.wire import Api
+from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
-from tests.llm.kit import BOT_OF, PROTOCOLS, Said, Server, asker, contender, outcomes_of, played, rows, says
+from tests.llm.kit import BOT_OF, PROTOCOLS, Said, Server, asker, contender, played, rows, says
 
 PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked != spoken]
 
@@ -43,21 +44,27 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
     assert len(server.heard) == 1
 
 
+def stopped(ended: Ended, server: Server, words: str) -> None:
+    """The preflight stopped the run: no game was begun."""
+    assert ended.code == 3
+    assert words in ended.err
+    assert "check `base_url`" in ended.err
+    assert rows(Path("r"), "SELECT count(*) FROM decisions") == [(0,)]
+    assert len(server.heard) == 2, "it was tried again"
+
+
 @pytest.mark.parametrize(("asked", "spoken"), PAIRS)
-def test_a_reply_of_another_protocol_is_malformed(shell: Shell, asked: Api, spoken: Api) -> None:
-    """Even if there is an answer in it; its tokens count at the worst where they cannot be read."""
+def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: Api) -> None:
+    """Even if there is an answer in it; its tokens count where they can be read."""
     with Server(lambda _: says(spoken)) as server:
-        ended = played(shell, asker(server, asked, max_output=99), games=1, rules={"max_turns": 5})
-    assert ended.code == 0
-    assert set(outcomes_of(Path("r"))) == {"fallback:malformed"}
-    unread = {asked, spoken} != {"responses", "messages"}  # these two count in the same words
-    assert rows(Path("r"), "SELECT DISTINCT assumed, usage IS NULL FROM tries") == [(unread, unread)]
+        ended = played(shell, asker(server, asked, max_output=99, tries=2))
+    stopped(ended, server, "JSON that is no ")
+    read = {asked, spoken} == {"responses", "messages"}  # these two count in the same words
+    assert rows(Path("r"), "SELECT DISTINCT assumed, tokens FROM tries") == [(0, 120 if read else 0)]
 
 
-def test_a_web_page_passes_the_preflight_and_is_malformed(shell: Shell) -> None:
+def test_a_web_page_is_no_reply(shell: Shell) -> None:
     page = Said(body="<html>Welcome to nginx!</html>", headers={"content-type": "text/html"})
     with Server(lambda _: page) as server:
-        ended = played(shell, asker(server, "chat"), games=1)
-    assert ended.code == 0
-    assert set(outcomes_of(Path("r"))) == {"fallback:malformed"}
-    assert f"Assumed: {len(server.heard)} calls of asker reported no cost" in ended.out
+        ended = played(shell, asker(server, "chat", tries=2))
+    stopped(ended, server, "a web page with status 200: <html>Welcome to nginx!</html>")

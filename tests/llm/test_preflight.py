@@ -140,9 +140,6 @@ def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
 
 
 ODD: dict[str, Callable[[Api], Said]] = {
-    "html": lambda _: Said(body="<html>It works!</html>", headers={"content-type": "text/html"}),
-    "nothing": lambda _: Said(),
-    "no content": lambda _: Said(204),
     "prose": lambda protocol: says(protocol, "Sure, I am ready."),
     "a refusal": lambda protocol: says(protocol, "I cannot.", "refusal"),
     "cut off": lambda protocol: says(protocol, None, "length"),

@@ -4,13 +4,14 @@ A body may be anything at all; what cannot be read becomes a reply without text,
 """
 
 import json
+from dataclasses import replace
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from dubito.llm.protocols import chat, messages, responses
-from dubito.llm.protocols.bodies import Exchange, mapping
+from dubito.llm.protocols.bodies import Exchange, came_instead, mapping
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Api, RawReply, Reply, ReplyOrigin, Request, without_twins
+from dubito.llm.wire import Api, RawReply, Reply, ReplyOrigin, Request, TwinKey, read_json, without_twins
 
 __all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
 
@@ -25,16 +26,20 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 
 
 def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
-    """What the model said in a received body, or the error that stands in its place."""
+    """What the model said in a received body, or what stands in its place: an error, or something else altogether."""
+    speaks, twins = _PROTOCOLS[protocol], False
     try:
-        body = _DECODER.decode(received.raw)
+        body: Any = _DECODER.decode(received.raw)
+    except TwinKey:
+        body, twins = read_json(received.raw), True
     except (ValueError, RecursionError):
         body = None
-    if not isinstance(body, dict):
+    whole = isinstance(body, dict) and speaks.is_reply(body)
+    if twins and whole:  # a reply in which nobody knows what is meant
         return Reply(None, "other", None, received, origin)
-    speaks = _PROTOCOLS[protocol]
-    usage, charges = speaks.usage(mapping(body.get("usage"))), speaks.charges(body)
-    failure = speaks.failure(body)
+    said = mapping(body)
+    usage, charges = speaks.usage(mapping(said.get("usage"))), speaks.charges(said)
+    failure = speaks.failure(said) or (None if whole else came_instead(received.raw, body))
     if failure is not None:
         return Reply(None, "other", usage, received, origin, charges, failure)
     text, finish = speaks.read(body)
@@ -43,6 +48,11 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     return Reply(text, finish, usage, received, origin, charges)
 
 
-def kept_reply(protocol: Api, body: str | None) -> Reply:
-    """The reply in a body that the tape has kept; without a body, a reply without text."""
-    return read_reply(protocol, RawReply(200, body or ""), "tape")
+def kept_reply(protocol: Api, body: str | None, digest: str | None = None) -> Reply:
+    """The reply in a body that the tape has kept; without a body, a reply without text.
+
+    What was no answer when it was taken, by its digest, stays none: versions before knew fewer ways for one to end.
+    """
+    reply = read_reply(protocol, RawReply(200, body or ""), "tape")
+    unread = replace(reply, text=None, finish="other")
+    return unread if unread.digest == digest else reply

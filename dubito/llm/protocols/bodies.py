@@ -1,13 +1,22 @@
 """What the protocols share: a body may be anything at all, so every part of it is read with care."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dubito.llm.answers import Schema
 from dubito.llm.settings import MOST_TOKENS
-from dubito.llm.wire import Usage, sendable
+from dubito.llm.wire import Failure, Finish, Instead, Usage, sendable
 
+_FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gateways do not translate them all
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    "model_context_window_exceeded": "length",
+    **dict.fromkeys(("content_filter", "refusal"), "refusal"),
+}
+_NO_ANSWER: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")  # ends at which something is waited for
+_STREAM: Final = re.compile(r"\s*(?:data|event|id|retry)?:")  # how the lines of one begin
 _USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
     "speed": ("standard",),
@@ -47,6 +56,33 @@ def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     """The texts of the parts of this type as one; None if there is none."""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
     return "".join(texts) if texts else None
+
+
+def came_instead(raw: str, body: Any) -> Failure:
+    """What a body is that is no reply; `body` is its JSON, None if it is none.
+
+    Whether a model wrote is known of none of them: a page or another's JSON is a proxy's, what is cut short, empty or
+    streamed may be a reply that was lost, and billed.
+    """
+    text = raw.strip()
+    if not text:
+        what: Instead = "empty"
+    elif body is not None or text == "null":
+        what = "json"
+    elif text.startswith("<"):
+        what = "page"
+    elif _STREAM.match(text):
+        what = "stream"
+    else:
+        what = "unreadable" if text.startswith(("{", "[")) else "text"
+    return Failure(None, what in ("empty", "stream", "unreadable"), what)
+
+
+def finish_of(reason: Any) -> Finish | None:
+    """How a reply ended by the word for it; None: it waits for something. A word that nobody knows says nothing."""
+    if not isinstance(reason, str):
+        return "other"
+    return None if reason in _NO_ANSWER else _FINISHES.get(reason, "other")
 
 
 def by_assistant(item: Mapping[str, Any]) -> bool:

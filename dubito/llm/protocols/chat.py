@@ -4,13 +4,14 @@ Others than OpenAI know fewer parameters, and some refuse what they do not know:
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from dubito.llm.protocols.bodies import (
     Exchange,
     by_assistant,
     count_of,
     error_of,
+    finish_of,
     joined,
     mapping,
     modes_of,
@@ -19,8 +20,6 @@ from dubito.llm.protocols.bodies import (
 )
 from dubito.llm.settings import ModelSettings, asks_provider, is_house
 from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
-
-_FINISHES: Final[Mapping[str, Finish]] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
 
 
 def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -41,6 +40,12 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     elif settings.response_format == "json_object":
         body["response_format"] = {"type": "json_object"}
     return Request("chat", "/chat/completions", body | settings.parameters)
+
+
+def is_reply(body: Mapping[str, Any]) -> bool:
+    """Whether it has the shape of a completion: choices with a message each."""
+    choices = body.get("choices")
+    return isinstance(choices, list) and all(isinstance(mapping(each).get("message"), dict) for each in choices)
 
 
 def failure(body: Mapping[str, Any]) -> Failure | None:
@@ -64,9 +69,8 @@ def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
         return None, "other"  # it contradicts itself
     if refusal:
         return refusal, "refusal"
-    reason = choice.get("finish_reason")
-    finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
-    return (None, finish) if finish == "other" else (text or None, finish)
+    finish = finish_of(choice.get("finish_reason"))
+    return (None, "other") if finish is None else (text or None, finish)
 
 
 def _said(message: Mapping[str, Any]) -> tuple[str | None, str | None]:

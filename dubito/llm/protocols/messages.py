@@ -9,6 +9,7 @@ from dubito.llm.protocols.bodies import (
     by_assistant,
     count_of,
     error_of,
+    finish_of,
     joined,
     mapping,
     modes_of,
@@ -17,14 +18,6 @@ from dubito.llm.protocols.bodies import (
 )
 from dubito.llm.settings import ModelSettings, asks_provider
 from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
-
-_FINISHES: Final[Mapping[str, Finish]] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
 
@@ -43,6 +36,12 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     if asks_provider(settings):
         body["service_tier"] = "standard_only"  # left out, it may be served at the price of priority
     return Request("messages", "/v1/messages", body | parameters)
+
+
+def is_reply(body: Mapping[str, Any]) -> bool:
+    """Whether it has the shape of a message: blocks of content."""
+    content = body.get("content")
+    return isinstance(content, list) and all(isinstance(block, dict) for block in content)
 
 
 def failure(body: Mapping[str, Any]) -> Failure | None:
@@ -73,9 +72,8 @@ def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
     blocks = objects(body.get("content"))
     if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
         return None, "other"  # it contradicts itself
-    text, reason = joined(blocks, "text"), body.get("stop_reason")
-    finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
-    return (None, finish) if finish == "other" else (text, finish)
+    finish = finish_of(body.get("stop_reason"))
+    return (None, "other") if finish is None else (joined(blocks, "text"), finish)
 
 
 def charges(body: Mapping[str, Any]) -> Charges:

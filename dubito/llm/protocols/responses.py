@@ -8,6 +8,7 @@ from dubito.llm.protocols.bodies import (
     by_assistant,
     count_of,
     error_of,
+    finish_of,
     joined,
     mapping,
     modes_of,
@@ -40,6 +41,12 @@ def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Reques
     return Request("responses", "/responses", body | settings.parameters)
 
 
+def is_reply(body: Mapping[str, Any]) -> bool:
+    """Whether it has the shape of a response: items of output."""
+    output = body.get("output")
+    return isinstance(output, list) and all(isinstance(item, dict) for item in output)
+
+
 def failure(body: Mapping[str, Any]) -> Failure | None:
     """The error that stands in a reply's place; None beside an answer, which `read` takes as a contradiction."""
     error, status, output = error_of(body), body.get("status"), body.get("output")
@@ -61,9 +68,10 @@ def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
     if reason == "content_filter" or refused:
         return text, "refusal"
     if body.get("status") == "incomplete":
-        return (text, "length") if reason == "max_output_tokens" else (None, "other")
-    whole = body.get("status") == "completed" and all(item.get("status") not in _PARTLY for item in answers)
-    return (text, "stop") if whole else (None, "other")
+        return (text, "length") if finish_of(reason) == "length" else (None, "other")
+    if any(item.get("status") in _PARTLY for item in answers):
+        return None, "other"
+    return text, "stop" if body.get("status") == "completed" else "other"
 
 
 def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -1,0 +1,211 @@
+"""Bodies of status 200 that are no reply: each is a failed try, tried again, kept by its name, and never used."""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dubito.llm.cache import ReplyCache
+from dubito.llm.wire import Api, RawReply, Request
+from tests.cli.kit import Shell
+from tests.conftest import in_turn
+from tests.hostile.test_scripted import Scene, first
+from tests.llm.kit import (
+    PROBE,
+    PROTOCOLS,
+    YES,
+    Heard,
+    Said,
+    Server,
+    asker,
+    outcomes_of,
+    played,
+    ran,
+    reply_body,
+    rows,
+    says,
+    small,
+)
+
+HTML: Final = {"content-type": "text/html"}
+PACKED: Final = {"content-type": "application/json", "content-encoding": "gzip"}
+PAGE: Final = Said(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", headers=HTML)
+
+
+def whole(protocol: Api) -> str:
+    """A good reply's body."""
+    return json.dumps(reply_body(protocol))
+
+
+def streamed(protocol: Api) -> str:
+    """The reply as a stream of events, which nobody asked for."""
+    if protocol == "chat":
+        delta = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": YES}}]}
+        return f": PROCESSING\n\ndata: {json.dumps(delta)}\n\ndata: [DONE]\n\n"
+    kind = "response.completed" if protocol == "responses" else "message_start"
+    return f"event: {kind}\ndata: {whole(protocol)}\n\n"
+
+
+def bodies(protocol: Api) -> Mapping[str, tuple[Said, str, bool]]:
+    """What comes, how it is called, and whether it may be a bill that was lost on its way."""
+    text = whole(protocol)
+    return {
+        "a page": (PAGE, "a web page", False),
+        "a page with the answer in it": (Said(body=f"<html><script>{YES}</script></html>"), "a web page", False),
+        "an answer of XML": (Said(body='<?xml version="1.0"?><Error><Code>Busy</Code></Error>'), "a web page", False),
+        "no content": (Said(204), "an empty body", True),
+        "an empty body": (Said(), "an empty body", True),
+        "keep-alive blanks": (Said(body="\n   \n \n"), "an empty body", True),
+        "a stream": (
+            Said(body=streamed(protocol), headers={"content-type": "text/event-stream"}),
+            "event stream",
+            True,
+        ),
+        "half of it": (Said(body=text[: len(text) // 2]), "JSON that is cut short", True),
+        "without its last byte": (Said(body=text[:-1]), "JSON that is cut short", True),
+        "packed, without its end": (Said(body=gzip.compress(text.encode())[:-8], headers=PACKED), "cut short", True),
+        "too large": (Said(body=text[:-1] + f', "x": "{"x" * 9_000_000}"}}'), "more than 8 MB", True),
+        "the answer alone": (Said(body=YES), "JSON that is no", False),
+        "a good word": (Said(body='{"message": "ok"}'), "JSON that is no", False),
+        "a list of it": (Said(body=f"[{text}]"), "JSON that is no", False),
+        "a string": (Said(body='"ok"'), "JSON that is no", False),
+        "null": (Said(body="null"), "JSON that is no", False),
+        "a text": (Said(body="OK"), "a text that is no JSON", False),
+        "a health check": (Said(201, '{"status": "healthy"}'), "JSON that is no", False),
+        "another protocol": (
+            Said(body=json.dumps(reply_body(PROTOCOLS[PROTOCOLS.index(protocol) - 1], usage=None))),
+            "JSON that is no",
+            False,
+        ),
+        "parts of the wrong kind": (Said(body='{"choices": ["x"], "content": ["x"], "output": ["x"]}'), "no", False),
+    }
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One for all tests."""
+    scene = Scene(tmp_path_factory.mktemp("scene"))
+    with scene.server, scene.desk:
+        yield scene
+
+
+@pytest.mark.parametrize(("protocol", "name"), in_turn(PROTOCOLS, bodies("chat")))
+def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, protocol: Api, name: str) -> None:
+    said, words, lost = bodies(protocol)[name]
+    made = scene(protocol, first(said))
+    assert (made.outcome, made.answer, made.tries) == ("model", True, ("server", "received"))
+    assert words in made.errors[0]
+    assert f"with status {said.status}" in made.errors[0]
+    assert made.assumed == (lost, False), "what may have been billed is counted, a proxy's page is not"
+
+
+def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
+    made = scene("chat", first(PAGE, Said(body=whole("messages"))))
+    assert made.errors[0] == f"a web page with status 200: {PAGE.body!s}"
+    assert made.errors[1].startswith("JSON that is no chat completion with status 200: {")
+
+
+def test_no_such_body_is_kept_as_a_reply(tmp_path: Path) -> None:
+    """A page for twelve of the calls: the run is the one that nothing disturbed, and the healed server is asked."""
+
+    def answering(heard: Heard) -> Said:
+        return says(heard.protocol, json.dumps({"answer": sum(heard.raw) % 2 == 0}))
+
+    def sick(heard: Heard) -> Said:
+        seen = len(server.heard)
+        return PAGE if 5 < seen <= 17 and PROBE not in heard.raw else answering(heard)
+
+    with Server(answering) as server:
+        calm = ran(small(asker(server, "chat")), tmp_path / "calm" / "run")
+    with Server(sick) as server:
+        struck = ran(small(asker(server, "chat")), tmp_path / "struck" / "run")
+    assert (struck.failure, struck.results_digest) == (None, calm.results_digest)
+    assert outcomes_of(tmp_path / "struck" / "run").keys() == {"model"}
+    assert rows(tmp_path / "struck" / "run", "SELECT count(*) FROM tries WHERE kind = 'server'")[0][0] >= 5
+    with closing(ReplyCache(tmp_path / "struck" / "cache")) as cache:
+        entries = [cache.entry(key) for key in cache]
+        assert len(entries) > 10
+        assert all(entry is not None and "<html>" not in entry.received.raw for entry in entries)
+
+
+KINDS: Final = {
+    "page": PAGE.body,
+    "empty": "",
+    "stream": streamed("chat"),
+    "unreadable": whole("chat")[:-9],
+    "text": "OK",
+    "json": '{"message": "ok"}',
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_older_cache_took_for_a_reply_is_not_served(shell: Shell, kind: str) -> None:
+    with Server(lambda heard: says(heard.protocol)) as server:
+        who = asker(server, "chat", base_url=server.base_url("chat"))
+        flags = ["--no-preflight"]
+        assert played(shell, who, flags=flags).code == 0
+        calls = len(server.heard)
+        spoil(Path("cache"), KINDS[kind], entries=2)
+        offline = played(shell, who, flags=[*flags, "--offline", "--output", "off"])
+        assert offline.code == 3
+        assert "the cache has" in offline.err
+        assert "`dubito cache drop --cause malformed" in offline.err
+        assert played(shell, who, flags=[*flags, "--output", "s"]).code == 0
+        assert len(server.heard) == calls + 2
+    assert outcomes_of(Path("s")).keys() == {"model"}
+    with closing(ReplyCache(Path("cache"))) as cache:
+        assert all("choices" in entry.received.raw for key in cache if (entry := cache.entry(key)))
+
+
+ENDED: Final = {
+    "refused": json.dumps(reply_body("chat", "No.", "refusal")),
+    "truncated": json.dumps(reply_body("chat", "{", "length")),
+}
+PROSE: Final = json.dumps(reply_body("chat", "Yes, I doubt it."))
+CAUSES: Final = {**{kind: [str(body)] for kind, body in KINDS.items()}, **{end: [body] for end, body in ENDED.items()}}
+
+
+@pytest.mark.parametrize("cause", ["malformed", *CAUSES])
+def test_entries_are_dropped_by_what_they_are(shell: Shell, cause: str) -> None:
+    held = [*map(str, KINDS.values()), PROSE, *ENDED.values(), whole("chat")]
+    with closing(ReplyCache(Path("cache"))) as cache:
+        for number, raw in enumerate(held):
+            keep(cache, "s", Request("chat", "/chat/completions", {"n": number}), "d", raw)
+    said = shell("cache", "drop", "--cause", cause)
+    dropped = CAUSES.get(cause, held[:7])
+    size = sum(len(raw.encode()) for raw in dropped)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"dropped {len(dropped)} of {len(held)} replies, {size:,} bytes; what they held is in ")
+    with closing(ReplyCache(Path("cache"))) as cache:
+        assert len(cache) == len(held) - len(dropped)
+    assert len([*Path("cache/dropped").iterdir()]) == len(dropped)
+
+
+def test_drop_wants_a_key_or_a_cause(shell: Shell) -> None:
+    with closing(ReplyCache(Path("cache"))):
+        pass
+    for flags in ([], ["abc", "--cause", "page"]):
+        said = shell("cache", "drop", *flags)
+        assert said.code == 2
+        assert "a KEY, or --cause CAUSE" in said.err
+    assert shell("cache", "drop", "--cause", "pages").code == 2
+
+
+def spoil(folder: Path, body: str | bytes, entries: int) -> None:
+    """Put such a body, as versions before did, in the place of some replies."""
+    with closing(ReplyCache(folder)) as cache:
+        for key in [*cache][:entries]:
+            entry = cache.entry(key)
+            assert entry is not None
+            sent: dict[str, Any] = json.loads(entry.request)
+            cache.drop(key)
+            keep(cache, entry.server, Request(**sent), entry.draw, str(body))
+
+
+def keep(cache: ReplyCache, server: str, request: Request, draw: str, raw: str) -> None:
+    """Put this body into a cache."""
+    cache.once(server, request, draw, lambda: RawReply(200, raw))
