@@ -83,3 +83,4 @@ class AccountFault(Quoting):
     """Never a cause of a fallback: the run stops cleanly, and the message says what to do."""
 
     spent: Spend | None = None  # as in TryFailed
+    stray: bool = False  # nothing in the request is named: another try may show that it was none of the request's

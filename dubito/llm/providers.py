@@ -6,14 +6,18 @@ A body is taken raw, so that a reply that was paid for is never lost to a parser
 
 import os
 import re
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from dubito.errors import one_line
 from dubito.llm.failures import AccountFault, TryFailed
+from dubito.llm.gate import in_words as length
 from dubito.llm.settings import Account, is_loopback
 from dubito.llm.verdicts import Verdict, text_of, verdict, verdict_within
 from dubito.llm.wire import Api, Ask, Failure, Instead, RawReply
@@ -49,6 +53,8 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {  # what the harness sends by
     "response_format": ("response_format",),
 }
 _UNKNOWN: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
+_UNNAMED: Final = "parameters"
+_A_MINUTE, _A_YEAR = 60.0, 365 * 86_400.0  # seconds
 _SENT: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key"}
 
 
@@ -166,6 +172,9 @@ class Provider:
         sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         if late:
             return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
+        if (unknown := _unknown_name(error)) is not None:
+            host = one_line(urlsplit(self._address).hostname or self._address, 80)
+            return TryFailed("connection", f"the name {host!r} is not known (DNS: {unknown}); check `base_url`")
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         reason = self._scrubbed(f"{type(error).__name__}: {error}{cause}")
         return TryFailed("connection", reason, billed=sent)
@@ -195,6 +204,12 @@ class Provider:
         match found.meaning:
             case "too_long" | "refused" | "rate_limit" | "server" as kind:
                 return TryFailed(kind, brief, found.retry_after, said=said)
+            case "size":
+                what = f"takes no request of this size ({brief}); the output that it reserves counts"
+                return self._fault(ask, "max_output", what, said)
+            case "quota":
+                what, todo = f"{self._account} has used up a limit of a day or longer ({brief})", _resume_at(found)
+                return AccountFault(f"{what}: {said}; {todo}", f"{what}; {todo}")
             case "money":
                 broke = f"{self._account} has no money left"
                 if found.status == 402:
@@ -207,7 +222,10 @@ class Provider:
                 model = one_line(str(ask.request.body.get("model")), 80)
                 return self._fault(ask, "model", f"has no model {model!r}, or `api` or `base_url` is wrong", said)
             case "request":
-                return self._fault(ask, _named(text, ask), f"rejected the request ({brief})", said)
+                named = _named(text, ask)
+                fault = self._fault(ask, named, f"rejected the request ({brief})", said)
+                fault.stray = named == _UNNAMED
+                return fault
 
     def _fault(self, ask: Ask, setting: str, what: str, said: str | None = None) -> AccountFault:
         """The fault that the user has to fix: which setting to change, and what the server said."""
@@ -229,6 +247,15 @@ def in_words(instead: Instead, protocol: Api) -> str:
     return _INSTEAD[instead].format(_REPLIES[protocol])
 
 
+def _unknown_name(error: BaseException | None) -> str | None:
+    """What the resolver of names says, where no address was found; None if that is not what failed."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return one_line(str(error.strerror), 80)
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _as_written(key: str) -> str:
     """A pattern of the key as it is, and as JSON may write it: any of its characters escaped, once or twice."""
     plain = (r"\\{0,2}/" if char == "/" else re.escape(char) for char in key)
@@ -244,7 +271,15 @@ def _named(said: str, ask: Ask) -> str:
         if any(name in said for name in names):
             return setting
     own = sorted(set(ask.request.body) - _SENT, key=len, reverse=True)
-    return next((f"parameters.{name}" for name in own if name in said), "parameters")
+    return next((f"parameters.{name}" for name in own if name in said), _UNNAMED)
+
+
+def _resume_at(found: Verdict) -> str:
+    """When a used-up limit is renewed, by the server's own words; a wait shorter than a minute is of another limit."""
+    if found.retry_after is None or not _A_MINUTE <= found.retry_after < _A_YEAR:
+        return "go on when it is renewed"
+    moment = datetime.now() + timedelta(seconds=found.retry_after)
+    return f"go on in {length(found.retry_after)}, at {moment:%Y-%m-%d %H:%M}"
 
 
 def _read_within(response: Any) -> None:

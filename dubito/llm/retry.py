@@ -11,12 +11,13 @@ from itertools import count
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from dubito.llm.backoff import pause
-from dubito.llm.failures import AttemptFailed, Cause, Suspended, TryFailed
+from dubito.llm.failures import AccountFault, AttemptFailed, Cause, Suspended, TryFailed
 from dubito.llm.gate import Gate, MakeTry, Sleep
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Reply
 
 _WHY = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
+_STRAYS = 2  # times that a request is sent again which was rejected for nothing that is named
 _FAILURES_BEFORE_PROBE = 2  # in a row, from which others have to succeed before another try
 
 MakeAttempt = Callable[[Ask], Reply]
@@ -60,12 +61,18 @@ def retried(
 
 
 def _past_rate_limits(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
-    """Try until something other than a rate limit comes back."""
+    """Try until something other than a rate limit comes back; a request that is rejected for nothing that is named is
+    sent again, since servers do that by mistake."""
+    strays = 0
     while True:
         try:
             return inner(ask, next(numbers))
         except TryFailed as error:
             if error.kind != "rate_limit":
+                raise
+        except AccountFault as fault:
+            strays += 1
+            if not fault.stray or strays > _STRAYS:
                 raise
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from dubito.llm.wire import read_json
 
 # of this try, as in TryFailed; then the user's to fix
-Meaning = Literal["too_long", "refused", "rate_limit", "server", "money", "key", "model", "request"]
+Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
 _NESTED: Final = 6  # an error within an error within ...: routers hand on what others said
 _STATUS_OF: Final[Mapping[str, int]] = {  # of errors that come with status 200 and have no number
     "invalid_request_error": 400,
@@ -50,9 +50,14 @@ _TOO_LONG: Final = (
     *("available context size", "exceed context limit", "exceeds the context"),  # llama.cpp, Anthropic, others
     *("input token count", "input length exceeds", "input is too long"),  # Gemini, others, Bedrock
     *("context_length_exceeded", "request_too_large"),
-    "request too large for",  # more than a whole minute's limit: it would never pass
 )
 _MAY_BE_TOO_LONG: Final = (400, 422, 429)  # where the request itself may be at fault
+_MAY_BE_TOO_LARGE: Final = (*_MAY_BE_TOO_LONG, 413)
+_RATE: Final = re.compile(r"\b(?:per[ _-]?(?:min|hour|day)|[tr]p[md]\b|rate limit)")
+_LARGER: Final = re.compile(
+    r"\b(?:too (?:large|big)|larger than|(?:input or output|prompt or output) tokens must be reduced)"
+)
+_ASKED: Final = re.compile(r"\blimit:? ?~?(\d[\d,]*)\b.{0,80}?\brequested:? ?~?(\d[\d,]*)", re.DOTALL)
 _MONEY_CODES: Final = (
     *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
     *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
@@ -62,7 +67,7 @@ _MONEY: Final = (
     *("insufficient_quota", "billing_error", "billing_hard_limit", "billing hard limit"),
     *("credit balance", "spend limit", "spend_limit", "spending limit", "specified api usage limits"),
     *("insufficient credits", "insufficient balance", "any credits", "available credits", "requires more credits"),
-    *("key limit exceeded", "free-models-per-day"),  # OpenRouter
+    "key limit exceeded",  # OpenRouter
 )
 _REFUSED_CODES: Final = re.compile(
     r"invalid_prompt|.*moderation.*|.*content_?(filter|policy|blocked).*|responsible_?ai_?policy_?violation"
@@ -76,8 +81,16 @@ _REFUSED: Final = (
 _NO_FILTER: Final = (401, 404, 405, 429)  # whatever they say, it is not of this prompt
 _DISABLED: Final = ("organization_on_hold", "account_deactivated")
 _QUOTA: Final = "exceeded your current quota"  # OpenAI and Gemini; Gemini also of a minute's
-_PER_DAY: Final = re.compile(r"per(?:day|month)|limit: 0\b")
+_NONE_AT_ALL: Final = re.compile(r"limit: 0\b")
+_PER_DAY: Final = re.compile(r"per(?:day|month)")  # in Gemini's ids, beside which one of a minute may stand
 _PER_MINUTE: Final = re.compile(r"per(?:minute|second)")
+_DAY: Final = re.compile(
+    r"\bper[ _-]?(?:day|week|month)\b|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"
+)
+_MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|\b[tr]p[hms]\b")
+_RESET: Final = re.compile(
+    r'"x-ratelimit-reset": ?"?(\d{13})\b'
+)  # in an error of OpenRouter's: milliseconds since 1970
 _UNIT: Final = r"(?:ms|milliseconds?|seconds?|minutes?|hours?|[smhd])(?![a-z])"
 _DELAY: Final = re.compile(rf"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)")
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])")
@@ -107,7 +120,7 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
     """What an answer with an error's status means."""
     said = _read(text)
     meaning = _meaning(status, said)
-    if meaning not in ("rate_limit", "server"):
+    if meaning not in ("rate_limit", "server", "quota"):
         return Verdict(meaning, status)
     asked = wait_asked(headers)
     return Verdict(meaning, status, _delay(said) if asked is None else asked)
@@ -132,6 +145,8 @@ def verdict_within(error: Any, headers: Mapping[str, str]) -> Verdict:
 
 def _meaning(status: int, said: _Said) -> Meaning:
     codes, words = said.codes, said.words
+    if status in _MAY_BE_TOO_LARGE and _beyond_a_limit(words):
+        return "size"
     if status == 413 or codes.intersection(_TOO_LONG_CODES) or (status in _MAY_BE_TOO_LONG and _has(words, _TOO_LONG)):
         return "too_long"
     if status == 402 or codes.intersection(_MONEY_CODES) or (400 <= status < 500 and _has(words, _MONEY)):
@@ -141,22 +156,38 @@ def _meaning(status: int, said: _Said) -> Meaning:
         or (status < 500 and (said.flagged or _has(words, _REFUSED)))
     ):
         return "refused"
-    if status == 429:
-        return "money" if _used_up(said) else "rate_limit"
-    if status >= 500 or status in (408, 409):
+    if status == 429 or (status == 403 and _DAY.search(words)):
+        return _used_up(said) or "rate_limit"
+    if status >= 500 or status in (408, 409, 425, 499):
         return "server"
     if status in (401, 403) or codes.intersection(_DISABLED):
         return "key"
     return "model" if status in (404, 405) else "request"
 
 
-def _used_up(said: _Said) -> bool:
-    """Whether a quota is gone for longer than a minute. Gemini has one sentence for both, and tells by ids."""
-    if _QUOTA not in said.words:
+def _beyond_a_limit(words: str) -> bool:
+    """Whether a request alone is more tokens than the account may have in a minute: it would never pass.
+
+    The output that it reserves counts: OpenAI and Groq say `Limit 10000, Requested 12500`.
+    """
+    if "token" not in words or not _RATE.search(words):
         return False
-    if _PER_DAY.search(said.text):
-        return True
-    return not _PER_MINUTE.search(said.text) and _delay(said) is None
+    if (amounts := _ASKED.search(words)) is None:
+        return _LARGER.search(words) is not None
+    limit, asked = (int(number.replace(",", "")) for number in amounts.groups())
+    return asked > limit
+
+
+def _used_up(said: _Said) -> Meaning | None:
+    """What is gone for longer than an hour, if anything. Gemini has one sentence for a day and a minute, and ids."""
+    if _QUOTA in said.words:
+        if _NONE_AT_ALL.search(said.text):
+            return "money"
+        if _PER_DAY.search(said.text):
+            return "quota"
+        if not _PER_MINUTE.search(said.text) and _delay(said) is None:
+            return "money"
+    return "quota" if _DAY.search(said.words) and not _MINUTE.search(said.words) else None
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:
@@ -204,6 +235,8 @@ def _delay(said: _Said) -> float | None:
     for part in _details(said.text):
         if (found := _seconds(str(part.get("retrydelay", "")))) is not None:
             return found
+    if reset := _RESET.search(said.text):
+        return max(0.0, int(reset[1]) / 1000 - time.time())
     words = _DELAY.search(said.text)
     return _seconds(words[1]) if words else None
 

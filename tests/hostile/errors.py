@@ -13,7 +13,7 @@ class Wrong(NamedTuple):
 
     status: int
     body: Any
-    meaning: str  # a kind of TryFailed, or `money`, `key`, `model`, `request`
+    meaning: str  # a kind of TryFailed, or who has to mend it; `stray`: tried again before it is
     wait: float | None = None  # seconds that it asks for
 
 
@@ -56,6 +56,8 @@ _FLAGGED: Final = "Invalid prompt: your prompt was flagged as potentially violat
 _MINUTE: Final = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
 _DAY: Final = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
 _BLOCKED: Final = "Output blocked by content filtering policy"
+_DAYS: Final = "Rate limit reached for gpt-4o in organization org-1 on requests per day (RPD): Limit 200, Used "
+_AGAIN: Final = "Please try again in 7m12s. Visit https://platform.openai.com/account/rate-limits to learn more."
 _RATE: Final = "Rate limit reached for gpt-6-sol in organization org-1 on requests per min (RPM): Limit 3, Used 3. "
 
 STATUSES: Final[Mapping[str, Wrong]] = {
@@ -81,19 +83,9 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     "a filter's 422": Wrong(422, openai("content_filter", _AZURE), "refused"),
     # what does not fit
     "413 of a proxy": Wrong(413, "<html>Request Entity Too Large</html>", "too_long"),
-    "413 of Groq": Wrong(
-        413,
-        openai("rate_limit_exceeded", "Request too large for model m on tokens per minute (TPM)", "tokens"),
-        "too_long",
-    ),
     "413 of Anthropic": Wrong(413, anthropic("request_too_large", "Request exceeds the maximum size"), "too_long"),
     "OpenAI's window": Wrong(
         400, openai("context_length_exceeded", "Your input exceeds the context window of this model."), "too_long"
-    ),
-    "a minute's tokens": Wrong(
-        429,
-        openai("rate_limit_exceeded", "Request too large for gpt-6 in organization org-1 on tokens per min"),
-        "too_long",
     ),
     "Anthropic's prompt": Wrong(
         400, anthropic("invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"), "too_long"
@@ -123,15 +115,14 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     "OpenAI's hard limit": Wrong(
         400, openai("billing_hard_limit_reached", "Billing hard limit has been reached"), "money"
     ),
-    "Gemini's day": Wrong(429, gemini(_DAY, delay="34s"), "money"),
-    "Gemini's day and minute": Wrong(429, gemini(_MINUTE, _DAY, delay="34s"), "money"),
+    "Gemini's day": Wrong(429, gemini(_DAY, delay="34s"), "quota"),
+    "Gemini's day and minute": Wrong(429, gemini(_MINUTE, _DAY, delay="34s"), "quota"),
     "Gemini's plan": Wrong(429, gemini(), "money"),
     "Gemini without a free quota": Wrong(
         429,
         gemini(delay="45s", message=f"{_QUOTA}\n* Quota exceeded for metric: x, limit: 0, model: gemini-3-pro"),
         "money",
     ),
-    "OpenRouter's day": Wrong(429, router(429, "Rate limit exceeded: free-models-per-day. Add 10 credits"), "money"),
     "OpenRouter's credits": Wrong(402, router(402, "Insufficient credits. Add more using .../credits"), "money"),
     "OpenRouter's key": Wrong(403, router(403, "Key limit exceeded (total limit). Manage it using ..."), "money"),
     "Anthropic's balance": Wrong(
@@ -167,12 +158,6 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     "OpenAI's moment": Wrong(
         429, openai("rate_limit_exceeded", f"{_RATE}Please try again in 350ms."), "rate_limit", 0.35
     ),
-    "Groq's day": Wrong(
-        429,
-        openai("rate_limit_exceeded", "on tokens per day (TPD). Please try again in 1h2m3.5s."),
-        "rate_limit",
-        3723.5,
-    ),
     "Azure's minute": Wrong(
         429,
         openai("429", "exceeded token rate limit of your tier. Please retry after 59 seconds.", None),
@@ -192,7 +177,62 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     "ramp_limit_exceeded": Wrong(
         429, anthropic("rate_limit_error", "Too fast.", details={"error_code": "ramp_limit_exceeded"}), "rate_limit"
     ),
+    # limits of a day and longer
+    "OpenAI's day": Wrong(429, openai("rate_limit_exceeded", f"{_DAYS}200, Requested 1. {_AGAIN}"), "quota", 432),
+    "OpenAI's day, of tokens": Wrong(
+        429,
+        openai("rate_limit_exceeded", "Rate limit reached for m on tokens per day (TPD): Limit 5, Used 5."),
+        "quota",
+    ),
+    "Groq's day": Wrong(
+        429, openai("rate_limit_exceeded", "on tokens per day (TPD). Please try again in 1h2m3.5s."), "quota", 3723.5
+    ),
+    "OpenRouter's day": Wrong(429, router(429, "Rate limit exceeded: free-models-per-day. Add 10 credits"), "quota"),
+    "OpenRouter's richer day": Wrong(
+        429, router(429, "Rate limit exceeded: free-models-per-day-high-balance. "), "quota"
+    ),
+    "a week": Wrong(429, {"detail": "Weekly token limit exceeded, please retry after 2 days"}, "quota"),
+    "a month": Wrong(429, openai(None, "You have used all 1000 requests per month of this plan."), "quota"),
+    "a day, by a gateway": Wrong(403, {"message": "Daily request limit exceeded for this key"}, "quota"),
+    # more than the account may have at all
+    "OpenAI's size": Wrong(
+        429,
+        openai(
+            "rate_limit_exceeded",
+            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 10000, Requested 12500. "
+            "The input or output tokens must be reduced in order to run successfully.",
+            "tokens",
+        ),
+        "size",
+    ),
+    "Groq's size": Wrong(
+        413,
+        openai(
+            "rate_limit_exceeded",
+            "Request too large for model `m` in organization `org_1` service tier `on_demand` on tokens per minute "
+            "(TPM): Limit 6000, Requested 14,368, please reduce your message size and try again.",
+            "tokens",
+        ),
+        "size",
+    ),
+    "a size without numbers": Wrong(
+        413, {"message": "The request is larger than the tokens-per-minute limit of this deployment"}, "size"
+    ),
+    "a size told by its numbers": Wrong(
+        429, openai("rate_limit_exceeded", "tokens per min (TPM): Limit 10,000, Used 0, Requested 12,500."), "size"
+    ),
+    "no size, but a minute's end": Wrong(
+        429,
+        openai(
+            "rate_limit_exceeded",
+            "on tokens per min (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s.",
+        ),
+        "rate_limit",
+        4.77,
+    ),
     # servers, keys, and what is left
+    "too early": Wrong(425, "", "server"),
+    "a client that left": Wrong(499, "<html>nginx</html>", "server"),
     "overloaded": Wrong(529, anthropic("overloaded_error", "Overloaded"), "server"),
     "a timeout": Wrong(408, router(408, "Your request timed out"), "server"),
     "a conflict": Wrong(409, openai(None, "Try again in 5 seconds."), "server", 5),
@@ -203,7 +243,10 @@ STATUSES: Final[Mapping[str, Wrong]] = {
         400, anthropic("invalid_request_error", "Disabled.", details={"error_code": "organization_on_hold"}), "key"
     ),
     "a data policy": Wrong(404, router(404, "No endpoints found matching your data policy"), "model"),
-    "a parameter": Wrong(400, openai("unsupported_parameter", "Unsupported parameter: 'x'"), "request"),
+    "a parameter": Wrong(400, openai("unsupported_parameter", "Unsupported parameter: 'max_tokens'"), "request"),
+    "a stray 400": Wrong(400, openai("bad_request", "Bad request"), "stray"),
+    "a stray 422": Wrong(422, "", "stray"),
+    "a proxy's 400": Wrong(400, "<html><h1>400 Bad Request</h1></html>", "stray"),
 }
 
 
@@ -229,7 +272,7 @@ RESPONSE_ERRORS: Final[Mapping[str, str]] = {  # each code of the SDK's Response
     "rate_limit_exceeded": "rate_limit",
     **dict.fromkeys(("invalid_prompt", "bio_policy", "misalignment_policy_violation"), "refused"),
     "image_content_policy_violation": "refused",
-    **dict.fromkeys((*_IMAGES, "data_residency_mismatch"), "request"),
+    **dict.fromkeys((*_IMAGES, "data_residency_mismatch"), "stray"),
 }
 
 _ALONE: Final[Mapping[str, Wrong]] = {  # nothing but an error: the same in every protocol
@@ -254,6 +297,7 @@ _ALONE: Final[Mapping[str, Wrong]] = {  # nothing but an error: the same in ever
     "billing_error": Wrong(200, anthropic("billing_error", "Pay"), "money"),
     "authentication_error": Wrong(200, anthropic("authentication_error", "Who?"), "key"),
     "invalid_request_error": Wrong(200, anthropic("invalid_request_error", "max_tokens: wrong"), "request"),
+    "OpenRouter's day": Wrong(200, router(429, "Rate limit exceeded: free-models-per-day"), "quota"),
     "Anthropic's filter": Wrong(200, anthropic("invalid_request_error", _BLOCKED), "refused"),
     "an unknown kind": Wrong(200, anthropic("novel_error", "New"), "server"),
 }

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,15 +39,22 @@ STOPS = {
     "key": "refused the key",
     "model": "has no model",
     "request": "rejected the request",
+    "size": r"takes no request of this size .* change `max_output` in the entry of 'asker'",
+    "quota": "has used up a limit of a day or longer",
 }
 
 
 def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
     if wrong.meaning in STOPS:
-        with pytest.raises(AccountFault, match=STOPS[wrong.meaning]):
+        with pytest.raises(AccountFault, match=STOPS[wrong.meaning]) as stopped:
             scene(protocol, first(said(wrong)), tries=2)
         assert len(scene.server.heard) == 1
+        if wrong.meaning == "quota":
+            check_resume(str(stopped.value), wrong.wait)
+        return None
+    if wrong.meaning == "stray":
+        check_stray(scene, protocol, wrong)
         return None
     made = scene(protocol, first(said(wrong)), tries=2, retry_after_cap=5000)
     if wrong.meaning == "too_long":
@@ -59,6 +67,27 @@ def check(scene: Scene, protocol: Api, wrong: Wrong) -> Decided | None:
     if wrong.wait is not None:
         assert sum(scene.desk.clock.slept) == pytest.approx(wrong.wait)
     return made
+
+
+def check_resume(told: str, wait: float | None) -> None:
+    """It says when it can go on: by the server's words, as a span and by the clock."""
+    if wait is None:
+        assert told.endswith(("go on when it is renewed", "go on in 48.0 h, at " + told[-16:]))
+        return
+    _, _, moment = told.rpartition(" at ")
+    at = datetime.strptime(moment, "%Y-%m-%d %H:%M")
+    assert abs((at - datetime.now()).total_seconds() - wait) < 61
+    assert f"go on in {round(wait / 60)} min, at " in told
+
+
+def check_stray(scene: Scene, protocol: Api, wrong: Wrong) -> None:
+    """Once or twice it is sent again, and a run goes on; what stays is the request's."""
+    for times in (1, 2):
+        made = scene(protocol, first(*[said(wrong)] * times), tries=1)
+        assert (made.outcome, made.tries) == ("model", ("account",) * times + ("received",))
+    with pytest.raises(AccountFault, match=r"rejected the request .*; change `parameters` in the entry of 'asker'"):
+        scene(protocol, lambda _: said(wrong), tries=1)
+    assert len(scene.server.heard) == 3
 
 
 @cases(("number", "name"), enumerate(STATUSES))

@@ -1,10 +1,19 @@
-"""The suite's own guard: what leaves this machine is refused before it goes (tests/conftest.py)."""
+"""The suite's own guard: what leaves this machine is refused before it goes (tests/conftest.py); names nobody knows."""
 
 import socket
+from contextlib import closing
+from typing import Final, NoReturn
 
 import pytest
 
+from dubito.llm.failures import TryFailed
+from dubito.llm.providers import Provider
+from dubito.llm.settings import Account
+from dubito.llm.wire import Api
 from tests.conftest import cases
+from tests.llm.kit import PROTOCOLS, ask
+
+ADDRESS: Final = "https://models.example.test/v1"
 
 
 @cases("address", [("192.0.2.1", 443), ("8.8.8.8", 53), ("::2", 80, 0, 0)])
@@ -26,3 +35,17 @@ def test_no_test_looks_a_name_up() -> None:
 @cases("name", ["localhost", "127.0.0.1", "::1", None])
 def test_loopback_is_there(name: str | None) -> None:
     assert socket.getaddrinfo(name, 80)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_name_that_is_not_known_is_called_that(monkeypatch: pytest.MonkeyPatch, protocol: Api) -> None:
+    def unknown(host: str, *_: object, **__: object) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    provider = Provider(Account(protocol, ADDRESS, "SOME_KEY"), ADDRESS, "a-key-of-the-test", 1)
+    with closing(provider), pytest.raises(TryFailed) as failed:
+        provider(ask(protocol=protocol), 1, 5.0)
+    assert str(failed.value).startswith("the name 'models.example.test' is not known (DNS: Name or service not known")
+    assert str(failed.value).endswith("; check `base_url`")
+    assert (failed.value.kind, failed.value.billed) == ("connection", False)
