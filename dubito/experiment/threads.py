@@ -5,6 +5,7 @@ The outcome does not depend on how many: a draw comes from the game, not from th
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,9 @@ class ThreadedChunks:
                 if waiting.why:
                     self.watch.end_wait(waiting.why)
                 try:
-                    if course:
-                        course.budget.begins(lineup.game)
-                    played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
-                    done = course.ends(lineup.game) if course else len(ended) + 1
+                    with course.budget.playing(lineup.game, deal) if course else nullcontext():
+                        played = self.player.game(deal, lineup, DealStreams(experiment.seed, deal), self.models)
+                        done = course.ends(lineup.game) if course else len(ended) + 1
                 except Suspended as error:
                     self.watch.begin_wait(str(error))
                     queue.put_back(waiting, str(error))

@@ -4,14 +4,16 @@ A try reserves its worst case before it is sent, and is settled with its true co
 usage in the reply, a connection lost under way) it stays at its worst case, which is then `assumed`. So whatever
 happens, what is spent never passes a cap.
 
-A game starts only if what is left pays for its end too (`forecast.py`).
+A game starts only if what is left pays for its end too (`forecast.py`). Games are published up to the first unfinished
+deal: so where what is left may not pay for all that are under way, it is kept for those of the oldest deals.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dubito.llm.failures import AccountFault, NotSent, TryFailed
+from dubito.llm.failures import AccountFault, NotSent, OutOfTurn, TryFailed
 from dubito.llm.forecast import Forecast, Past
 from dubito.llm.gate import MakeTry, Waiting
 from dubito.llm.prices import Tariff, dollars
@@ -49,13 +51,14 @@ class Budget:
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
+        self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
 
     def around(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
         """The same try, once the budget has room for the worst of it."""
 
         def budgeted(ask: Ask, number: int) -> Reply:
             worst = tariff.worst(ask.request)
-            self._reserve(worst)
+            self._reserve(worst, ask.place.deal)
             used, replied = worst, False
             try:
                 reply = inner(ask, number)
@@ -78,6 +81,32 @@ class Budget:
 
         return budgeted
 
+    def in_turn(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
+        """The same try, once it takes nothing that older deals need; until then it holds no slot of a gate."""
+
+        def turned(ask: Ask, number: int) -> Reply:
+            while True:
+                with self._settled:
+                    worst, deal = tariff.worst(ask.request), ask.place.deal
+                    if self._is_kept(worst, deal):
+                        with self._waiting("for the budget (older games first)"):
+                            while self._is_kept(worst, deal):
+                                self._settled.wait()
+                try:
+                    return inner(ask, number)
+                except OutOfTurn:
+                    continue
+
+        return turned
+
+    def _is_kept(self, worst: Spend, deal: int) -> bool:
+        """Whether this much may be needed by older deals; within a deal games may wait for each other's replies."""
+        older = [game for game, its in self._at_work.items() if its < deal]
+        if not older or self._caps == Caps():
+            return False
+        needed = self._forecast.rest_of(older)
+        return self._caps.exceeded_by(self.spent + self.reserved + worst + needed) is not None
+
     def admit(self, games: Sequence[int]) -> str | None:
         """Let these games begin, a whole deal, if what is left pays for their end; else say why not.
 
@@ -98,10 +127,18 @@ class Budget:
         cap = self._caps.exceeded_by(self.spent + needed)
         return None if cap is None or needed == Spend() else self._used_up(cap, needed, "another game takes about")
 
-    def begins(self, game: int) -> None:
-        """A game begins, or begins again."""
+    @contextmanager
+    def playing(self, game: int, deal: int) -> Iterator[None]:
+        """A game is played from its beginning, maybe again, to its end, or until it is left off or put back."""
         with self._settled:
             self._forecast.begins(game)
+            self._at_work[game] = deal
+        try:
+            yield
+        finally:
+            with self._settled:
+                del self._at_work[game]
+                self._settled.notify_all()
 
     def asked(self, game: int) -> None:
         """A question of a game comes up."""
@@ -113,9 +150,11 @@ class Budget:
         with self._settled:
             self._forecast.ends(game)
 
-    def _reserve(self, worst: Spend) -> None:
+    def _reserve(self, worst: Spend, deal: int) -> None:
         """Waits while others may leave enough of what they reserved; raises AccountFault once that cannot help."""
         with self._settled:
+            if self._is_kept(worst, deal):
+                raise OutOfTurn
             while (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
                 alone = self._caps.exceeded_by(self.spent + worst)
                 if alone is not None:

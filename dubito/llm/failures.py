@@ -3,6 +3,7 @@
 DubitoError
 ├── TryFailed      one HTTP call gave no reply; says whether another try may help
 ├── NotSent        a try that was not made after all, and cost nothing
+├── OutOfTurn      the same, since older games may need what it would take
 ├── AttemptFailed  an attempt ended without an answer: one of the `CAUSES`, counted, never silent
 └── RunStopped     of dubito/errors.py
     ├── Quoting           may repeat a server's words
@@ -49,6 +50,10 @@ class TryFailed(DubitoError):
 
 class NotSent(DubitoError):
     """A try that was not made after all: the gate closed while it waited for the budget. It goes back to the gate."""
+
+
+class OutOfTurn(DubitoError):
+    """A try that was not made after all: what it takes is kept for older games. It goes back behind the gate."""
 
 
 class AttemptFailed(DubitoError):

@@ -4,7 +4,7 @@ A game is reckoned by its questions, whoever answered them, and a question at th
 whose replies were free, from the tape or the cache, tell how long a game is, but never make games look free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from math import ceil
 from typing import Final
@@ -34,6 +34,9 @@ class Forecast:
         self._replies, self._spent = past.replies, past.spent
         self._worst = Spend()  # of any call
         self._under_way: dict[int, int] = {}  # games, with their questions so far
+        self._last: dict[
+            int, Spend
+        ] = {}  # what the last paid reply of a game took: the longer a game, the longer its prompts
 
     @property
     def none_ended(self) -> bool:
@@ -57,6 +60,7 @@ class Forecast:
     def ends(self, game: int) -> None:
         """A game has ended."""
         questions = self._under_way.pop(game, 0)
+        self._last.pop(game, None)
         if game not in self._ended:
             self._ended.add(game)
             self._questions += questions
@@ -70,6 +74,8 @@ class Forecast:
         if game >= 0:
             self._spent += used
             self._replies += replied
+            if replied:
+                self._last[game] = used
 
     def needed(self, games: Sequence[int]) -> Spend | None:
         """The most that is spent once these games too, and all those under way, have ended; None while nobody can say.
@@ -82,12 +88,32 @@ class Forecast:
         each = self._each()
         if each is None:
             return None
-        long = self._long()
-        under_way = [done for game, done in self._under_way.items() if game not in self._ended]
-        questions = len(new) * long + sum(max(long - done, long * _REST) for done in under_way)
-        last = astuple(self._worst)  # the last call has to find room for its worst
-        amounts = zip(each, last, strict=True)
-        return Spend(*(ceil((questions - 1) * mean + max(mean, worst)) for mean, worst in amounts))
+        return self._sum([(self._long(), each)] * len(new) + [self._rest(game, each) for game in self._under_way])
+
+    def rest_of(self, games: Iterable[int]) -> Spend:
+        """About what is spent until these games, which are under way, have ended."""
+        each = self._each()
+        return Spend() if each is None else self._sum([self._rest(game, each) for game in games])
+
+    def _rest(self, game: int, each: tuple[float, ...]) -> tuple[float, tuple[float, ...]]:
+        """How many questions a game under way has still to come, and what each of them takes.
+
+        One that has become long is taken to go on for half as long again.
+        """
+        if game in self._ended:
+            return 0, each
+        long, done = self._long(), self._under_way[game]
+        last = astuple(self._last.get(game, _NOTHING))
+        return max(long - done, max(long, done) * _REST), tuple(map(max, each, last))
+
+    def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
+        """What so many questions take, of which the last has to find room for its worst."""
+        if not any(questions for questions, _ in parts):
+            return Spend()
+        sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
+        most = [max(amounts) for amounts in zip(*(each for _, each in parts), strict=True)]
+        triples = zip(sums, most, astuple(self._worst), strict=True)
+        return Spend(*(ceil(total + max(0.0, worst - one)) for total, one, worst in triples))
 
     def _long(self) -> float:
         """How many questions a game has. The short ones end first: what the others have had so far counts as well."""

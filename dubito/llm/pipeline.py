@@ -74,7 +74,7 @@ class Pipeline:
             self._likely[name] = likely
             logged = self._logged(provider, account, settings, likely)
             sending = gate.after_budget(logged, settings.retry_after_cap)
-            paced = gate.before_budget(self.budget.around(sending, tariff))
+            paced = self.budget.in_turn(gate.before_budget(self.budget.around(sending, tariff)), tariff)
 
             def tried(ask: Ask, number: int) -> Reply:
                 provider.prepare()  # slow the first time, so before the pace says when a call goes out

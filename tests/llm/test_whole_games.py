@@ -74,8 +74,8 @@ def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
     answered(of, 12, None, times=10)
-    of.begins(12)
-    assert of.admit([13]) is not None
+    with of.playing(12, 12):
+        assert of.admit([13]) is not None
 
 
 def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:

@@ -1,0 +1,173 @@
+"""Near the cap what is left is kept for the oldest games: they are the ones that are published."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dubito.llm.budget import Budget, Caps
+from dubito.llm.failures import AccountFault
+from dubito.llm.forecast import Past
+from dubito.llm.prices import PICO, Price, Tariff
+from dubito.llm.wire import Ask, Reply, Usage
+from dubito.store.records import Spend
+from tests.conftest import few
+from tests.llm.kit import Heard, Said, Script, Server, ask, asker, contender, ran, reply, reply_body, rows, small
+from tests.resume.kit import go
+
+TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
+PAST = Past(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls a game
+PRICE = Price(2_000_000, 200_000, 2_500_000, 10_000_000)
+
+
+class Waits:
+    """Tells when somebody waits, and for what."""
+
+    def __init__(self) -> None:
+        self.whys: list[str] = []
+        self.begun = threading.Event()
+
+    @contextmanager
+    def __call__(self, why: str) -> Iterator[None]:
+        self.whys.append(why)
+        self.begun.set()
+        yield
+
+
+def of(game: int, number: int = 0) -> Ask:
+    """A question of a game that is a deal of its own."""
+    asked = ask(number, game=game)
+    return replace(asked, place=replace(asked.place, deal=game))
+
+
+def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
+    """Ten calls are left, and the older game may need them; whether it ends, fails or is put back, it has left then."""
+    waits = Waits()
+    budget = Budget(Caps(calls=10), waits, past=PAST)
+    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    with ThreadPoolExecutor(1) as pool, budget.playing(11, 11):
+        with budget.playing(10, 10):
+            one(of(10), 1)
+            younger = pool.submit(one, of(11), 1)
+            assert waits.begun.wait(20)
+            one(of(10, 1), 1)
+            assert not younger.done()
+        assert younger.result(20).text
+    assert waits.whys == ["for the budget (older games first)"]
+    assert budget.spent.calls == 3
+
+
+def test_what_the_older_ones_do_not_need_is_the_youngers() -> None:
+    waits = Waits()
+    budget = Budget(Caps(calls=30), waits, past=PAST)
+    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    with budget.playing(10, 10), budget.playing(11, 11):
+        for number in range(20):
+            one(of(11, number), 1)
+    assert waits.whys == []
+
+
+def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
+    """One of them may wait for the reply to another's same question."""
+    waits = Waits()
+    budget = Budget(Caps(calls=2), waits, past=PAST)
+    one = budget.in_turn(budget.around(Script(), TARIFF), TARIFF)
+    with budget.playing(10, 10), budget.playing(11, 10):
+        sibling = of(11)
+        one(replace(sibling, place=replace(sibling.place, deal=10)), 1)
+        one(replace(sibling, place=replace(sibling.place, game=-2, deal=-2)), 1)
+        with pytest.raises(AccountFault):
+            one(replace(sibling, place=replace(sibling.place, deal=10)), 1)
+    assert waits.whys == []
+
+
+@pytest.mark.parametrize("seed", few(range(60), 12))
+def test_nobody_waits_for_ever_and_no_cap_is_passed(seed: int) -> None:
+    """Games of any length and cost, in threads, some of which are left off: all come to an end, within the cap."""
+    chance, waits = Random(seed), Waits()
+    lengths = [chance.choice([3, 5, 8, 40]) for _ in range(12)]
+    leaves = [chance.random() < 0.1 for _ in lengths]
+    worst = TARIFF.worst(of(0).request).usd
+    cap = int(chance.uniform(2, 40) * worst)
+    budget = Budget(Caps(usd=cap), waits, past=Past({-1: 8}, replies=8, spent=Spend(8, 8 * worst // 2, 8 * worst // 2)))
+
+    def answer(asked: Ask, number: int) -> Reply:
+        size = 1 + sha256(f"{seed} {asked.place.key}".encode()).digest()[0] * (worst - 2) // 255
+        assert budget.spent.usd + budget.reserved.usd <= cap
+        return reply(usage=Usage(size, 0, 0, 1, 0))
+
+    one = budget.in_turn(budget.around(answer, TARIFF), TARIFF)
+
+    def play(game: int) -> None:
+        with budget.playing(game, game):
+            for number in range(lengths[game]):
+                budget.asked(game)
+                try:
+                    one(of(game, number), 1)
+                except AccountFault:
+                    return
+                if leaves[game] and number == 2:
+                    return
+            budget.ends(game)
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(play, game) for game in range(12)]:
+            done.result(60)
+    assert budget.spent.usd <= cap
+    assert budget.reserved == Spend()
+
+
+def uneven(heard: Heard) -> Said:
+    """A yes or a no by the question, so that games are of very different lengths; usage of about four bytes a token."""
+    chance = sha256(heard.raw).digest()
+    into, out = len(heard.raw) // 4, 20 + chance[2] * 2
+    usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
+    return Said(body=json.dumps(reply_body("chat", json.dumps({"answer": chance[0] % 4 == 0}), usage=usage)))
+
+
+@pytest.mark.parametrize(("usd", "contenders"), few([(2.0, 1), (3.0, 1), (5.0, 1), (8.0, 1), (4.0, 2)], 1))
+def test_a_cap_ends_in_published_games(tmp_path: Path, usd: float, contenders: int) -> None:
+    """With 64 in flight. One of the first games is many times as long as the others."""
+    with Server(uneven) as server:
+        players = [asker(server, "chat", name=f"player {number}") for number in range(contenders)]
+        experiment = small(*players, games=128, turns=400)
+        how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=int(usd * PICO)), "in_flight": 64}
+        run = ran(experiment, tmp_path / "r", **how)
+    assert "the budget is used up" in str(run.failure)
+    assert run.standing is not None
+    ((spent,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
+    assert 0.85 * usd * PICO < spent <= usd * PICO
+    assert run.standing.kept >= 0.9 * run.standing.finished > 0
+    query = "SELECT sum(picodollars) FROM tries WHERE game < ?"
+    ((published,),) = rows(tmp_path / "r", query, (run.standing.kept,))
+    assert published >= 0.6 * spent, "most of the money is in games that count"
+
+
+@pytest.mark.parametrize("left", few([3, 15], 1))
+def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
+    with Server(uneven) as server:
+        experiment = small(asker(server, "chat"), games=40, turns=60)
+        run = go(experiment, tmp_path / "r", stop_after=300 - left, caps=Caps(calls=300), in_flight=32)
+    assert run.interrupted or "the budget is used up" in str(run.failure)
+
+
+def test_twins_near_the_cap_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """Two players who ask the same in one deal share a reply: one of their games waits for the other's call."""
+    twins = [contender("one", "house-sharp"), contender("two", "house-sharp")]
+    of_twins = small(*twins, games=24, turns=30)
+    whole = ran(of_twins, tmp_path / "whole")
+    calls = sum(log.calls for log in whole.models.values())
+    run = ran(of_twins, tmp_path / "cut", caps=Caps(calls=calls // 2), in_flight=32, cache=tmp_path / "other")
+    assert "the budget is used up" in str(run.failure)
+    assert run.standing is not None
+    assert run.standing.kept >= run.standing.finished - 2
+    on = ran(of_twins, tmp_path / "cut", caps=Caps(calls=2 * calls), in_flight=32, cache=tmp_path / "other")
+    assert on.results_digest == whole.results_digest
