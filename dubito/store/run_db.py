@@ -22,6 +22,7 @@ from dubito.user_files import check_is_file
 
 _FORMAT: Final = 3  # of the tables below; kept in SQLite's user_version
 _LONGEST: Final = 64 << 20  # bytes of a value that is read; the sums of a run with 500 bots are the longest
+_LEAST: Final = {"game": -2, "saved": -(1 << 60)}  # a probe's; what writing to a cache may cost; any other: -1
 _LARGEST: Final = 1 << 60  # a whole number that is read: sums of many of them may not overflow where few do
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
@@ -307,7 +308,7 @@ def _check_rows(connection: sqlite3.Connection) -> None:
 def _is_odd(table: str, column: str, kind: str, null: bool) -> str:
     """The condition that a value is none of its column's; an answer that is neither yes nor no is JSON, in bytes."""
     right = {
-        "INTEGER": f"typeof({column}) = 'integer' AND {column} BETWEEN -1 AND {_LARGEST}",
+        "INTEGER": f"typeof({column}) = 'integer' AND {column} BETWEEN {_LEAST.get(column, -1)} AND {_LARGEST}",
         "REAL": f"typeof({column}) IN ('real', 'integer') AND abs({column}) < 1e300",
         "TEXT": f"typeof({column}) = 'text'",
         "BLOB": f"typeof({column}) = 'blob'",

@@ -168,6 +168,15 @@ def test_what_is_assumed_is_brought_up_to_date(db: RunDb, log: ModelLog) -> None
     assert db.read("SELECT likely FROM tries WHERE try = 1") == [(77_000,)]
 
 
+def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> None:
+    """Games have numbers from 0, a preflight has -1, a probe -2."""
+    for key in ((-2, 0, 0, 0, 1), (-1, 0, 0, 0, 1), TRY):
+        opens(log, key)
+        received(log, key, saved=-700_000)
+    with RunDb.open(log.folder / "run.db") as db:
+        assert ModelLog(db).player("one").saved == -2_100_000
+
+
 def test_a_file_from_before_is_read_and_gone_on_with(tmp_path: Path) -> None:
     """It does not say what lost calls probably cost: they are counted at their worst, as they were then."""
     path = tmp_path / "run.db"
