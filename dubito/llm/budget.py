@@ -44,12 +44,23 @@ class Caps:
 class Budget:
     """One per run, shared by all players."""
 
-    def __init__(self, caps: Caps, waiting: Waiting, spent: Spend | None = None, past: Past | None = None) -> None:
-        """`spent` is what the run used up before it was stopped, `past` what it knows of its games from then."""
+    def __init__(
+        self,
+        caps: Caps,
+        waiting: Waiting,
+        spent: Spend | None = None,
+        past: Past | None = None,
+        assumed: Spend | None = None,
+    ) -> None:
+        """`spent` is what the run used up before it was stopped, `past` what it knows of its games from then.
+
+        `assumed` is what of `spent` is the worst case of calls whose cost nobody knows.
+        """
         self._caps, self._waiting = caps, waiting
         self._forecast = Forecast(past or Past())
         self._settled = threading.Condition()
         self.spent = spent or Spend()
+        self._assumed = assumed or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
         self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
 
@@ -168,11 +179,17 @@ class Budget:
         with self._settled:
             self.reserved -= worst
             self.spent += used
+            self._assumed += used if used == worst else Spend()
             self._settled.notify_all()
 
     def _used_up(self, cap: str, more: Spend, what: str) -> str:
         said = {name: dollars if name == "usd" else "{:,}".format for name in ("usd", "tokens", "calls")}[cap]
         of, spent, may = (said(getattr(spend, cap)) for spend in (self._caps, self.spent, more))
         words = "" if cap == "usd" else f" {cap}"
+        lost = ""
+        if self._assumed.usd and cap == "usd":
+            lost = f" ({dollars(self._assumed.usd)} of it the worst case of calls whose cost nobody knows)"
         small = ": it was too small for a single game" if self._forecast.none_ended and not self._forecast.idle else ""
-        return f"the budget is used up: {spent} of {of}{words} spent, and {what} {may}; raise `budget.{cap}`{small}"
+        return (
+            f"the budget is used up: {spent} of {of}{words} spent{lost}, and {what} {may}; raise `budget.{cap}`{small}"
+        )

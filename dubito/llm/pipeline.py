@@ -53,7 +53,8 @@ class Pipeline:
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
         caps = Caps() if options.offline else caps  # no call is made
-        self.budget = Budget(caps, options.timing.waiting, log.spent(), Past(log.ended(), *log.in_games()))
+        past = Past(log.ended(), *log.in_games())
+        self.budget = Budget(caps, options.timing.waiting, log.spent(), past, log.spent(assumed=True))
         self._goes_on = options.suspend or log.begun()  # there may be something on the tape
         self._gates: dict[tuple[Account, str | None], Gate] = {}
         self._probes = count(log.tries(PROBE_KEY) + 1)

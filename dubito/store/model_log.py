@@ -240,11 +240,10 @@ class ModelLog:
         )
         return replies, Spend(*amounts)
 
-    def spent(self) -> Spend:
-        """What all tries so far used up, each open one its worst case."""
-        ((calls, tokens, usd),) = self._db.read(
-            "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
-        )
+    def spent(self, *, assumed: bool = False) -> Spend:
+        """What all tries so far used up, or those whose cost is assumed, each of them its worst case."""
+        sums = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
+        ((calls, tokens, usd),) = self._db.read(f"{sums} WHERE assumed OR NOT ?", (assumed,))
         return Spend(calls, tokens, usd)
 
     def attempt(

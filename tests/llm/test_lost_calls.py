@@ -17,7 +17,7 @@ import pytest
 
 from dubito.experiment.runner import Run
 from dubito.llm.budget import Caps
-from dubito.llm.prices import PICO, Price
+from dubito.llm.prices import PICO, Price, dollars
 from dubito.store.records import PlayerLog
 from tests.cli.kit import Shell
 from tests.conftest import few
@@ -81,6 +81,18 @@ def test_a_lost_reply_is_assumed_to_cost_what_others_did(
     ((counted,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
     assert counted == log.picodollars - log.likely + log.at_worst
     assert counted > biller.bill + log.assumed * 8192 * PRICE.output // 2, "a cap knows of the worst only"
+
+
+def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_path: Path) -> None:
+    """Or its figure would stand beside a much smaller cost; before a stop and after it."""
+    with Server(Biller(every(10, DROPPED))) as server:
+        players = small(asker(server, "chat"), games=40)
+        for usd in (1, 2):
+            how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd * PICO), "in_flight": 4}
+            run = ran(players, tmp_path / "r", **how)
+            ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
+            said = f" spent ({dollars(worst)} of it the worst case of calls whose cost nobody knows), and "
+            assert said in str(run.failure)
 
 
 def test_while_there_is_nothing_to_learn_from_it_is_the_worst(tmp_path: Path) -> None:
