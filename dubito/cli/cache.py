@@ -117,7 +117,7 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
     """
     if (key is None) == (cause is None):
         raise UsageError("say what to drop: a KEY, or --cause CAUSE for all that are no answer for it")
-    with closing(_opened(folder)) as opened:
+    with closing(_opened(folder, writes=True)) as opened:
         if key is not None:
             full = _full(opened, key)
             aside = opened.drop(full)
@@ -206,12 +206,12 @@ def _full(opened: ReplyCache, key: str) -> str:
     return keys[0]
 
 
-def _opened(folder: Path) -> ReplyCache:
+def _opened(folder: Path, *, writes: bool = False) -> ReplyCache:
     if not (folder / _FILE).exists():
         others = _others(folder)
         known = f", as {_flags(others)}" if others else ""
         raise UsageError(f"there is no cache in {folder}: give its folder with --cache{known}")
-    return ReplyCache(folder)
+    return ReplyCache(folder, writes=writes)
 
 
 def _others(folder: Path) -> list[Path]:

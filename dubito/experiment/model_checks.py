@@ -106,7 +106,7 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
         return None
     from dubito.llm.cache import ReplyCache
 
-    with closing(ReplyCache(options.cache)) as cache:
+    with closing(ReplyCache(options.cache, writes=not options.offline)) as cache:
         return cache.unshared
 
 

@@ -45,7 +45,9 @@ def serving(
     `first` is the number of the first one's preflight, for a store that serves more than one run.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
-    with asking(log, ReplyCache(options.cache), options, watch, stopped, suspend, registry.game) as pipeline:
+    with asking(
+        log, ReplyCache(options.cache, writes=not options.offline), options, watch, stopped, suspend, registry.game
+    ) as pipeline:
         course = RunCourse(log, pipeline.budget, experiment.games_per_deal, experiment.game_numbers.start)
         watch.used = lambda: ", ".join([_in_words(pipeline.budget, options.caps), *pipeline.paced])
         watch.standing = lambda: course.standing(watch.new_replies)

@@ -5,12 +5,13 @@ silence, and unpickle whatever an entry's row says (CVE-2025-69872).
 """
 
 import json
+import os
 import sqlite3
 import threading
 import time
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ import diskcache
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.llm.wire import RawReply, Request, canonical, digest_of
 from dubito.store.lock import ByteLocks
+from dubito.store.model_log import inflated
+from dubito.store.run_db import readable
 
 _VERSION: Final = 3
 _MARK: Final = "written"  # a key that shows that the folder can be written
@@ -59,12 +62,56 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         return super().store(value, False, key)
 
     def fetch(self, mode: int, filename: Any, value: Any, read: bool) -> Any:
-        if mode not in (diskcache.core.MODE_RAW, diskcache.core.MODE_TEXT) or read:
+        if mode not in (diskcache.core.MODE_RAW, diskcache.core.MODE_TEXT) or read or not self._is_ours(filename):
             raise _NoText
         text = super().fetch(mode, filename, value, False)
         if type(text) is not str:
             raise _NoText
         return text
+
+    def remove(self, file_path: Any) -> None:
+        if self._is_ours(file_path):
+            super().remove(file_path)
+
+    def _is_ours(self, filename: Any) -> bool:
+        """Whether an entry's file, if it has one, lies in the cache's folder: a row may name any."""
+        folder = Path(self._directory).resolve()
+        return filename is None or (type(filename) is str and (folder / filename).resolve().is_relative_to(folder))
+
+
+class _ReadOnly:
+    """What is read of a cache whose folder cannot be written."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open it; raises sqlite3.Error."""
+        self._disk = _TextDisk(str(folder))
+        self._connection = sqlite3.connect(readable(folder / _DATABASE), uri=True, check_same_thread=False)
+        self._lock = threading.Lock()
+        self._sql("SELECT 1 FROM Cache")
+
+    def _sql(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def get(self, key: str) -> Any:
+        rows = self._sql("SELECT mode, filename, value FROM Cache WHERE key = ? AND raw = 1", (key,))
+        if not rows:
+            return None
+        mode, filename, value = rows[0]
+        return self._disk.fetch(mode, filename, value, read=False)
+
+    def __contains__(self, key: str) -> bool:
+        return bool(self._sql("SELECT 1 FROM Cache WHERE key = ? AND raw = 1", (key,)))
+
+    def __len__(self) -> int:
+        return int(self._sql("SELECT count(*) FROM Cache")[0][0])
+
+    def volume(self) -> int:
+        (((pages,),), ((size,),)) = (self._sql(f"PRAGMA {name}") for name in ("page_count", "page_size"))
+        return int(pages * size + self._sql("SELECT coalesce(sum(size), 0) FROM Cache")[0][0])
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +137,30 @@ def key_of_reply(server: str, request: str, draw: str) -> str:
 class ReplyCache:
     """The open cache; shared by all threads, and by processes. `unshared` says why not by processes, if so."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or make it; raises UsageError if the folder is something else, or cannot be written."""
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+        """Open or make it; raises UsageError if the folder is something else, or cannot be written.
+
+        Where nothing is to be written, it may be a folder that cannot be.
+        """
         self.folder = folder
         self._flights: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._locks: ByteLocks | None = None
+        self.unshared: str | None = None
+        self._cache: Any  # a diskcache, which has no types, or what reads like one
+        read_only = not writes and not all(os.access(path, os.W_OK) for path in (folder, folder / _DATABASE))
         try:
             _check_folder(folder)
+            if read_only and (folder / _DATABASE).exists():
+                self._cache = _ReadOnly(folder)
+                return
             self._cache = diskcache.Cache(str(folder), disk=_TextDisk, **_SETTINGS)
             self._cache.set(_MARK, "yes")
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"cannot use the cache {folder}: {error}; choose another --cache") from None
+            raise UsageError(f"cannot use the cache {folder}: {one_line(str(error))}; choose another --cache") from None
         kept = {name: getattr(self._cache, name) for name in _SETTINGS}
         if kept != _SETTINGS:
             raise UsageError(f"the cache {folder} would drop replies ({kept}): choose another --cache")
-        self.unshared: str | None = None
-        self._locks: ByteLocks | None = None
         try:
             self._locks = ByteLocks(folder / _LOCKS)
         except OSError as error:
@@ -195,7 +250,17 @@ class ReplyCache:
 
     def __iter__(self) -> Iterator[str]:
         """All keys, the oldest first."""
-        return (key for key in self._cache if key != _MARK)
+        return (key for key in self._keys() if key not in (None, _MARK))
+
+    def _keys(self) -> Iterator[str | None]:
+        """All keys; None for one that is no text."""
+        for key, raw in self._cache._sql(
+            "SELECT CAST(key AS BLOB), raw AND typeof(key) = 'text' FROM Cache ORDER BY rowid"
+        ):
+            try:
+                yield key.decode() if raw else None
+            except UnicodeDecodeError:
+                yield None
 
     def entry(self, key: str) -> CacheEntry | None:
         """The entry of a key; None if there is none, or one of the version before: it holds no request.
@@ -209,7 +274,7 @@ class ReplyCache:
             return None
         content, received = self._read(key, text)
         try:
-            request = zlib.decompress(b64decode(content["sent"])).decode()
+            request = inflated(b64decode(content["sent"])).decode()
             entry = CacheEntry(content["server"], request, content["draw"], received)
         except (ValueError, KeyError, TypeError, zlib.error):
             raise self._tampered(key) from None
@@ -222,7 +287,7 @@ class ReplyCache:
         RunStopped."""
         try:
             text = self._cache.get(key)
-        except (_NoText, ValueError):
+        except (_NoText, ValueError, sqlite3.Error):
             text = None
         aside = self.folder / _DROPPED / f"{key}.txt" if isinstance(text, str) else None
         try:
@@ -236,9 +301,12 @@ class ReplyCache:
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the entries, a sentence each; reads them all. Nothing of a bad entry is ever used."""
-        for key in self:
+        for key in self._keys():
             try:
-                self.entry(key)
+                if key is None:
+                    yield f"an entry of the cache {self.folder} has a key that is no text: nothing asks for it"
+                elif self.entry(key) is None and self._text(key) is None and key != _MARK:
+                    yield str(self._bad(key, "has lost its file"))
             except RunStopped as error:
                 yield str(error)
 
@@ -248,6 +316,10 @@ class ReplyCache:
             text: str | None = self._cache.get(key)
         except (_NoText, ValueError):
             raise self._bad(key, "is no text, it was not written by Dubito") from None
+        except sqlite3.OperationalError as error:
+            if "decode" in str(error):  # SQLite's word for a text that is none
+                raise self._bad(key, "is not UTF-8 text, it was changed or is damaged") from None
+            raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
         return text
@@ -263,8 +335,15 @@ class ReplyCache:
         seal, _, packed = text.partition("\n")
         if seal != digest_of(packed):
             raise self._tampered(key)
-        content: dict[str, Any] = json.loads(packed)
-        return content, RawReply(content["status"], content["raw"], content["headers"])
+        try:
+            content: dict[str, Any] = json.loads(packed)
+            received = RawReply(content["status"], content["raw"], dict(content["headers"]))
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise self._tampered(key) from None
+        texts = (received.raw, *received.headers, *received.headers.values())
+        if type(received.status) is not int or not all(type(text) is str for text in texts):
+            raise self._tampered(key)
+        return content, received
 
     def _tampered(self, key: str) -> RunStopped:
         return self._bad(key, "was changed or is damaged")
@@ -289,7 +368,7 @@ def _check_folder(folder: Path) -> None:
         if others or (journal.exists() and journal.stat().st_size):
             raise UsageError(f"{database} was emptied, and its replies are lost: restore it, or choose another --cache")
     elif others and _DATABASE in contents:
-        with closing(sqlite3.connect(database)) as connection:
+        with closing(sqlite3.connect(readable(database), uri=True)) as connection:
             _check_settings(folder, connection)
 
 

@@ -158,7 +158,11 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
     versions = {"dubito": __version__, "python": python_version()}
     manifest = {"games": 0, "identity": identity(entries, found), "versions": versions}
     run_folder.check(folder, manifest)
-    with closing(ReplyCache(means.calls.cache)) as cache, claimed(folder), ExitStack() as stack:
+    with (
+        closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
+        claimed(folder),
+        ExitStack() as stack,
+    ):
         run_folder.check(folder, manifest)
         log = ModelLog(stack.enter_context(run_folder.begin(folder, manifest)))
         before, stop = log.spent(), Event()

@@ -1,0 +1,69 @@
+"""An output that nobody reads, or that was closed, is no fault of a command; one that was killed hinders none."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from tests.cli.kit import REPO, Shell
+
+COMMANDS = (
+    "bots",
+    "runs",
+    "status r",
+    "games --json",
+    "replay r --quiet",
+    "run --help",
+    "watch StefaBot UsualBot RandomBoi",
+)
+
+
+@pytest.fixture
+def run(shell: Shell) -> Shell:
+    """A shell with a finished run."""
+    copytree(REPO / "tests" / "freeze" / "finished", "r")
+    copytree("r", "runs/r")
+    return shell
+
+
+def in_bash(line: str) -> subprocess.CompletedProcess[str]:
+    """The line as a shell has it, with `dubito` in it."""
+    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    script = f'set -o pipefail; dubito() {{ {sys.executable} -m dubito "$@"; }}; {line}'
+    return subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("to", [">&-", "| true", ">&- 2>&- <&-"])
+def test_an_output_that_nobody_reads_is_no_fault(run: Shell, command: str, to: str) -> None:
+    done = in_bash(f"dubito {command} {to}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_difference_is_one_whoever_reads_it(run: Shell) -> None:
+    Path("r/all_games.yaml").write_text("changed")
+    assert in_bash("dubito replay r --quiet >&-").returncode == 1
+    assert in_bash("dubito nothing >&-").returncode == 2
+
+
+def test_a_killed_export_hinders_no_other(run: Shell, tmp_path: Path) -> None:
+    """It lies beside its target until the next one, which is there whole or not at all."""
+    (tmp_path / "scratch").mkdir()
+    program = (
+        "import os, signal, shutil, dubito.store.export as export\n"
+        "export.copyfileobj = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\n"  # in the middle of its work
+        "from dubito.cli.main import main; main(['export', 'r', 'run.zip'])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPO), "TMPDIR": str(tmp_path / "scratch")}
+    killed = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not [*(tmp_path / "scratch").iterdir()]
+    assert not Path("run.zip").exists()
+    before = {path.name for path in Path().iterdir()}
+    assert run("export", "r", "run.zip").out == "written: run.zip\n"
+    assert {path.name for path in Path().iterdir()} == before - {".run.zip.part"} | {"run.zip"}
+    assert run("replay", "run.zip", "--quiet").code == 0
