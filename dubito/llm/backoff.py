@@ -8,6 +8,7 @@ from dubito.llm.failures import TryFailed
 _FIRST: Final = 0.5  # seconds: the ceiling doubles from here ...
 _MOST: Final = 30.0  # ... to here
 _DOUBLINGS: Final = 6  # that reach it: more would only grow a number without end
+_PROBED: Final = 0.1  # of the time that an account has been silent pass before it is probed again
 _JITTER: Final = random.Random()  # how long a wait is changes no result: it needs no stream of its own
 
 
@@ -20,3 +21,8 @@ def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> flo
         return min(error.retry_after, cap)
     most: float = min(_MOST, _FIRST * 2 ** min(number - 1, _DOUBLINGS))
     return most * _JITTER.uniform(1 - spread, 1)
+
+
+def between_probes(silence: float) -> float:
+    """The seconds to wait before an account that has been silent for so long is probed again."""
+    return min(_MOST, max(_FIRST, _PROBED * silence)) * _JITTER.uniform(0.5, 1)

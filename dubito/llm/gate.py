@@ -8,11 +8,11 @@ does.
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Final
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
-from dubito.llm.backoff import pause
+from dubito.llm.backoff import between_probes, pause
 from dubito.llm.failures import AccountFault, Interrupted, NotSent, TryFailed
 from dubito.llm.pace import OpenCall, Pace
 from dubito.llm.rate_headers import limits_of
@@ -46,6 +46,29 @@ class Timing:
     time: Callable[[], float] = time.time  # of the day, in seconds since 1970: servers name moments
 
 
+class Heard(NamedTuple):
+    """What has become of tries: how many were sent, how many of them answered, how many failed."""
+
+    sends: int
+    answered: int
+    failed: int  # by the server, the connection or the deadline; a rate limit is neither this nor an answer
+
+
+@dataclass(slots=True)
+class Signs:
+    """The signs of life of one model at an account."""
+
+    sends: int = 0  # as in Heard, like the next two
+    answered: int = 0
+    failed: int = 0
+    latest: int = 0  # the latest of the sends that was answered
+    under_way: int = 0
+    waiting: int = 0  # requests that wait for a sign
+    silent_since: float | None = None  # when the first try was sent of those that got no answer, in a row
+    gave_up: set[int] = field(default_factory=set)  # games, since the last answer
+    probing: threading.Lock = field(default_factory=threading.Lock)
+
+
 class Gate:
     """One per account (and model, where its limits are a model's), shared by its players."""
 
@@ -58,13 +81,9 @@ class Gate:
         self._line = threading.Lock()  # its holder is next; the others queue behind
         self._changed = threading.Condition()
         self._local = threading.local()  # the try that a thread has been given its time for
-        self._silent_since: float | None = None  # when the first try was sent of those that got no answer, in a row
-        self._sends = 0  # tries so far
-        self._answered = 0  # the latest of them that was answered
+        self._signs: dict[str, Signs] = {}  # by model: the one may be out where others answer
         self._outage: AccountFault | None = None
-        self._gave_up: set[int] = set()  # games, since the last answer
         self._held = float("-inf")  # when a call last had to wait
-        self._probing = threading.Lock()
 
     def before_budget(self, inner: MakeTry) -> MakeTry:
         """The same try, at its time and with a slot; and anew where it was not sent after all."""
@@ -91,72 +110,100 @@ class Gate:
             with self._changed:
                 if self._outage is not None or self._pace.closed_until > self._timing.clock():
                     raise NotSent
-                self._sends += 1
-                order, mine = self._sends, replace(self._local.open_call, at=self._timing.clock())
+                signs = self._signs_of(ask)
+                signs.sends += 1
+                signs.under_way += 1
+                order, mine = signs.sends, replace(self._local.open_call, at=self._timing.clock())
                 self._local.open_call = None
             try:
                 reply = inner(ask, number)
             except TryFailed as error:
-                self._failed(mine, order, error, cap)
+                self._failed(signs, mine, order, error, cap)
                 raise
             except BaseException:
                 with self._changed:
                     self._pace.ended()
                 raise
+            finally:
+                with self._changed:
+                    signs.under_way -= 1
+                    self._changed.notify_all()
             limits = limits_of(reply.received.headers, self._timing.time())
             with self._changed:
                 self._pace.took(mine, limits)
-                self._answers(order)
+                self._answers(signs, order)
             return reply
 
         return sending
 
-    def sign_of_life(self, probe: Callable[[], object]) -> None:
-        """Return once any try that is sent from now on has been answered.
-
-        If nobody else asks anything, `probe` does, again and again. Raises AccountFault when patience is at an end.
-        """
+    def heard(self, ask: Ask) -> Heard:
+        """What has become so far of all tries of the model that is asked."""
         with self._changed:
-            mark = self._sends
-        probes, why = 0, f"for {self.account} (no answer)"
-        with self._timing.waiting(why):
-            while not self._heard_since(mark):
-                if not self._probing.acquire(blocking=False):
-                    continue  # somebody else does
-                try:
-                    probes += 1
-                    self._timing.sleep(pause(TryFailed("server", "no answer"), probes, _POLL_SECONDS), why)
-                    if not self._pace.under_way and self._answered <= mark:
-                        probe()
-                except TryFailed:
-                    continue
-                finally:
-                    self._probing.release()
+            signs = self._signs_of(ask)
+            return Heard(signs.sends, signs.answered, signs.failed)
 
-    def _heard_since(self, mark: int) -> bool:
+    def alone(self, ask: Ask) -> bool:
+        """Whether nobody else asks this model anything at present, or waits to."""
+        with self._changed:
+            signs = self._signs_of(ask)
+            return not signs.under_way and not signs.waiting
+
+    def sign_of_life(self, ask: Ask, probe: Callable[[], object], since: int) -> None:
+        """Return once the model has answered any of its tries but the first `since`.
+
+        If nobody asks anything, `probe` does, again and again. Raises AccountFault when patience is at an end.
+        """
+        why = f"for {self.account} (no answer)"
+        with self._changed:
+            signs = self._signs_of(ask)
+            signs.waiting += 1
+        try:
+            with self._timing.waiting(why):
+                while not self._heard_since(signs, since):
+                    if signs.probing.acquire(blocking=False):
+                        try:
+                            self._probe(signs, since, probe, why)
+                        finally:
+                            signs.probing.release()
+        finally:
+            with self._changed:
+                signs.waiting -= 1
+
+    def _probe(self, signs: Signs, since: int, probe: Callable[[], object], why: str) -> None:
+        """Ask once whether anybody answers, unless somebody asks anyway."""
+        silent = signs.silent_since
+        self._timing.sleep(between_probes(0.0 if silent is None else self._timing.clock() - silent), why)
+        if not signs.under_way and signs.latest <= since:
+            with suppress(TryFailed):
+                probe()
+
+    def _heard_since(self, signs: Signs, since: int) -> bool:
         """Whether a later try has been answered; waits a moment for those that are under way."""
         with self._changed:
-            if self._answered <= mark and (self._pace.under_way or self._probing.locked()):
+            if signs.latest <= since and (signs.under_way or signs.probing.locked()):
                 self._changed.wait(_POLL_SECONDS)
             self._raise_if_ended()
-            return self._answered > mark
+            return signs.latest > since
 
-    def gave_up(self, game: int) -> None:
-        """A decision of this game ended unreachable."""
+    def gave_up(self, ask: Ask) -> None:
+        """A decision ended unreachable."""
         with self._changed:
-            if self._silent_since is not None:
-                self._gave_up.add(game)
+            signs = self._signs_of(ask)
+            if signs.silent_since is not None:
+                signs.gave_up.add(ask.place.game)
 
     def try_again(self) -> None:
         """An outage may be over: send again."""
         with self._changed:
-            self._outage, self._silent_since = None, None
+            self._outage = None
+            for signs in self._signs.values():
+                signs.silent_since = None
 
     @property
     def put_back(self) -> set[int]:
         """Games that gave a decision up within an outage; none without one."""
         with self._changed:
-            return set(self._gave_up) if self._outage is not None else set()
+            return set().union(*(signs.gave_up for signs in self._signs.values())) if self._outage else set()
 
     @property
     def paced(self) -> str | None:
@@ -167,6 +214,9 @@ class Gate:
                 return None
             by = "by the server" if self._pace.told else "as the server takes them"
             return f"paced at {rate:,.0f} requests/min {by}"
+
+    def _signs_of(self, ask: Ask) -> Signs:
+        return self._signs.setdefault(str(ask.request.body.get("model")), Signs())
 
     def _take_turn(self, ask: Ask) -> None:
         """Wait for a slot and for the time of the next try."""
@@ -193,26 +243,26 @@ class Gate:
         finally:
             self._line.release()
 
-    def _failed(self, sent: OpenCall, order: int, error: TryFailed, cap: float) -> None:
+    def _failed(self, signs: Signs, sent: OpenCall, order: int, error: TryFailed, cap: float) -> None:
         """A try got no answer, or only an error."""
         limits = limits_of(error.headers, self._timing.time())
         with self._changed:
             now = self._timing.clock()
             if error.kind not in _SILENT:
                 self._pace.took(sent, limits)
-                self._answers(order)
+                self._answers(signs, order)
                 return
-            if self._silent_since is None:
-                self._silent_since = sent.at
+            if signs.silent_since is None:
+                signs.silent_since = sent.at
             if error.kind == "rate_limit":
                 self._pace.limited(sent, now, self._pause(error, cap), limits)
                 if (error.retry_after or 0) > self._timing.patience:
                     self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
             else:
                 self._pace.ended()
-            if now - self._silent_since >= self._timing.patience:
-                self._stop(f"cannot be reached: no answer for {in_words(now - self._silent_since)}", error)
-            self._changed.notify_all()
+                signs.failed += 1
+            if now - signs.silent_since >= self._timing.patience:
+                self._stop(f"cannot be reached: no answer for {in_words(now - signs.silent_since)}", error)
             self._raise_if_ended()
 
     def _pause(self, error: TryFailed, cap: float) -> float:
@@ -224,12 +274,12 @@ class Gate:
         said = pause(error, again, cap)
         return max(said, own) if again > _TRUSTED else said
 
-    def _answers(self, order: int) -> None:
-        self._answered = max(self._answered, order)
+    def _answers(self, signs: Signs, order: int) -> None:
+        signs.answered += 1
+        signs.latest = max(signs.latest, order)
         if self._outage is None:  # it stands until the run has stopped, whoever is still under way
-            self._silent_since = None
-            self._gave_up.clear()
-        self._changed.notify_all()
+            signs.silent_since = None
+            signs.gave_up.clear()
 
     def _stop(self, what: str, error: TryFailed) -> None:
         if self._outage is None:

@@ -2,8 +2,8 @@
 
     taped( cached( retried( gate.before_budget( budget.around( gate.after_budget( logged( provider )))))))
 
-A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes up to `tries`
-tries, one HTTP call each; a rate limit counts as none of them. The gate stands on both sides of the budget: a try
+A decision (one node) takes up to 1 + `reasks` attempts: the question, then re-asks. An attempt takes as many tries,
+one HTTP call each, as the account's troubles want. The gate stands on both sides of the budget: a try
 waits for its time before the budget reserves, and is looked at again after that.
 
 `Pipeline` is a run's; `asker` gives a player's way in. A finished attempt is on the tape (the run's

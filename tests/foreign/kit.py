@@ -29,5 +29,6 @@ def played(
     server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
 ) -> Run:
     """A run of short games against that server, in its time."""
-    of = small(asker(server, protocol, prompt="plain"), games=games, turns=calls.pop("turns", 4))
+    player = asker(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
+    of = small(player, games=games, turns=calls.pop("turns", 4))
     return ran(of, folder, Hurried(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)

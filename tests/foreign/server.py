@@ -1,4 +1,4 @@
-"""A scriptable server in the way of foreign providers: rate limits, headers of several kinds, bursts of errors.
+"""A scriptable server in the way of foreign providers: limits, headers of several kinds, errors in bursts or at random.
 
 Written from the providers' documents, not from our client. Its time runs `scale` times as fast as the clock, so that
 a minute's limit is met within a second. A thread with an event loop of its own; every connection is kept alive.
@@ -8,6 +8,8 @@ import asyncio
 import json
 import math
 import random
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,12 +17,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from dubito.llm.wire import Api
 from tests.foreign.limits import Limiter
 from tests.llm.kit import PATH_OF, PROTOCOLS, error_body, reply_body
 
+Failure = Literal["502", "reset", "silence"]  # a gateway's error, a connection that is reset, no answer at all
 RetryAfter = Literal["ms", "exact", "whole", "date"] | None
 Style = Literal["openai", "anthropic"] | None
 OUTPUT_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
@@ -37,6 +40,8 @@ class Habits:
     latency: tuple[float, float] = (1.0, 3.0)
     overloaded: tuple[int, float] | None = None  # from this call on, for so many seconds: 529
     quota: str | None = None  # what a 429 says, instead of a rate limit's words
+    sick: float = 0.0  # the share of calls that fail, at random
+    failures: Sequence[Failure] = ("502",)  # how, each as often as the others
     scale: float = 1.0
 
 
@@ -58,6 +63,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+LOST: Final = {"reset": Answer(0, ""), "silence": Answer(-1, "")}  # what no status says
+BAD_GATEWAY: Final = Answer(502, "<html><body><h1>502 Bad Gateway</h1></body></html>")
 Reply = Callable[[Api, dict[str, Any]], dict[str, Any] | Answer]
 
 
@@ -113,6 +120,8 @@ class Foreign:
                 path = head.split(" ", 2)[1]
                 size = next(int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
                 answer = await self._answer(path, json.loads(await reader.readexactly(size)))
+                if answer in LOST.values():
+                    break
                 payload = answer.body.encode()
                 lines = [f"HTTP/1.1 {answer.status} -", f"content-length: {len(payload)}"]
                 lines += [f"{name}: {value}" for name, value in answer.headers.items()]
@@ -121,6 +130,8 @@ class Foreign:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            linger = struct.pack("ii", 1, 0)  # what is closed is reset
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.close()
 
     async def _answer(self, path: str, body: dict[str, Any]) -> Answer:
@@ -128,17 +139,26 @@ class Foreign:
             self._start = time.monotonic()
         now = (time.monotonic() - self._start) * self.habits.scale
         (protocol,) = [name for name in PROTOCOLS if path.endswith(PATH_OF[name])]
-        answer = self._refused(protocol, body, now)
+        answer = self._failed() or self._refused(protocol, body, now)
         if answer is None:
             said = self._reply(protocol, body)
             answer = said if isinstance(said, Answer) else Answer(200, json.dumps(said), self._told(now))
         self.heard.append(Heard(now, body, answer.status))
+        if answer is LOST["silence"]:
+            await self._stop.wait()
         if answer.status == 200:
             self.under_way += 1
             self.most = max(self.most, self.under_way)
             await asyncio.sleep(self._chance.uniform(*self.habits.latency) / self.habits.scale)
             self.under_way -= 1
         return answer
+
+    def _failed(self) -> Answer | None:
+        """How a call fails, if chance wants it."""
+        if self._chance.random() >= self.habits.sick:
+            return None
+        how = self._chance.choice(self.habits.failures)
+        return BAD_GATEWAY if how == "502" else LOST[how]
 
     def _refused(self, protocol: Api, body: dict[str, Any], now: float) -> Answer | None:
         if self._is_overloaded(now):

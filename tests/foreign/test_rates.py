@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from dubito.llm.budget import Caps
+from dubito.llm.wire import Api
 from tests.conftest import few
 from tests.foreign.kit import played
 from tests.foreign.limits import Bucket, Window
@@ -113,3 +114,41 @@ def test_reasoning_that_is_counted_apart_stays_below_the_cap(tmp_path: Path) -> 
     assert "budget is used up" in str(run.failure)
     assert server.count(200) * 4120 <= 80_000
     assert run.tally.games > 0
+
+
+SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # the share of calls that fail, games in flight, how
+    "three of ten": (0.3, 32, {"failures": ("502", "reset")}),
+    "six of ten": (0.6, 32, {"failures": ("502", "reset")}),
+    "six of ten, a game at a time": (0.6, 1, {}),
+    "nine of ten": (0.9, 32, {}),
+    "no answer": (0.3, 32, {"failures": ("silence",)}),
+}
+
+
+@pytest.mark.parametrize("sick", few(SICK, ["six of ten", "six of ten, a game at a time"]))
+def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: str) -> None:
+    share, in_flight, how = SICK[sick]
+    with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=share, **how)) as server:
+        run = played(server, tmp_path / "run", in_flight, games=GAMES, deadline=2.0)
+    assert run.failure is None
+    assert outcomes_of(tmp_path / "run").keys() == {"model"}
+    assert run.results_digest == unlimited
+
+
+def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
+    """They alone, though six of ten other calls fail: the same in each run, beside others under way or probes."""
+
+    def poisoned(protocol: Api, body: dict[str, Any]) -> dict[str, Any] | Answer:
+        if len(str(body)) % 10 == 0:
+            return Answer(500, error_body(protocol, "server_error", "The server had an error while processing it."))
+        return by_the_question(protocol, body)
+
+    runs = []
+    for in_flight in (1, 32):
+        with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=0.6), poisoned) as server:
+            runs.append(played(server, tmp_path / f"{in_flight}", in_flight, games=GAMES))
+        found = outcomes_of(tmp_path / f"{in_flight}")
+        assert found.keys() == {"model", "fallback:unreachable"}
+        assert server.count(500) <= 100 * found["fallback:unreachable"]
+    assert [run.failure for run in runs] == [None, None]
+    assert runs[0].results_digest == runs[1].results_digest

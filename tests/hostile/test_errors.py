@@ -127,7 +127,7 @@ def test_an_error_with_status_200_is_never_cached(tmp_path: Path, protocol: Api)
     with scene.server, scene.desk:
         error = Said(body=json.dumps(openai("server_error", "no")))
         made = scene(protocol, lambda heard: says(protocol) if PROBE in heard.raw else error, tries=2)
-        assert (made.outcome, made.tries) == ("fallback:unreachable", ("server", "server"))
+        assert (made.outcome, set(made.tries)) == ("fallback:unreachable", {"server"})
         assert scene(protocol, first(error)).outcome == "model"
     with closing(ReplyCache(tmp_path / "cache")) as cache:
         assert len(cache) == 1, "that of the decision; a probe needs no keeping"

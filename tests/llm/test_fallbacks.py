@@ -62,7 +62,7 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
     "all thought": (always(None, "length"), "truncated", 2),
     "no text": (always(None), "malformed", 2),
     "too long": (failing(400, "context_length_exceeded", "prompt is too long"), "too_long", 1),
-    "an error": (failing(503), "unreachable", 3),
+    "an error": (failing(503), "unreachable", 14),
 }
 
 

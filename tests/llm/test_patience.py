@@ -54,6 +54,18 @@ def test_any_answer_ends_the_silence(end: FailureKind | None) -> None:
     assert gated(gate)().text
 
 
+def test_a_model_that_is_silent_while_another_answers_stops_the_run() -> None:
+    clock = Clock()
+    gate = new_gate(clock=clock, patience=100)
+    down, up = through(gate, Script(*times("server", 1000))), through(gate, Script())
+    for _ in range(10):
+        fail(1, lambda: down(ask(model="down"), 1))
+        assert up(ask(model="up"), 1).text
+        clock.now += 10
+    with pytest.raises(AccountFault, match="cannot be reached: no answer for 100 s"):
+        down(ask(model="down"), 1)
+
+
 def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
     clock = Clock()
     gate = new_gate(clock=clock, patience=100)
@@ -85,13 +97,13 @@ def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
     gate = new_gate(clock=clock, patience=100)
     call = gated(gate, "server", None, *times("server", 2))
     fail(1, call)
-    gate.gave_up(2)
+    gate.gave_up(ask(game=2))
     assert gate.put_back == set(), "silence is no outage yet"
     call()
-    gate.gave_up(1)
+    gate.gave_up(ask(game=1))
     fail(1, call)
-    gate.gave_up(3)
-    gate.gave_up(4)
+    gate.gave_up(ask(game=3))
+    gate.gave_up(ask(game=4))
     clock.now += 200
     with pytest.raises(AccountFault):
         call()
@@ -113,7 +125,7 @@ def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
         late = pool.submit(through(gate, slow), ask(), 1)
         assert under_way.wait(20)
         fail(1, gated(gate, "server"))
-        gate.gave_up(5)
+        gate.gave_up(ask(game=5))
         clock.now += 200
         with pytest.raises(AccountFault):
             gated(gate, "server")()
@@ -147,7 +159,7 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
     with ThreadPoolExecutor(3) as pool:
         early = pool.submit(through(gate, slow), ask(1), 1)
         assert under_way.wait(20)
-        waits = pool.submit(gate.sign_of_life, lambda: pytest.fail("somebody else asks"))
+        waits = pool.submit(gate.sign_of_life, ask(), lambda: pytest.fail("somebody else asks"), since=1)
         under_way.clear()
         later = pool.submit(through(gate, slow), ask(2), 1)
         assert under_way.wait(20)
@@ -162,7 +174,7 @@ def test_where_nobody_asks_a_probe_does_until_it_is_answered() -> None:
     clock = Clock()
     gate = new_gate(4, clock)
     probes = gated(gate, "server", "connection", "rate_limit", None)
-    gate.sign_of_life(probes)
+    gate.sign_of_life(ask(), probes, since=0)
     assert len(clock.slept) >= 4
     assert f"for {ACCOUNT} (no answer)" in clock.whys
 
@@ -172,7 +184,7 @@ def test_patience_ends_probing_too() -> None:
     gate = new_gate(4, clock, patience=100)
     fail(1, gated(gate, "server"))
     with pytest.raises(AccountFault, match="cannot be reached"):
-        gate.sign_of_life(gated(gate, *times("server", 1000)))
+        gate.sign_of_life(ask(), gated(gate, *times("server", 1000)), since=1)
 
 
 def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:

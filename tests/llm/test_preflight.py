@@ -202,16 +202,17 @@ def test_what_the_account_or_its_entry_is_wrong_in(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Said(503), "unreachable: 2 tries, the last: status 503"),
-        (Said(lost=None), "unreachable: 2 tries, the last: APIConnectionError"),
+        (Said(503), "unreachable: 40 tries, the last: status 503"),
+        (Said(lost=None), "unreachable: 40 tries, the last: APIConnectionError"),
     ],
 )
+@pytest.mark.usefixtures("unhurried")
 def test_a_server_that_does_not_answer(shell: Shell, answer: Said, words: str) -> None:
     with Server(lambda _: answer) as server:
-        said = stopped(played(shell, asker(server, tries=2)))
+        said = stopped(played(shell, asker(server, tries=2), flags=["--patience", "30m"]))
     assert said.startswith(f"the preflight of asker got no reply ({words}")
     assert said.endswith("); check `base_url` in its entry")
-    assert len(server.heard) == 2
+    assert len(server.heard) == 40
 
 
 def test_a_limit_on_output_that_does_not_fit_the_model(shell: Shell) -> None:
@@ -222,11 +223,12 @@ def test_a_limit_on_output_that_does_not_fit_the_model(shell: Shell) -> None:
     assert said.endswith("check `max_output` in its entry")
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_server_that_is_well_after_a_while_passes(shell: Shell) -> None:
-    with Server(lambda heard: says("responses") if len(server.heard) > 2 else Said(500)) as server:
-        assert played(shell, asker(server), games=1).code == 0
+    with Server(lambda heard: says("responses") if len(server.heard) > 12 else Said(500)) as server:
+        assert played(shell, asker(server), games=1, flags=["--patience", "30m"]).code == 0
     assert rows(Path("r"), "SELECT state, count(*) FROM tries WHERE game < 0 GROUP BY 1 ORDER BY 1") == [
-        ("failed", 2),
+        ("failed", 12),
         ("received", 1),
     ]
 
@@ -251,11 +253,12 @@ def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell)
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_with_suspend_too_a_server_that_is_down_stops_the_run(shell: Shell) -> None:
     with Server(lambda _: Said(503)) as server:
-        ended = played(shell, asker(server, tries=2), provider_errors="suspend")
+        ended = played(shell, asker(server), flags=["--patience", "30m"], provider_errors="suspend")
     assert stopped(ended).startswith("the preflight of asker got no reply (")
-    assert len(server.heard) == 2
+    assert len(server.heard) == 40
 
 
 def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) -> None:
