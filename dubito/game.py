@@ -214,6 +214,7 @@ def no_rules(**said: Any) -> "BaseModel":
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
+Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or that could not
 
 
 @dataclass(frozen=True, eq=False)  # a game is itself, and nothing like it
@@ -246,6 +247,8 @@ class Spec:
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
     said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot
     truth: Callable[[Any], bool | None] = lambda state: None  # of what a model may state before this move
+    # Of a move before it is made: what lie it is, None if it is none; in games without lies there is nothing to ask.
+    lie: Callable[[Any, Any], Lie | None] | None = None
     missing: Callable[[type[Player]], list[str]] = lambda cls: []  # the nodes that a bot leaves unanswered, in words
     deal_rules: tuple[str, ...] = ()  # of the rules: those that decide how cards are dealt
     demo: dict[str, Any] = field(default_factory=dict)  # the config of `dubito demo`: two contenders on the house

@@ -73,6 +73,9 @@ class Results:
     unfinished: str | None = None  # the bucket of games that have no standing
     ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
     turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
+    lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Spec.lie)
+    lies_in_words: str = ""  # what is a lie by choice, and what is a forced one
+    lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
     charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
     rate: str = "win rate"  # what the last headline measure is called where neighbours are
     meaning: str = ""  # of the first measure, in a sentence for people
@@ -119,6 +122,10 @@ class Results:
     def measure(self, key: str) -> Measure:
         """The measure of that key."""
         return self.measures[self.place(key)]
+
+    def habit(self, key: str) -> Habit:
+        """The habit of that key."""
+        return next(habit for habit in self.habits if habit.key == key)
 
     def place(self, key: str) -> int:
         """Where a measure stands among all."""

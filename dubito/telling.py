@@ -36,7 +36,7 @@ class Marks:
     """What a move was to those who see everything, for who looks for such moves: bluffs, or mistakes."""
 
     kinds: tuple[str, ...] = ()  # nouns that a button can name: bluff, doubt
-    mistake: str = ""  # of who moved, in words: believed a bluff
+    mistake: str = ""  # of who moved, in words: let a bluff pass
 
 
 class Teller(Protocol):

@@ -29,6 +29,15 @@ class Interval(_Part):
     high: float
 
 
+class LieResult(_Part):
+    """How often a player deceived, in a game with lies: by choice, where it could have been honest, or forced."""
+
+    games: int = Field(description="how many of the run's games, the first ones, this is counted over")
+    plays: int = Field(description="moves that can be lies")
+    chosen: int
+    forced: int
+
+
 class PlayerResult(_Part):
     """A player of a run in all its seats."""
 
@@ -40,6 +49,7 @@ class PlayerResult(_Part):
     rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
     fallback_turns: int = Field(description="turns that the fallback bot played after an error of the bot")
     forfeits: int = Field(description="games that it ended by an error")
+    lies: LieResult | None = Field(description="null: the game has none, or its games cannot be played again here")
 
 
 class ContenderResult(_Part):

@@ -6,6 +6,7 @@ from dubito.cli import documents
 from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
 from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.ranking import order_of, order_of_contenders, ranking
+from dubito.experiment.run_to_replay import LieCounts
 from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
@@ -14,7 +15,11 @@ from dubito.store.records import PlayerLog
 
 
 def players(
-    tally: Tally, kinds: Mapping[str, PlayerKind], compared: Sequence[Contender], results: Results
+    tally: Tally,
+    kinds: Mapping[str, PlayerKind],
+    compared: Sequence[Contender],
+    results: Results,
+    lies: LieCounts | None = None,
 ) -> list[documents.PlayerResult]:
     """All players of a run, the best first; `kinds` are theirs, by name."""
     names = [*kinds]
@@ -29,9 +34,15 @@ def players(
             rates=_intervals(row.rates),
             fallback_turns=row.fallback_turns,
             forfeits=row.forfeits,
+            lies=None if lies is None else _lies(lies, names.index(row.name)),
         )
         for row in ranking(tally, names, results)
     ]
+
+
+def _lies(lies: LieCounts, player: int) -> documents.LieResult:
+    chosen, forced = lies.count(player, "chosen"), lies.count(player, "forced")
+    return documents.LieResult(games=lies.games, plays=lies.plays(player), chosen=chosen, forced=forced)
 
 
 def _intervals(rates: Mapping[str, Rate]) -> dict[str, documents.Interval]:

@@ -32,6 +32,7 @@ from dubito.experiment.model_checks import (
 )
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.resolve import resolve
+from dubito.experiment.run_to_replay import lies_of
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.registry import Registry, find_bots
@@ -114,7 +115,7 @@ def run(
         print_summary(result, by_table_size)
     index = written_report(folder, registry, new) if report and result.tally.games else None
     if as_json:
-        print_document(document_of(result, index))
+        print_document(document_of(result, index, registry))
     elif index is not None:
         say(f"report: {index}")
     if code := verdict(result):
@@ -165,12 +166,13 @@ def _crew_of(config: Config) -> Iterator[Crew | None]:
         yield crew
 
 
-def document_of(result: runner.Run, report: Path | None) -> RunObject:
-    """What the run has to show, as `--json` has it."""
+def document_of(result: runner.Run, report: Path | None, registry: Registry | None = None) -> RunObject:
+    """What the run has to show, as `--json` has it; `registry` has the bots, to have its lies counted."""
     experiment, results, kept, folder = result.experiment, result.game.results, result.tally.games, str(result.folder)
     stopped = signal_in_words(result.told_by) if result.interrupted else None
     if result.failure is not None:
         stopped = one_line(str(result.failure), 600)
+    lies = lies_of(result.folder, registry) if kept and registry else None
     return RunObject(
         folder=folder,
         game=result.game.name,
@@ -180,7 +182,7 @@ def document_of(result: runner.Run, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=result.results_digest if kept else None,
-        ranking=result_objects.players(result.tally, result.kinds, result.compared, results) if kept else [],
+        ranking=result_objects.players(result.tally, result.kinds, result.compared, results, lies) if kept else [],
         contenders=result_objects.contenders(result.tally, result.compared, results, [folder]) if kept else [],
         pairs=result_objects.pairs(result.tally, result.compared, results) if kept else [],
         models=result_objects.models(result.models, result.kinds),

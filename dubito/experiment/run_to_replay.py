@@ -1,26 +1,38 @@
 """A run as its folder has it, ready to be played again."""
 
+import json
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from dubito import __version__
 from dubito.errors import UsageError, one_line
+from dubito.experiment.calibration import cluster
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
+from dubito.experiment.outcome import outcome_of, unpack
+from dubito.experiment.statistics import Rate, Sums, clustered_rate
 from dubito.experiment.stored_run import read_run
-from dubito.handlers import Table
+from dubito.game import Lie, State
+from dubito.handlers import Table, step
 from dubito.llm.decider import Journal
 from dubito.llm.replay_tape import HearReply, ReplayTape
+from dubito.record import Forfeit, output_of, play
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
+from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and clients
     from dubito.experiment.models import Models
     from dubito.llm.prompts import Prompt
+
+LIES: Final[tuple[Lie, ...]] = get_args(Lie)
+LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,14 @@ class RunToReplay:
     experiment: Experiment
     registry: Registry
     mismatches: list[str] = field(default_factory=list)
+
+    @cached_property
+    def has_bots(self) -> bool:
+        """Whether its games can be played again with the very bots that played: with models, from their records."""
+        experiment, find = self.experiment, self.registry.find
+        if model_specs(experiment, self.registry):
+            return True
+        return all(find(player.bot).digest == player.source for player in experiment.players)
 
     @cached_property
     def player(self) -> ChunkPlayer:
@@ -89,6 +109,100 @@ def run_to_replay(folder: Path, registry: Registry) -> RunToReplay:
         if spec.fallback and registry.find(str(fallback)).digest != spec.fallback:
             kept.mismatches.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class ToldLie:
+    """A move that deceived."""
+
+    seat: int
+    move: int  # which of its seat's own, from 1
+    lie: Lie
+
+
+@dataclass(frozen=True, slots=True)
+class LieCounts:
+    """Lies over the first games of a run, by player and kind, summed deal by deal: y lies of m moves that can be."""
+
+    games: int
+    sums: Mapping[tuple[int, Lie], Sums]
+    meant: Mapping[str, int]  # by model player: how often it said that it lies, where a node asks just that
+
+    def plays(self, player: int) -> int:
+        """How many moves of a player can be lies."""
+        return self.sums[player, LIES[0]].m
+
+    def count(self, player: int, lie: Lie) -> int:
+        """How many such lies a player told."""
+        return self.sums[player, lie].y
+
+    def share(self, player: int, lie: Lie) -> Rate:
+        """Of the moves of a player that can be lies, those that were such."""
+        return clustered_rate(*self.sums[player, lie])
+
+
+def lies_told(kept: RunToReplay, game: int) -> list[ToldLie]:
+    """The lies of a game in their order: with models from its record, else played again from its seed.
+
+    Raises UsageError if it is not the game that the run keeps.
+    """
+    spec, experiment = kept.registry.game, kept.experiment
+    assert spec.lie is not None
+    ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
+    outcome = unpack(row, spec.results)
+    streams = DealStreams(experiment.seed, game // experiment.games_per_deal)
+    state = spec.deal(spec.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
+    ended: State = state
+    if record is None:
+        table, _ = kept.player.table_of(game, None, Journal())
+        ended, outputs = table.game, []
+        while not ended.over:
+            outputs.append(step(table, announce=True)[0])
+    else:
+        outputs = [output_of(spec, output) for output in json.loads(record)["outputs"]]
+    told, moves = list[ToldLie](), Counter[int]()
+    for output in outputs:
+        moves[state.seat] += 1
+        if output is not None and not isinstance(output, Forfeit) and (lie := spec.lie(state, output)):
+            told.append(ToldLie(state.seat, moves[state.seat], lie))
+        if output is not None:
+            play(state, output)
+    came_to = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
+    if came_to.pack() != row:
+        raise UsageError(f"game {game} of {one_line(str(kept.folder))} is now played differently")
+    return told
+
+
+def count_lies(kept: RunToReplay, most: int = LIES_COUNTED) -> LieCounts:
+    """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
+    results, experiment = kept.registry.game.results, kept.experiment
+    habit = results.habit(results.lies)
+    plays = results.counts.index(habit.of)
+    most = min(most, kept.db.game_count())
+    games = experiment.game_numbers[: most // experiment.games_per_deal * experiment.games_per_deal]
+    sums = {(player, lie): [0] * 6 for player in range(len(experiment.players)) for lie in LIES}
+    for first in range(games.start, games.stop, experiment.games_per_deal):
+        own = Counter[tuple[int, str]]()
+        for game in range(first, first + experiment.games_per_deal):
+            ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+            outcome = unpack(row, results)
+            for seat, player in enumerate(outcome.seats):
+                own[player, habit.of] += outcome.counts[seat][plays]
+            own.update((outcome.seats[one.seat], one.lie) for one in lies_told(kept, game))
+        for player, lie in sums:
+            of_deal = cluster(own[player, habit.of], own[player, lie])
+            sums[player, lie] = [a + b for a, b in zip(sums[player, lie], of_deal, strict=True)]
+    meant = ModelLog(kept.db).yeses(results.lie_nodes, games.stop)
+    return LieCounts(len(games), {key: Sums(*values) for key, values in sums.items()}, meant)
+
+
+def lies_of(folder: Path, registry: Registry) -> LieCounts | None:
+    """The lies of the run in this folder; None in a game without, or where bots would now play otherwise."""
+    if registry.game.lie is None:
+        return None
+    kept = run_to_replay(folder, registry)
+    with kept.db:
+        return count_lies(kept) if kept.has_bots else None
 
 
 def table_of(kept: RunToReplay, game: int, heard: HearReply) -> tuple[Table, list[str]]:

@@ -1,10 +1,12 @@
 """One page a bot: how it plays, where it does well, and, if a model plays it, how its decisions went."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.ranking import RankingRow, SizeRow, by_table_size, ranking
 from dubito.experiment.results import table_sizes
+from dubito.experiment.run_to_replay import LieCounts
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
@@ -13,21 +15,28 @@ from dubito.report.page_parts import Block, Chart, Page, Section, beside_equal_s
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.run_tables import kind_of, rates_of, shares_of
 from dubito.report.scan import Scan
-from dubito.report.strategy import calibration_blocks, habits_of
+from dubito.report.strategy import calibration_blocks, habits_of, lies_blocks
 
 
-def bots(source: StoredRun, scanned: Scan, examples: dict[str, ResultTable]) -> list[Page]:
+def bots(
+    source: StoredRun, scanned: Scan, lies: LieCounts | str | None, examples: dict[str, ResultTable]
+) -> list[Page]:
     """The pages of all players, in the order of the ranking; `examples` are decisions of model players to be shown."""
     rows = ranking(source.tally, source.names, source.game.results)
     sizes = by_table_size(source.tally, source.names, source.game.results)
     return [
-        _bot(source, scanned, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
+        _bot(source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name))
         for row in rows
     ]
 
 
 def _bot(
-    source: StoredRun, scanned: Scan, row: RankingRow, sizes: Sequence[SizeRow], examples: ResultTable | None
+    source: StoredRun,
+    scanned: Scan,
+    lies: LieCounts | str | None,
+    row: RankingRow,
+    sizes: Sequence[SizeRow],
+    examples: ResultTable | None,
 ) -> Page:
     player = source.names.index(row.name)
     key = f"bot-{player}"
@@ -35,6 +44,10 @@ def _bot(
         Section("Results and habits", _style(source, scanned, row, player)),
         Section("By seat", _seats(source, scanned, player, key)),
     ]
+    if lies is not None:
+        sections[0] = replace(
+            sections[0], blocks=[*sections[0].blocks, *lies_blocks(source, lies, [player], f"{key}-lies")[-1:]]
+        )
     if len(source.identity.table_sizes) > 1:
         sections.insert(1, Section("By table size", _sizes(source, scanned, sizes, player, key)))
     if source.game.has_neighbours:

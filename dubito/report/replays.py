@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.outcome import Outcome, outcome_of, unpack
-from dubito.experiment.run_to_replay import RunToReplay, run_to_replay, table_of
+from dubito.experiment.run_to_replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
 from dubito.experiment.stored_run import StoredRun
 from dubito.handlers import Table, step
 from dubito.record import output_of, play
@@ -45,6 +45,18 @@ class ReplayedGames:
         outcome = replayed.came_to()
         won = winners(spec.results, outcome.buckets(spec.results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in replayed.names]}
+
+    def lies(self) -> LieCounts | None:
+        """The lies of the run's first games, None in a game without; raises NotShown if they cannot be counted."""
+        if self.source.game.lie is None:
+            return None
+        kept = self._opened()
+        if self._changed and not self.source.models:
+            raise NotShown(next(iter(self._changed.values())))
+        try:
+            return count_lies(kept)
+        except DubitoError as error:
+            raise NotShown(str(error)) from None
 
     def again(self, game: int) -> "RetoldGame":
         """The game at its deal, and its moves as they were; raises NotShown if they cannot be had.

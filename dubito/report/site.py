@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.run_to_replay import LieCounts
 from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.registry import Registry
 from dubito.report.bots import bots
@@ -18,7 +19,7 @@ from dubito.report.neighbours import neighbours
 from dubito.report.overview import overview
 from dubito.report.page_parts import HeatMap, Page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
-from dubito.report.replays import ReplayedGames
+from dubito.report.replays import NotShown, ReplayedGames
 from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
 from dubito.report.strategy import players_ranked, strategy
@@ -112,10 +113,14 @@ def _write(folder: Path, source: StoredRun, shown: ShownGames, scanned: Scan) ->
         _put(folder / game.path, text)
     shared = {"DUBITO_SHARED": shown.asked.shared.pieces, "DUBITO_GAMES": shown.with_pages}
     _put(folder / "games" / "shared.js", "".join(script_of(name, value) for name, value in shared.items()))
-    pages = [overview(source, scanned), strategy(source, scanned), shown.listed()]
+    try:
+        lies: LieCounts | str | None = shown.games.lies()
+    except NotShown as error:
+        lies = str(error)
+    pages = [overview(source, scanned), strategy(source, scanned, lies), shown.listed()]
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
-    for page in (*pages, *bots(source, scanned, shown.example_tables())):
+    for page in (*pages, *bots(source, scanned, lies, shown.example_tables())):
         _put_page(folder, page.with_kinds(source.kinds), render)
 
 

@@ -1,16 +1,20 @@
 """How the bots play: how often they bluff, are caught, doubt, and how their games end."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from dubito.experiment.calibration import Calibration, calibrations
 from dubito.experiment.ranking import ranking
 from dubito.experiment.results import relative_position, seat_sums
+from dubito.experiment.run_to_replay import LIES, LieCounts
 from dubito.experiment.stored_run import StoredRun
-from dubito.game import Results
+from dubito.game import Lie, Results
 from dubito.report.page_parts import Block, Chart, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, named
 from dubito.report.run_tables import calibration_bins, calibration_table, rates_of
 from dubito.report.scan import Scan
+
+_LIES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
 
 
 def habits_of(results: Results) -> list[Column]:
@@ -18,8 +22,8 @@ def habits_of(results: Results) -> list[Column]:
     return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
 
 
-def strategy(source: StoredRun, scanned: Scan) -> Page:
-    """The page on how the bots play."""
+def strategy(source: StoredRun, scanned: Scan, lies: LieCounts | str | None) -> Page:
+    """The page on how the bots play; of lies that could not be counted, why."""
     order = players_ranked(source)
     sections = [
         Section("How games end", _outcomes(source, order)),
@@ -27,6 +31,9 @@ def strategy(source: StoredRun, scanned: Scan) -> Page:
     ]
     if source.game.results.habits:
         sections.insert(0, Section("Habits", _habits(source, scanned, order)))
+    if lies is not None:
+        title = source.game.results.habit(source.game.results.lies).name.capitalize()
+        sections.insert(1, Section(f"{title} by choice and forced", lies_blocks(source, lies, order, "lies")))
     if stated := calibrations(source.tally, source.names):
         sections.append(Section("Stated probabilities", _stated(stated, source)))
     return Page("strategy.html", "Strategy", sections)
@@ -56,6 +63,39 @@ def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Bloc
             "habits", "Habits of each bot, in the order of the ranking", [*named("bot"), *habits], cells, notes, links
         ),
     ]
+
+
+def lies_blocks(source: StoredRun, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
+    """Lies by choice beside forced ones, of these players."""
+    results = source.game.results
+    habit = results.habit(results.lies)
+    if isinstance(lies, str):
+        return [Paragraph(f"{habit.name.capitalize()} by choice and forced ones are not counted apart: {lies}.")]
+    shares = [("chosen", f"{habit.name} by choice, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
+    columns = [*named("bot"), Column("plays", "plays"), Column("lies", habit.name)]
+    columns += [Column("chosen", "by choice"), Column("forced", "forced")]
+    columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares]
+    if asks := bool(results.lie_nodes and source.models):
+        columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}"))
+    cells: list[list[Value]] = []
+    for player in players:
+        counted = [lies.count(player, lie) for lie in LIES]
+        rates = [lies.share(player, lie) for lie in LIES]
+        meant = [lies.meant.get(source.names[player])] if asks else []
+        cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
+    every = lies.games == source.tally.games
+    over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"
+    over += "" if every else f" of {source.tally.games:,}"
+    notes = [f"{over}, each played again move by move.", results.lies_in_words]
+    chart = Chart(
+        "intervals",
+        f"{habit.name.capitalize()} by choice, and forced ones",
+        f"{habit.name}, % of plays",
+        [source.label(source.names[player]) for player in players],
+        [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIES.items()],
+    )
+    title = f"{habit.name.capitalize()} by choice, and forced ones, with 95 % intervals"
+    return [chart, ResultTable(key, title, columns, cells, notes)]
 
 
 def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, replace
 from hashlib import sha256
 from pathlib import Path
@@ -329,6 +329,15 @@ class ModelLog:
             return None
         request, server, draw = rows[0]
         return StoredRequest(request, self.text(request), server, draw)
+
+    def yeses(self, nodes: Iterable[str], before: int) -> dict[str, int]:
+        """By player: how often the answer at these nodes was yes, in the games before this one."""
+        query = (
+            "SELECT a.player, sum(d.answer = 1) FROM decisions d "
+            "JOIN (SELECT DISTINCT player, game, seat, decision FROM attempts) a USING (game, seat, decision) "
+            "WHERE d.node IN (SELECT value FROM json_each(?)) AND d.game < ? GROUP BY 1"
+        )
+        return dict(self._db.read(query, (json.dumps([*nodes]), before)))
 
     def players(self) -> list[str]:
         """The names of all who were asked anything."""

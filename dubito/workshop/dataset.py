@@ -1,6 +1,7 @@
 """A run as a dataset: Parquet files of its games and of its models' decisions, with a card that says what they hold."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_checks import model_specs, settings_of
 from dubito.experiment.outcome import unpack
-from dubito.experiment.run_to_replay import RunToReplay
+from dubito.experiment.run_to_replay import LIES, LIES_COUNTED, RunToReplay, lies_told
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply
@@ -101,10 +102,19 @@ def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
                     "buckets": [results.buckets[bucket] for bucket in outcome.buckets(results)],
                     "measures": json.dumps(measured),
                     "counts": json.dumps(counts),
+                    "lies": _lies(kept, game, len(outcome.seats)),
                     "capped": outcome.capped,
                 }
             )
         yield rows
+
+
+def _lies(kept: RunToReplay, game: int, seats: int) -> str | None:
+    """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
+    if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:LIES_COUNTED] or not kept.has_bots:
+        return None
+    told = Counter((one.seat, one.lie) for one in lies_told(kept, game))
+    return json.dumps([{lie: told[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
 def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
@@ -113,8 +123,12 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
     log, play = ModelLog(kept.db), watched_games(kept)
     rows: list[_Row] = []
     for played, game in enumerate(kept.experiment.game_numbers if models else (), start=1):
+        told = {(one.seat, one.move): one.lie for one in lies_told(kept, game)} if kept.registry.game.lie else {}
         found = {(one.source.seat, one.source.decision): one for one in play(game) if one.source is not None}
-        rows += [_decision_row(kept, row, found, models) for row in _decisions(log, game)]
+        rows += [
+            _decision_row(kept, row, found, models) | {"lie": told.get((row["seat"], row["turn"]))}
+            for row in _decisions(log, game)
+        ]
         progress(played)
         if played % _AT_ONCE == 0:
             yield rows

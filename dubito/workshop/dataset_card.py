@@ -16,6 +16,7 @@ GAMES: Final = {
     "buckets": ("strings", "what the game was for each seat"),
     "measures": ("string", "JSON, by seat: the game's measures"),
     "counts": ("string", "JSON, by seat: what the game counts"),
+    "lies": ("string", "JSON, by seat: moves that deceived, by choice and forced; null beyond the first 1,000 games"),
     "capped": ("bool", "whether it was stopped at the most turns"),
 }
 DECISIONS: Final = {
@@ -28,6 +29,7 @@ DECISIONS: Final = {
     "prompt, request": ("string", "digests of the prompt's files and of what was sent"),
     "reply": ("string", "text of the last reply, null if none came"),
     "answer": ("string", "JSON: the answer that was played"),
+    "lie": ("string", "whether the move that it led to deceived: chosen, forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
     "p_bluff": ("float64", "the probability of a bluff that the model stated, if it did"),
     "truth": ("string", "JSON: what the engine knew, hidden from the seat"),

@@ -12,6 +12,7 @@ from dubito.games.dubito.game_data import (
     PlayerWonEvent,
 )
 from dubito.games.dubito.rules import WinRule, is_honest
+from dubito.games.dubito.spec import SPEC
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
@@ -113,6 +114,32 @@ def test_r4_under_contested_a_doubt_on_a_board_is_always_legal() -> None:
     run(game, "2 as 9")
     data = game.turn_data()
     assert (data.can_doubt, data.last_player_id, data.prev.id) == (True, 0, 0)
+
+
+@cases(
+    ("held", "laid", "lie"),
+    [
+        *[("7*8", "7", None), ("7*8", "*", None), ("7*8", "7*", None), ("7*8", "8", "chosen"), ("7*8", "*8", "chosen")],
+        *[("*89", "*", None), ("*89", "8", "forced"), ("*89", "*8", "forced"), ("889", "89", "forced")],
+    ],
+)
+def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, laid: str, lie: str | None) -> None:
+    """R5, R22, R25: a joker alone is honest, but who holds only jokers of the number cannot choose to be."""
+    game = position(f"72/{held}/56")
+    run(game, "7 as 7")
+    assert SPEC.lie is not None
+    assert SPEC.lie(game, output(laid)) == lie
+    assert SPEC.lie(game, output("doubt")) is None
+
+
+@cases(
+    ("laid", "lie"),
+    [("7 as 7", None), ("* as 3", None), ("**7 as 7", None), ("7 as 8", "chosen"), ("*78 as 7", "chosen")],
+)
+def test_who_opens_a_round_bluffs_by_choice(laid: str, lie: str | None) -> None:
+    """R24, R25: any card can be declared as what it is."""
+    assert SPEC.lie is not None
+    assert SPEC.lie(position("**78/34/56"), output(laid)) == lie
 
 
 @cases(

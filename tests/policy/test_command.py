@@ -277,7 +277,8 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     assert "policies" in shell("runs").out
     told = shell("status", "runs/p").out.splitlines()
     assert told[0] == "policies for openspiel:kuhn_poker: no game was played"
-    assert told[1].startswith("house:house-random: 12 decisions in 12 states")
+    assert told[1] == "Stand-ins are no language models: the embedded house answers for house:house-random."
+    assert told[2].startswith("house:house-random (stand-in): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
     assert (used["name"], used["decisions"]) == ("house:house-random", 12)
     assert shell("replay", "runs/p").err.startswith("dubito: runs/p holds policies, in which no game was played")

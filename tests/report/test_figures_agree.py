@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from html import unescape
@@ -14,7 +15,11 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from tests.llm.kit import contender
+from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.game_data import TurnOutput
+from dubito.games.dubito.hand import Hand
+from dubito.games.dubito.rules import Rules
+from tests.llm.kit import contender, rows
 from tests.report.kit import Seen, data, records
 
 STAND_INS = [
@@ -37,13 +42,19 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "a field alone": {"bots": ["StefaBot", "ClaudeBot", "RandomBoi", "MrDoubt"], "games": 80},
     "one contender": {"bots": ["StefaBot", "RandomBoi"], "contenders": ["ClaudeBot"], "games": 60},
+    "who never bluffs by choice": {
+        "bots": ["AlwaysTruthful", "MrNoDoubt", "JustPutCards", "SusBoi"],
+        "games": 40,
+        "rules": {"win_rule": "contested"},
+    },
+    "lies at BS": {"game": "bs", "bots": ["ConMan", "CalculatingLiar", "Player1", "Hoarder"], "games": 40},
     "few deals": {"bots": ["RandomBoi"], "contenders": ["ClaudeBot", "MrDoubt"], "games": 18, "table_sizes": [3]},
     "two seats": {"game": "defuse", "bots": ["Simple", "Scared"], "contenders": ["Medium", "Simple"], "games": 160},
     "stand-ins": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
         "games": 33,
-        "rules": {"max_turns": 24},
+        "rules": {"max_turns": 48},
     },
 }
 
@@ -214,3 +225,69 @@ def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
 
 def _in_short(report: Path) -> str:
     return (report / "index.html").read_text().split("In short")[1]
+
+
+def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
+    """On the page, in CSV and JSON, on each bot's page, in `--json`: the same numbers, adding up to the published."""
+    if shown.run["game"] == "defuse":
+        assert not (shown.report / "data/lies.json").exists()
+        assert {row["lies"] for row in shown.run["ranking"]} == {None}
+        return
+    published = yaml.safe_load((shown.folder / "r/all_games.yaml").read_text())
+    counted, said = data(shown.report, "lies"), {row["name"]: row["lies"] for row in shown.run["ranking"]}
+    names = [*published]
+    whole = dict.fromkeys(names, "bluffs" if shown.run["game"] == "dubito" else "lies")
+    for row, line in zip(counted, records(shown.report, "lies"), strict=True):
+        own = published[row["bot"]]["total"]
+        assert row["chosen"] + row["forced"] == row["lies"] == own[whole[row["bot"]]]
+        assert row["chosen_share"] == pytest.approx(row["chosen"] / row["plays"])
+        assert row["forced_share_low"] <= row["forced_share"] <= row["forced_share_high"]
+        assert [line[key] for key in ("plays", "chosen", "forced")] == [
+            str(row[key]) for key in ("plays", "chosen", "forced")
+        ]
+        assert said[row["bot"]] == {key: row[key] for key in ("plays", "chosen", "forced")} | {
+            "games": shown.run["kept"]
+        }
+        (alone,) = data(shown.report, f"bot-{names.index(row['bot'])}-lies")
+        assert alone == row
+        if row["bot"] in ("AlwaysTruthful", "MrNoDoubt", "SusBoi", "opus"):
+            assert row["chosen"] == 0, "it never does where it could be honest"
+    assert sum(row["forced"] for row in counted) > 0
+    page = Seen(shown.report / "strategy.html")
+    assert f"Counted over all {shown.run['kept']} games" in page.words
+    head, *lines = page.tables["lies"]
+    assert [row[head.index("by choice")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
+
+
+def test_what_a_model_chose_is_what_it_decided(shown: Shown) -> None:
+    """A lie by choice follows a yes at A or D, a forced one neither; a yes may come out honest all the same."""
+    players = {row["name"] for row in shown.run["models"]}
+    counted = {row["bot"]: row for row in data(shown.report, "lies")} if players else {}
+    lied = dishonest(shown.folder / "r") if players else set()
+    for name in players:
+        seats = {*rows(shown.folder / "r", "SELECT DISTINCT game, seat FROM attempts WHERE player = ?", (name,))}
+        query = "SELECT game, seat, turn, answer FROM decisions WHERE node IN ('A', 'D')"
+        decided = rows(shown.folder / "r", query)
+        asked = {(game, seat, turn): answer for game, seat, turn, answer in decided if (game, seat) in seats}
+        own = {place for place in lied if place[:2] in seats}
+        assert counted[name]["lies"] == len(own)
+        assert counted[name]["chosen"] == len([place for place in own if asked.get(place)])
+        assert counted[name]["forced"] == len([place for place in own if place not in asked])
+        assert name == "opus" or own, "there is something to compare"
+        assert counted[name]["meant"] == sum(asked.values()) >= counted[name]["chosen"]
+
+
+def dishonest(run: Path) -> set[tuple[int, int, int]]:
+    """Game, seat and own turn of every play that is a bluff by R5, from deals and outputs alone."""
+    found = set[tuple[int, int, int]]()
+    rules = yaml.safe_load((run / "manifest.yaml").read_text())["identity"]["rules"]
+    for number, record in rows(run, "SELECT game, record FROM games"):
+        kept = json.loads(record)
+        game = Game(Rules(**rules), [Hand(cards) for cards in kept["hands"]])
+        turns = Counter[int]()
+        for doubt, declared, cards in kept["outputs"]:
+            turns[game.seat] += 1
+            if not doubt and {*cards} - {0, declared or game.number}:
+                found.add((number, game.seat, turns[game.seat]))
+            game.apply(TurnOutput(doubt, declared, cards))
+    return found

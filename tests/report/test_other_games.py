@@ -63,7 +63,7 @@ def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
             lie, accused = "a lie" in turn["truth"][0], {f"{name} says BS" for name in game["names"]} & {*turn["truth"]}
             assert turn["marks"] == ["bluff"] * lie + ["doubt"] * bool(accused)
             wrong = 3 - len(accused) if lie else len(accused)
-            assert [*turn["mistakes"].values()] == ["believed a bluff" if lie else "doubted an honest play"] * wrong
+            assert [*turn["mistakes"].values()] == ["let a bluff pass" if lie else "doubted an honest play"] * wrong
         winner = game["ending"].removeprefix("The game is over: ").removesuffix(" wins.")
         assert f"{winner} (won)" in row["seats"]
 

@@ -1,6 +1,7 @@
 """A run as a dataset: what stands in it is what the run keeps, and what it was asked."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -72,6 +73,26 @@ def test_a_game_has_its_players_and_what_it_came_to(shell: Shell) -> None:
         for bucket, measured in zip(game["buckets"], json.loads(game["measures"]), strict=True):
             assert (bucket == "hard_wins") == (measured["hard_wins"] == 1)
     assert "config_name: decisions" in Path("d/README.md").read_text()
+
+
+def test_lies_by_choice_and_forced_ones_stand_beside_games_and_decisions(shell: Shell) -> None:
+    """A seat's are all its bluffs; a decision to bluff led to one by choice, or came out honest."""
+    assert shell("export", "r", "--parquet", "d", "--quiet").code == 0
+    games = {row["game"]: row for row in rows("games")}
+    told = Counter[tuple[int, int, str]]()
+    for row in games.values():
+        for seat, (lies, counts) in enumerate(zip(json.loads(row["lies"]), json.loads(row["counts"]), strict=True)):
+            assert lies["chosen"] + lies["forced"] == counts["bluffs"]
+            told.update({(row["game"], seat, lie): count for lie, count in lies.items()})
+    assert {"chosen", "forced"} == {lie for _, _, lie in +told}
+    turns = {}
+    for row in rows("decisions"):
+        turns[row["game"], row["seat"], row["turn"]] = row["lie"]
+        if row["node"] in ("A", "D"):
+            assert row["lie"] in (("chosen", None) if json.loads(row["answer"]) else (None,))
+    models = {(game, seat) for game, seat, _ in turns}
+    of_turns = Counter((game, seat, lie) for (game, seat, _), lie in turns.items() if lie)
+    assert of_turns == Counter({place: n for place, n in told.items() if n and place[:2] in models})
 
 
 def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Habit, Measure, Node, Results, Spec
+from dubito.game import Bool, Cards, Habit, Lie, Measure, Node, Results, Spec
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
@@ -81,6 +81,14 @@ def short_of(number: int, held: int, wanted: int) -> str:
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
+def _lie(game: Game, output: bool | Sequence[Card]) -> Lie | None:
+    """What lie a play is: a card of another number, by choice where the hand has one of the number."""
+    number = game.public.number
+    if isinstance(output, bool) or all(card.number == number for card in output):
+        return None
+    return "chosen" if any(card.number == number for card in game.hands[game.seat].cards) else "forced"
+
+
 def _bucket(mark: int, capped: bool) -> int:
     return UNFINISHED if capped else WINS if mark else LOSSES
 
@@ -97,11 +105,13 @@ RESULTS = Results(
     scoreboard=("wins",),
     averaged=("cards",),
     habits=(
-        Habit("lies", "lies, % of plays", "lies", "lies", "plays"),
+        Habit("lies", "all lies, % of plays", "lies", "lies", "plays"),
         Habit("accuses", "accuses, % of others' plays", "accuses", "accusations", "asked"),
         Habit("accuracy", "right, % of accusations that counted", "right", "accusations_right", "accusations_drawn"),
         Habit("cards", "cards per play", "cards", "cards_played", "plays", most=len(DECK)),
     ),
+    lies="lies",
+    lies_in_words="A lie is by choice where the hand held a card of the number, and forced where it held none.",
     charted=("lies", "accuses", "accuracy"),
     meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
@@ -124,6 +134,7 @@ SPEC = Spec(
     output_of=_output_of,
     answer_of=_answer_of,
     package="dubito.games.bs",
+    lie=_lie,
     missing=missing_nodes,
     kept_rules=SimpleNamespace,
     demo={

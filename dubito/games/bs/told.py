@@ -89,7 +89,7 @@ class Teller:
             self._play, self._accusers, self._asked = output, [], self._number
             self._marks = Marks(("bluff",) if self._lie else ())
             return [self._line(events[0], f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}")]
-        wrong = "doubted an honest play" if output and not self._lie else "believed a bluff"
+        wrong = "doubted an honest play" if output and not self._lie else "let a bluff pass"
         self._marks = Marks(("doubt",) if output else (), wrong if output != self._lie else "")
         lines = []
         if output:

@@ -60,12 +60,17 @@ RESULTS: Final = Results(
     ),
     averaged=("cards",),
     habits=(
-        Habit("bluff", "bluffs, % of plays", "bluffs", "bluffs", "play_turns"),
+        Habit("bluff", "all bluffs, % of plays", "bluffs", "bluffs", "play_turns"),
         Habit("caught", "caught, % of bluffs", "caught", "bluff_caught", "bluffs"),
         Habit("doubt", "doubts, % of turns with cards on the board", "doubts", "doubts", "not_first_turns"),
         Habit("accuracy", "right, % of doubts", "right", "successful_doubts", "doubts"),
         Habit("cards", "cards per play", "cards", "cards_played", "play_turns", most=3),
     ),
+    lies="bluff",
+    lies_in_words="A bluff is by choice where its seat opened the round or held the number: a model has said so at "
+    "node A or D. It is forced where the seat did not hold the number, so that node D was never asked. A play that "
+    "comes out honest, as that of a joker alone, is no bluff, whatever was meant.",
+    lie_nodes=("A", "D"),
     charted=("bluff", "doubt"),
     standing=_position,
     unfinished=Result.UNFINISHED,

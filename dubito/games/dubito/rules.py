@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import UsageError
+from dubito.game import Lie
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.native import mypyc_attr
@@ -85,6 +86,16 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
         if card != number and card != JOKER:
             return False
     return True
+
+
+def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
+    """What bluff a play is in a round of this number, 0 to open one, by a hand with so many of each value (R5, R25).
+
+    Who opens can always be honest; later only who holds the number can, since jokers do not count (R22).
+    """
+    if not cards or is_honest(cards, declared or number):
+        return None
+    return "chosen" if not number or held[number] else "forced"
 
 
 def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -> str | None:

@@ -7,7 +7,7 @@ from dubito.games.dubito.dealing import deal_game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, last_play_is_dishonest
+from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, last_play_is_dishonest, lie_told
 
 if TYPE_CHECKING:
     from dubito.games.dubito.rules_config import RulesConfig
@@ -41,6 +41,7 @@ SPEC: Final = Spec(
     output_from_json=_from_json,
     package=__package__,
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
+    lie=lambda game, output: lie_told(output.cards, output.number, game.number, game.hands[game.seat].counts),
     missing=missing_nodes,
     deal_rules=("jokers",),
     kept_rules=Rules,

@@ -107,9 +107,9 @@ def drawn(
     dealt = [_letters(hand) for hand in held]
     shown: list[dict[str, Any]] = []
     story: list[str] = []
-    opened, number, free, seat = 0, 0, 0, game.seat
+    opened, number, free, seat, doubtable = 0, 0, 0, game.seat, game.can_doubt
     for output, events in turns:
-        believed = opened < len(shown) and not shown[-1]["honest"]  # a bluff lay on top
+        bluffed = doubtable and not shown[-1]["honest"]  # a bluff lay on top, and there was doubting it
         was_free, free = game.free_turns > free, game.free_turns
         if output.doubt:
             opened = len(shown) + 1
@@ -123,10 +123,10 @@ def drawn(
                 "free": was_free,
                 "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
                 **_played(output, number),
-                **_marks(output, number, seat, believed),
+                **_marks(output, number, seat, bluffed),
             }
         )
-        number, seat, held = game.number, game.seat, now
+        number, seat, held, doubtable = game.number, game.seat, now, game.can_doubt
     return {
         "names": list(names),
         "hands": dealt,
@@ -164,7 +164,7 @@ def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[st
     else:
         assert output.cards is not None
         kinds = [] if is_honest(output.cards, output.number or number) else ["bluff"]
-        mistake = "believed a bluff" if bluffed else ""
+        mistake = "let a bluff pass" if bluffed else ""
     return {"marks": kinds, "mistakes": {seat: mistake} if mistake else {}}
 
 

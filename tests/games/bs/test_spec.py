@@ -101,3 +101,20 @@ def test_habits_are_ratios_of_counts_that_there_are() -> None:
     for habit in SPEC.results.habits:
         assert {habit.count, habit.of} <= {*SPEC.results.seat_counts}
     assert [getattr(SPEC.base, node.method).__name__ for node in SPEC.nodes] == ["request_cards", "bs"]
+
+
+@cases(
+    ("hand", "played", "lie"),
+    [
+        *[([0, 0, 5], [0], None), ([0, 0, 5], [0, 5], "chosen"), ([0, 0, 5], [5], "chosen")],
+        *[([4, 5], [5], "forced"), ([4, 5], [4, 5], "forced")],
+    ],
+)
+def test_a_lie_is_forced_where_no_card_of_the_number_is_held(hand: list[int], played: list[int], lie: str) -> None:
+    """The first number is 0 (B1)."""
+    game = with_hands(hand, [1], [2], [3])
+    view = HandView(game.hands[0])
+    assert SPEC.lie is not None
+    assert SPEC.lie(game, SPEC.output_of("cards", played, view)) == lie
+    game.apply(SPEC.output_of("cards", played, view))
+    assert [SPEC.lie(game, answer) for answer in (True, False)] == [None, None]
