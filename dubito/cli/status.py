@@ -55,11 +55,12 @@ def _status(run: Path, name: str, as_json: bool) -> None:
         if as_json:
             print_document(found)
             return
-        if stand_ins := stand_ins_in_words(kinds):
-            say(stand_ins)
         if trial:
+            kinds = {}  # its names are those of prompts
             say("a trial of prompts: no game was played")
         else:
+            if stand_ins := stand_ins_in_words(kinds):
+                say(stand_ins)
             _games(found, manifest, so_far)
         _models(log, kinds, "positions" if trial else "games")
         if not trial:

@@ -19,7 +19,8 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules
-from tests.llm.kit import contender, rows
+from tests.llm.kit import contender
+from tests.llm.kit import rows as rows_of
 from tests.report.kit import Seen, data, records
 
 STAND_INS = [
@@ -265,9 +266,9 @@ def test_what_a_model_chose_is_what_it_decided(shown: Shown) -> None:
     counted = {row["bot"]: row for row in data(shown.report, "lies")} if players else {}
     lied = dishonest(shown.folder / "r") if players else set()
     for name in players:
-        seats = {*rows(shown.folder / "r", "SELECT DISTINCT game, seat FROM attempts WHERE player = ?", (name,))}
+        seats = {*rows_of(shown.folder / "r", "SELECT DISTINCT game, seat FROM attempts WHERE player = ?", (name,))}
         query = "SELECT game, seat, turn, answer FROM decisions WHERE node IN ('A', 'D')"
-        decided = rows(shown.folder / "r", query)
+        decided = rows_of(shown.folder / "r", query)
         asked = {(game, seat, turn): answer for game, seat, turn, answer in decided if (game, seat) in seats}
         own = {place for place in lied if place[:2] in seats}
         assert counted[name]["lies"] == len(own)
@@ -281,7 +282,7 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
     """Game, seat and own turn of every play that is a bluff by R5, from deals and outputs alone."""
     found = set[tuple[int, int, int]]()
     rules = yaml.safe_load((run / "manifest.yaml").read_text())["identity"]["rules"]
-    for number, record in rows(run, "SELECT game, record FROM games"):
+    for number, record in rows_of(run, "SELECT game, record FROM games"):
         kept = json.loads(record)
         game = Game(Rules(**rules), [Hand(cards) for cards in kept["hands"]])
         turns = Counter[int]()
