@@ -11,6 +11,7 @@ from dubito.bot_deadline import in_time
 from dubito.cli.narrator import check_save, faults_of
 from dubito.cli.options import rules_from
 from dubito.errors import UsageError
+from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents
 from dubito.handlers import Entrant, Table, step
 from dubito.llm.thoughts import Thought
@@ -60,6 +61,12 @@ class BotsGame:
                 f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
             )
         self.dealt()  # raises UsageError where so many cannot play it, before anything begins
+
+    @property
+    def kinds(self) -> list[PlayerKind]:
+        """What decides for each seat."""
+        names = self.wanted.names
+        return ["hand-written" for _ in names] if self._company is None else self._company.kinds(names)
 
     def dealt(self) -> Any:
         """The game just dealt, the same each time."""

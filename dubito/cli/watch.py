@@ -11,9 +11,11 @@ from click.core import ParameterSource
 from dubito.cli.bots_table import BotsGame, TableOrder, seated
 from dubito.cli.narrator import Narrator, save_record
 from dubito.cli.options import RULES, company_options, game_option, rules_options, server_options
+from dubito.cli.output import note
 from dubito.cli.telling_pace import PACES, pace_option, waits
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.llm.failures import Suspended
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
@@ -93,6 +95,8 @@ def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
 
 def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
     """Play the game and tell it; raises RunStopped, one sentence, where a model cannot be asked."""
+    if stand_ins := stand_ins_in_words(dict(zip(game.wanted.names, game.kinds, strict=True))):
+        note(stand_ins)
     voice = voice_for([game.label(seat) for seat in range(len(game.wanted.names))])
     narrators: list[Narrator] = []
     game.begin(lambda thought: narrators[0].thought(thought))

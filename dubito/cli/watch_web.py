@@ -43,7 +43,7 @@ def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
         if game.number is not None:
             database = opened.enter_context(RunDb.open(wanted.games / DATABASE))
         about = f"{told_of(game.spec).in_short(game.rules)}; deal {wanted.deal} of seed {wanted.seed}."
-        live = LiveGame(game.spec, wanted.names, game.dealt, about, database, game.number or 0)
+        live = LiveGame(game.spec, wanted.names, game.dealt, about, database, game.number or 0, kinds=game.kinds)
         player = threading.Thread(target=_play, args=(game, live, wait, stop), daemon=True)
         player.start()
         try:

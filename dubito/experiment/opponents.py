@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerKind, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.handlers import Entrant
@@ -111,6 +111,10 @@ class Opponents:
         Raises UsageError for a bot that is none of these.
         """
         return self._entrants(names), self._services(names, seed, rules, lambda decider: with_listener(decider, hear))
+
+    def kinds(self, names: Sequence[str]) -> list[PlayerKind]:
+        """What decides for each of them; raises UsageError for a bot that is none of these."""
+        return [kind_of_player(self._find(name)) for name in names]
 
     @property
     def game(self) -> Spec:

@@ -65,6 +65,7 @@ class LiveGame:
     database: RunDb | None = None  # where what models are asked is kept
     number: int = 0  # of the game there
     opens: str = ""
+    kinds: Sequence[str] = ()  # by seat, what decides for it, where that is known
     followed: threading.Event = field(default_factory=threading.Event)  # by a page, for the first time
     outputs: list[Any] = field(default_factory=list)  # so far, as a record has them
     faults: list[str] = field(default_factory=list)  # of bots, in sentences
@@ -100,7 +101,8 @@ class LiveGame:
         over = state.over or trouble is not None
         moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
         warnings = [*self.faults, *([trouble] if trouble else [])]
-        return whole | decisions | _framed(names, final, self.about, over, warnings) | moves_now
+        framed = _framed(names, final, self.about, over, warnings) | {"kinds": [*self.kinds]}
+        return whole | decisions | framed | moves_now
 
     def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         if self._asked is None:

@@ -62,7 +62,8 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
 def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     said = shell(*GAME, "--show-hands")
     lines = said.out.splitlines()
-    assert (said.code, said.err) == (0, "")
+    house = "Stand-ins are no language models: the embedded house answers for house:house-sharp@reasoned.\n"
+    assert (said.code, said.err) == (0, house)
     first = next(place for place, line in enumerate(lines) if "“The house has no reasons.”" in line)
     name = "house:house-sharp@reasoned"
     assert (

@@ -260,11 +260,11 @@ def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
     assert [row[head.index("by choice")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
 
 
+@pytest.mark.parametrize("shown", [RUNS["stand-ins"]], ids=["stand-ins"], indirect=True)
 def test_what_a_model_chose_is_what_it_decided(shown: Shown) -> None:
     """A lie by choice follows a yes at A or D, a forced one neither; a yes may come out honest all the same."""
     players = {row["name"] for row in shown.run["models"]}
-    counted = {row["bot"]: row for row in data(shown.report, "lies")} if players else {}
-    lied = dishonest(shown.folder / "r") if players else set()
+    counted, lied = {row["bot"]: row for row in data(shown.report, "lies")}, dishonest(shown.folder / "r")
     for name in players:
         seats = {*rows_of(shown.folder / "r", "SELECT DISTINCT game, seat FROM attempts WHERE player = ?", (name,))}
         query = "SELECT game, seat, turn, answer FROM decisions WHERE node IN ('A', 'D')"
