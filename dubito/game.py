@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, one_line
 from dubito.results import FALLBACK_TURNS as FALLBACK_TURNS
 from dubito.results import FORFEITS as FORFEITS
 from dubito.results import Ending as Ending
@@ -279,8 +279,11 @@ class Spec:
         return (self.kept_rules or self.rules)(**kept)
 
     def node(self, name: str) -> Node:
-        """The node of that name."""
-        return next(node for node in self.nodes if node.name == name)
+        """The node of that name; raises UsageError where the game has none, which a file may say."""
+        found = next((node for node in self.nodes if node.name == name), None)
+        if found is None:
+            raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
+        return found
 
     @property
     def facts(self) -> Facts:

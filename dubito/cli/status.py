@@ -17,7 +17,7 @@ from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerKind, contender_seats, stand_ins_in_words
 from dubito.experiment.run_course import Standing, standing
-from dubito.experiment.stored_run import kinds_in, only_read
+from dubito.experiment.stored_run import check_manifest, kinds_in, only_read
 from dubito.llm.prices import dollars
 from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
@@ -47,6 +47,8 @@ def _status(run: Path, name: str, as_json: bool) -> None:
     trial = run_folder.is_trial(manifest)
     if not (run / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
+    if not trial:
+        check_manifest(run)
     with only_read(), RunDb.open(run / run_folder.DATABASE) as db:
         log = ModelLog(db)
         so_far = None if trial else _standing(log, manifest)

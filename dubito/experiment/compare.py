@@ -8,7 +8,6 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.contenders import Contender
 from dubito.experiment.fallbacks import add_touched_contender
-from dubito.experiment.outcome import unpack
 from dubito.experiment.stored_run import Identity, StoredPlayer, StoredRun
 from dubito.experiment.tally import Measured, Tally, add_contended, by_contender
 from dubito.game import Results
@@ -153,7 +152,7 @@ def _contended(run: StoredRun, deals: int) -> Iterator[list[tuple[Measured, bool
 def _contender(run: StoredRun, row: bytes) -> tuple[int, Measured]:
     """The contenders' seat, and what it came to, in a packed game."""
     results = run.game.results
-    outcome = unpack(row, results)
+    outcome = run.outcome(row)
     if outcome.contender_seat is None:
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} do not belong together")
     return outcome.contender_seat, outcome.measured(results)[outcome.contender_seat]

@@ -45,7 +45,7 @@ def kind_of_player(player: Entry) -> PlayerKind:
         return "hand-written"
     from dubito.llm.settings import is_house  # late: processes that play hand-written bots ask for nobody's kind
 
-    return "stand-in" if is_house(player.settings.get("base_url") or "") else "model"
+    return "stand-in" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
 
 def labelled_by(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:

@@ -1,9 +1,12 @@
 """The outcome of one game, in numbers: what a run stores of it, one packed row (R31)."""
 
+import json
 import struct
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from dubito.errors import UsageError, one_line
 from dubito.game import Results, State
 
 _HEAD: Final = 3
@@ -75,3 +78,27 @@ def unpack(row: bytes, results: Results) -> Outcome:
         marks=list(values[head + n : head + 2 * n]),
         counts=[*zip(*[iter(rest)] * width, strict=True)],
     )
+
+
+def outcome_in(row: bytes, results: Results, players: int, file: Path) -> Outcome:
+    """The same of a row in anybody's file; raises UsageError if it is none that a run of so many players writes."""
+    try:
+        found = unpack(row, results)
+        found.buckets(results)
+        fits = max(found.seats) < players and (found.contender_seat or 0) < len(found.seats)
+    except (ValueError, LookupError, TypeError):
+        fits = False
+    if not fits:
+        raise UsageError(f"{one_line(str(file))} is damaged: a game's row is none that a run writes")
+    return found
+
+
+def record_in(text: str, file: Path) -> dict[str, Any]:
+    """Deal and outputs of a game with models, as a row has them; raises UsageError."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("outputs"), list):
+        raise UsageError(f"{one_line(str(file))} is damaged: a game's record is none that a run writes")
+    return record

@@ -1,6 +1,5 @@
 """A run as its folder has it, ready to be played again."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from dubito.experiment.calibration import cluster
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.outcome import outcome_of, unpack
+from dubito.experiment.outcome import outcome_in, outcome_of, record_in
 from dubito.experiment.statistics import Rate, Sums, clustered_rate
 from dubito.experiment.stored_run import read_run
 from dubito.game import Lie, State
@@ -149,7 +148,7 @@ def lies_told(kept: RunToReplay, game: int) -> list[ToldLie]:
     spec, experiment = kept.registry.game, kept.experiment
     assert spec.lie is not None
     ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
-    outcome = unpack(row, spec.results)
+    outcome = outcome_in(row, spec.results, len(experiment.players), kept.db.path)
     streams = DealStreams(experiment.seed, game // experiment.games_per_deal)
     state = spec.deal(spec.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
     ended: State = state
@@ -159,7 +158,7 @@ def lies_told(kept: RunToReplay, game: int) -> list[ToldLie]:
         while not ended.over:
             outputs.append(step(table, announce=True)[0])
     else:
-        outputs = [output_of(spec, output) for output in json.loads(record)["outputs"]]
+        outputs = [output_of(spec, output) for output in record_in(record, kept.db.path)["outputs"]]
     told, moves = list[ToldLie](), Counter[int]()
     for output in outputs:
         moves[state.seat] += 1
@@ -185,7 +184,7 @@ def count_lies(kept: RunToReplay, most: int = LIES_COUNTED) -> LieCounts:
         own = Counter[tuple[int, str]]()
         for game in range(first, first + experiment.games_per_deal):
             ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            outcome = unpack(row, results)
+            outcome = outcome_in(row, results, len(experiment.players), kept.db.path)
             for seat, player in enumerate(outcome.seats):
                 own[player, habit.of] += outcome.counts[seat][plays]
             own.update((outcome.seats[one.seat], one.lie) for one in lies_told(kept, game))

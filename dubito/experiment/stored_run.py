@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.contenders import Contender, contenders_of
@@ -23,6 +23,7 @@ from dubito.experiment.experiment import (
     kind_of_player,
     labelled_by,
 )
+from dubito.experiment.outcome import Outcome, outcome_in
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
@@ -32,6 +33,9 @@ from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog
 from dubito.store.records import PlayerLog
 from dubito.store.run_db import RunDb
+
+_MOST_SEATS: Final = 1000  # of a table in a file
+_Count = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class _Stated(BaseModel):
@@ -54,10 +58,10 @@ class StoredPlayer(_Stated):
 class StoredShard(_Stated):
     """Which part of a run this is (`experiment.py: Shard`)."""
 
-    number: int
-    of: int
-    games: int
-    first_game: int
+    number: _Count
+    of: _Count
+    games: _Count
+    first_game: _Count
     engine: str = ""
 
 
@@ -66,8 +70,8 @@ class Identity(_Stated):
 
     game: str = DUBITO
     seed: int
-    table_sizes: list[int]
-    bots: list[StoredPlayer]
+    table_sizes: list[Annotated[int, Field(ge=1, le=_MOST_SEATS)]] = Field(min_length=1)
+    bots: list[StoredPlayer] = Field(min_length=1)
     contenders: list[StoredPlayer]
     rules: dict[str, Any]
     on_bot_error: str
@@ -77,7 +81,7 @@ class Identity(_Stated):
 class Manifest(_Stated):
     """What `manifest.yaml` says of a run."""
 
-    games: int
+    games: _Count
     identity: Identity
     versions: dict[str, Any] = {}
 
@@ -192,6 +196,10 @@ class StoredRun:
         asked = set(log.players())
         return {name: log.player(name) for name in self.names if name in asked}
 
+    def outcome(self, row: bytes) -> Outcome:
+        """A game as it ended, of its packed row; raises UsageError if that is none which this run writes."""
+        return outcome_in(row, self.game.results, len(self.players), self.folder / DATABASE)
+
     def compared(self, run: int = 0) -> list[Contender]:
         """The contenders as they are compared, as those of the `run`th of several runs."""
         return contenders_of(self.contenders, self.models, self.kinds, run, self.contender_seats)
@@ -253,6 +261,11 @@ def bots_of_run(folder: Path, home: Path) -> Registry:
     Raises UsageError if there is no run that can be read.
     """
     return find_bots(home, _manifest(folder).identity.game)
+
+
+def check_manifest(folder: Path) -> None:
+    """Raise UsageError if the manifest of the run in this folder is damaged."""
+    _manifest(folder)
 
 
 def _manifest(folder: Path) -> Manifest:

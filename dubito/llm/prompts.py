@@ -113,6 +113,8 @@ class Prompt:
         self.folder = folder
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
+        if sources and not {DESCRIPTION, *TEMPLATES} <= sources.keys():
+            raise UsageError(f"{one_line(str(folder))}: the run has not kept all files of this prompt: it is damaged")
         described = sources[DESCRIPTION] if sources else read_described(folder)
         self.description = _description(folder / DESCRIPTION, described)
         self._check_stated()

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.outcome import unpack
 from dubito.experiment.stored_run import StoredRun
 
 FIRST: Final = 500  # games that are shown unless others are asked for
@@ -42,7 +41,7 @@ def chosen_games(source: StoredRun, asked: str | None) -> GameChoice:
         return GameChoice([*every], f"All {kept:,} games.", bounded=True)
     among, others = min(kept, _AMONG), every[first:_AMONG]
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (others.start, others.stop))
-    by_length = sorted((-sum(unpack(row, source.game.results).game_counts), game) for game, row in rows)
+    by_length = sorted((-sum(source.outcome(row).game_counts), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST])
     why = (
         f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.outcome import Outcome
 from dubito.experiment.stored_run import StoredRun
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
@@ -69,7 +69,7 @@ class ShownGames:
 
     def _names(self, game: int) -> list[str]:
         ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        return [self.source.names[player] for player in unpack(row, self.source.game.results).seats]
+        return [self.source.names[player] for player in self.source.outcome(row).seats]
 
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
         """Keep a few decisions of each player: what failed, what was asked again, then any."""
@@ -125,7 +125,7 @@ class ShownGames:
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._line(game, unpack(row, results), asked))
+            rows.append(self._line(game, self.source.outcome(row), asked))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
         words = Paragraph(

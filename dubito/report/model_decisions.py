@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dubito.errors import UsageError
 from dubito.game import Spec
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import kept_reply
+from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.wire import Api, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog
@@ -39,6 +40,8 @@ class ModelDecisions:
         attempts, moves = self._log.attempts(game), _own_moves(told["turns"])
         decisions = []
         for one in self._log.decisions(game).values():
+            if one.seat not in range(len(told["names"])):
+                raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
             turn, move = moves.get((one.seat, one.turn), (under_way, None))
             truth = None if one.p_bluff is None or move is None else told["truths"][move]
             decisions.append(
@@ -77,15 +80,14 @@ class ModelDecisions:
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
         """What was sent (system text and parameters, which are shared, and the conversation), and what came."""
-        sent = json.loads(request)
-        body = sent["body"]
+        protocol, body = kept_request(request)
         said = conversation(body)
         rest = {key: value for key, value in body.items() if key not in ("system", "messages", "input")}
         return {
             "system": [self.shared.add(text) for role, text in said if role in ("system", "developer")],
             "said": [[role, texts.add(text)] for role, text in said if role not in ("system", "developer")],
             "rest": self.shared.add(json.dumps(rest, sort_keys=True)),
-            **self._reply(sent["protocol"], raw, texts),
+            **self._reply(protocol, raw, texts),
         }
 
     def _reply(self, protocol: Api, raw: str | None, texts: Texts) -> dict[str, Any]:
@@ -119,7 +121,8 @@ def _name(decisions: Iterable[dict[str, Any]]) -> None:
 
 def conversation(body: dict[str, Any]) -> list[tuple[str, str]]:
     """The messages of a request's body of any protocol, each with its role, the system's first."""
-    messages = body.get("messages") or body.get("input") or []
+    said = body.get("messages") or body.get("input") or []
+    messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
     system = [("system", _text(body["system"]))] if "system" in body else []
     return system + [(str(message.get("role")), _text(message.get("content"))) for message in messages]
 

@@ -123,7 +123,7 @@ def use_table(source: StoredRun, name: str, key: str) -> ResultTable:
     """Tokens, latency and cost of a player's calls, as they are spread."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
-    tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL", (name,))
+    tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL AND a.output IS NOT NULL", (name,))
     priced = "SELECT coalesce(likely, picodollars) FROM tries WHERE player = ? AND picodollars IS NOT NULL"
     measured = [
         (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),

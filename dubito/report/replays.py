@@ -1,11 +1,10 @@
 """The games of a run, played again to be told: each is checked against what the run has of it."""
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.outcome import Outcome, outcome_of, unpack
+from dubito.experiment.outcome import Outcome, outcome_of, record_in
 from dubito.experiment.run_to_replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
 from dubito.experiment.stored_run import StoredRun
 from dubito.handlers import Table, step
@@ -73,14 +72,17 @@ class ReplayedGames:
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         ((row, record),) = rows
-        outcome = unpack(row, self.source.game.results)
+        outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]
         table, turns = self._turns(game, names, record)
         return RetoldGame(names, table, turns, outcome)
 
     def _turns(self, game: int, names: list[str], record: str | None) -> tuple[Any, Turns]:
         if record is not None:
-            return self._from_record(game, len(names), json.loads(record))
+            try:
+                return self._from_record(game, len(names), record_in(record, self.source.db.path))
+            except (UsageError, ValueError):  # its rules or its outputs are none of the game's
+                raise NotShown("its record was changed or is damaged") from None
         kept = self._opened()
         for name in names:
             if name in self._changed:

@@ -35,6 +35,7 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # times the valu
     "cards": (1, "", 2),
 }
 _MOST_MORE: Final = 3  # digits
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # how one begins
 _TEXTS: Final = ("text", "player", "kind")
 
 
@@ -104,12 +105,15 @@ class ResultTable:
             yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
 
     def to_csv(self) -> str:
-        """The table with full precision; an interval's ends are columns of their own."""
+        """The table with full precision; an interval's ends are columns of their own.
+
+        A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there.
+        """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         records = self._records()
         writer.writerow(self._keys())
-        writer.writerows(["" if value is None else value for value in record.values()] for record in records)
+        writer.writerows([_cell(value) for value in record.values()] for record in records)
         return file.getvalue()
 
     def to_json(self) -> str:
@@ -140,6 +144,11 @@ class ResultTable:
                 if with_intervals:
                     record |= {f"{column.key}_low": low, f"{column.key}_high": high}
             yield record
+
+
+def _cell(value: Any) -> Any:
+    """A value as CSV has it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else "" if value is None else value
 
 
 def _ends(value: Value) -> tuple[Any, float | None, float | None]:

@@ -12,7 +12,7 @@ from itertools import chain, count, islice, repeat
 from operator import add, mul
 from typing import Final
 
-from dubito.experiment.outcome import Outcome, unpack
+from dubito.experiment.outcome import Outcome
 from dubito.experiment.results import seat_sums, sum_of
 from dubito.experiment.statistics import Rate, Sums, sampled_rate
 from dubito.experiment.stored_run import StoredRun
@@ -132,8 +132,7 @@ def scan(source: StoredRun, most: int = SCANNED) -> Scan:
 
 
 def _deals(source: StoredRun) -> Iterator[list[Outcome]]:
-    results, games = source.game.results, source.games_per_deal
-    outcomes = (unpack(row, results) for row in source.db.outcomes())
+    games, outcomes = source.games_per_deal, map(source.outcome, source.db.outcomes())
     while deal := list(islice(outcomes, games)):
         yield deal
 

@@ -42,6 +42,8 @@ def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> No
                 _add(connection, part)
             connection.executemany("INSERT INTO tally VALUES (?, ?)", sums.items())
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.IntegrityError as error:
+        raise RunStopped(f"the shards keep something of the same game twice: {error}; nothing was merged") from None
     except sqlite3.Error as error:
         raise RunStopped(f"cannot write {path.parent}: {error}; is the disk full?") from None
 

@@ -125,7 +125,7 @@ class ModelLog:
             "AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL ORDER BY game DESC LIMIT ?",
             (player, _SAMPLE),
         )
-        return [(len(zlib.decompress(text)), tuple(json.loads(usage)), cost) for text, usage, cost in rows]
+        return [(len(inflated(text)), tuple(self._usage(usage)), cost) for text, usage, cost in rows]
 
     def assume(self, player: str, output: int, a_byte: float, besides: int) -> None:
         """What the tries of a player probably cost whose cost is not known: so much a byte of the request, and besides.
@@ -159,7 +159,7 @@ class ModelLog:
             "AND account = ? AND (kind IS NULL OR kind = ?) ORDER BY game, seat, decision, attempt, try LIMIT 1",
             (request, draw, account, _BEYOND),
         )
-        return next((RawReply(status, self.text(raw), json.loads(headers)) for status, raw, headers in rows), None)
+        return next((RawReply(status, self.text(raw), self._kept(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
         """What was decided in a game, by seat and number, in their order."""
@@ -168,7 +168,7 @@ class ModelLog:
             "ORDER BY seat, decision"
         )
         found = [Decision(*row) for row in self._db.read(query, (game,))]
-        return {(one.seat, one.number): replace(one, answer=_answer(one.answer)) for one in found}
+        return {(one.seat, one.number): replace(one, answer=self._answer(one.answer)) for one in found}
 
     def attempts(self, game: int) -> defaultdict[tuple[int, int], list[StoredAttempt]]:
         """The attempts of a game by seat and number of their decision, in their order."""
@@ -290,6 +290,24 @@ class ModelLog:
                 astuple(replace(decision, answer=_stored(decision.answer))),
             )
 
+    def _kept(self, text: str | bytes) -> Any:
+        """What a row has as JSON; raises RunStopped where it is none."""
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise RunStopped(f"{self._db.path} is damaged: a row holds something that is no JSON") from None
+
+    def _usage(self, text: str) -> list[int]:
+        """The tokens that a row has, by TOKENS."""
+        counts = self._kept(text)
+        if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
+            raise RunStopped(f"{self._db.path} is damaged: a row holds no counts of tokens")
+        return counts
+
+    def _answer(self, stored: int | bytes) -> Any:
+        """The answer that a row has."""
+        return bool(stored) if isinstance(stored, int) else self._kept(stored)
+
     def text(self, digest: str) -> str:
         """A kept text; raises RunStopped if it is missing, or was changed or damaged."""
         rows = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))
@@ -369,7 +387,7 @@ class ModelLog:
             (name, _BEYOND),
         )
         usages = read("SELECT usage FROM tries WHERE player = ? AND usage IS NOT NULL", (name,))
-        sums = [sum(counts) for counts in zip(*(json.loads(usage) for (usage,) in usages), strict=True)]
+        sums = [sum(counts) for counts in zip(*(self._usage(usage) for (usage,) in usages), strict=True)]
         return PlayerLog(
             decisions=sum(outcomes.values()),
             games=games,
@@ -402,11 +420,6 @@ def inflated(packed: bytes) -> bytes:
 def _stored(answer: Any) -> int | bytes:
     """An answer as its row: yes or no as 1 or 0, any other as JSON in bytes, of which the column makes no number."""
     return int(answer) if isinstance(answer, bool) else json.dumps(answer, separators=(",", ":")).encode()
-
-
-def _answer(stored: int | bytes) -> Any:
-    """The answer that a row has."""
-    return bool(stored) if isinstance(stored, int) else json.loads(stored)
 
 
 def _keep_text(connection: sqlite3.Connection, text: str) -> str:

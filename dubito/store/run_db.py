@@ -303,6 +303,10 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         ).fetchone()
         if odd is not None:
             raise sqlite3.DatabaseError(f"its {table} hold something that no run writes as {odd[0]}")
+    query = "SELECT (SELECT coalesce(sum(games), 0) FROM chunks), count(*) FROM games"  # both as of the same moment
+    ((said, there),) = connection.execute(query)
+    if said > there:
+        raise sqlite3.DatabaseError(f"its chunks are of {said:,} games, and it has {there:,}")
 
 
 def _is_odd(table: str, column: str, kind: str, null: bool) -> str:

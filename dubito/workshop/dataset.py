@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.outcome import unpack
+from dubito.experiment.outcome import outcome_in
 from dubito.experiment.run_to_replay import LIES, LIES_COUNTED, RunToReplay, lies_told
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
-from dubito.llm.protocols import kept_reply
+from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.wire import sendable
 from dubito.store.lock import drafting
 from dubito.store.model_log import ModelLog
@@ -84,7 +84,7 @@ def _game_rows(kept: RunToReplay) -> Iterator[list[_Row]]:
         rows = []
         query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
         for game, packed in kept.db.read(query, (first, min(first + _AT_ONCE, every.stop))):
-            outcome = unpack(packed, results)
+            outcome = outcome_in(packed, results, len(names), kept.db.path)
             measured = [
                 {
                     measure.key: Rate(count / measure.scale).on(measure.span).value
@@ -136,6 +136,10 @@ def _decision_rows(kept: RunToReplay, progress: Callable[[int], None]) -> Iterat
     yield rows
 
 
+def _damaged(kept: RunToReplay, game: int) -> UsageError:
+    return UsageError(f"{one_line(str(kept.folder))} is damaged: what it keeps of game {game} is not of that game")
+
+
 def _decision_row(
     kept: RunToReplay,
     row: _Row,
@@ -143,7 +147,10 @@ def _decision_row(
     models: Mapping[str, tuple[str, str]],
 ) -> _Row:
     """A decision with the position that it was taken in."""
-    spec, one = kept.registry.game, found[row["seat"], row["decision"]]
+    place, spec = (row["seat"], row["decision"]), kept.registry.game
+    if place not in found or row["player"] not in models:
+        raise _damaged(kept, row["game"])
+    one = found[place]
     model, prompt = models[row["player"]]
     return {
         **row,
@@ -161,6 +168,8 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     asked = log.attempts(game)
     for place, one in log.decisions(game).items():
         attempts = asked[place]
+        if not attempts:
+            raise UsageError(f"{log.folder} is damaged: nobody was asked for a decision of game {game}")
         last, priced = attempts[-1], all(attempt.priced for attempt in attempts)
         yield {
             "game": game,
@@ -186,5 +195,5 @@ def _reply(log: ModelLog, request: str, raw: str | None) -> str | None:
     """The text of a reply; None where none came."""
     if not raw:
         return None
-    text = kept_reply(json.loads(log.text(request))["protocol"], raw and log.text(raw)).text
+    text = kept_reply(kept_request(log.text(request))[0], raw and log.text(raw)).text
     return None if text is None else sendable(text)

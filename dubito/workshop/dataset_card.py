@@ -1,6 +1,7 @@
 """The card of a dataset: a README in the form that Hugging Face reads, with every column explained."""
 
 import json
+import re
 from typing import Final
 
 import dubito
@@ -42,7 +43,7 @@ DECISIONS: Final = {
 def card(kept: RunToReplay) -> str:
     """The card of a run's dataset."""
     experiment = kept.experiment
-    players = ", ".join(one_line(player.name) for player in experiment.players)
+    players = ", ".join(_plain(player.name) for player in experiment.players)
     return f"""---
 configs:
 - config_name: decisions
@@ -77,6 +78,11 @@ from datasets import load_dataset
 decisions = load_dataset(".", "decisions", split="train")
 ```
 """
+
+
+def _plain(name: str) -> str:
+    """Somebody's name as text: no mark-up, link or HTML of it."""
+    return re.sub(r"([!-&(-+./:-@\[-`{-~])", r"\\\1", one_line(name))
 
 
 def _table(columns: dict[str, tuple[str, str]]) -> str:

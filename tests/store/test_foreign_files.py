@@ -3,7 +3,10 @@
 None of it is followed, waited for, or taken into memory first.
 """
 
+import csv
+import io
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,10 +16,13 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+import yaml
 
 from dubito.errors import UsageError
+from dubito.report.result_table import Column, ResultTable
 from dubito.store.folder import to_yaml
 from dubito.user_files import from_yaml
+from dubito.workshop.dataset_card import _plain
 from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell
 
@@ -251,3 +257,89 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
     assert shell("export", "r", "r.zip").code == 0
     assert shell("replay", "r.zip", "--quiet").code == 0
     assert Path("r/run.db").stat().st_size < 20 * Path("r.zip").stat().st_size, "however dull"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "UPDATE games SET outcome = x'00ff'",
+            "theirs/run.db is damaged: a game|theirs/run.db: games 0 to 5 were changed",
+        ),
+        ("UPDATE chunks SET games = 1000000000000", "its chunks are of 1,000,000,000,000 games, and it has 6"),
+        ("UPDATE decisions SET node = 'nowhere'", "dubito has no node 'nowhere'|the decision differs"),
+        ("UPDATE decisions SET seat = 7 + decision", "has no seat|the decision differs"),
+        ("UPDATE decisions SET answer = x'00ff'", "is damaged: a row holds something that is no JSON"),
+        ("UPDATE tries SET usage = '[1' WHERE usage IS NOT NULL", "is damaged: a row holds something that is no JSON"),
+        ("UPDATE tries SET usage = '[1, 2]' WHERE usage IS NOT NULL", "is damaged: a row holds no counts of tokens"),
+        ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row holds something that is no JSON"),
+    ],
+)
+@pytest.mark.parametrize("command", [("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")])
+def test_rows_that_do_not_fit_are_a_sentence(runs: Shell, command: tuple[str, ...], statement: str, words: str) -> None:
+    change(statement)
+    said = runs(*command)
+    if command[0] == "export" and "usage" in statement:  # of which a dataset tells nothing
+        assert said.code == 0
+        return
+    assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said
+    assert re.search(words, said.err), said.err
+
+
+@pytest.mark.parametrize("record", ["zz", "-5", "{}", '{"outputs": 7}', "[" * 100_000])
+def test_a_record_that_is_none_is_not_shown(runs: Shell, record: str) -> None:
+    change("UPDATE games SET record = ?", record)
+    assert runs("report", "theirs").code == 0
+
+
+def test_a_prompt_that_was_not_kept_whole_is_a_sentence(runs: Shell) -> None:
+    change("DELETE FROM prompts WHERE file = 'prompt.yaml'")
+    said = refused(runs, "export", "theirs", "--parquet", "d", "--quiet")
+    assert "the run has not kept all files of this prompt" in said
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("table_sizes", [], "identity.table_sizes"),
+        ("table_sizes", 3, "identity.table_sizes"),
+        ("table_sizes", [10**9], "identity.table_sizes.0"),
+        ("table_sizes", [-1], "identity.table_sizes.0"),
+        ("bots", [], "identity.bots"),
+        ("contenders", 7, "identity.contenders"),
+        ("shard", {"number": 1, "of": 10**18, "games": 6, "first_game": 0}, "identity.shard.of"),
+    ],
+)
+def test_a_manifest_says_what_a_run_can_be(runs: Shell, key: str, value: object, words: str) -> None:
+    content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
+    content["identity"][key] = value
+    Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
+    for command in (*READING[:4], ("merge", "theirs")):
+        assert f"theirs/manifest.yaml is damaged: {words}: " in refused(runs, *command)
+
+
+def test_a_shard_of_many_is_not_waited_for(runs: Shell) -> None:
+    content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
+    content["identity"]["shard"] = {"number": 1, "of": 10**11, "games": 6, "first_game": 0, "engine": "x"}
+    Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
+    assert "99999999999 of the 100000000000 shards are missing (2, 3, 4, " in refused(runs, "merge", "theirs")
+
+
+def test_an_address_that_is_none_is_no_traceback(runs: Shell) -> None:
+    content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
+    content["identity"]["contenders"][0]["settings"]["base_url"] = -1
+    Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
+    assert runs("status", "theirs").code == 0
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1"])
+def test_a_name_is_no_formula(name: str) -> None:
+    table = ResultTable("t", "T", [Column("bot", "bot", "text"), Column("x", "x")], [[name, -5], ["B", 7]])
+    first, second = list(csv.reader(io.StringIO(table.to_csv())))[1:]
+    assert (first, second) == ([f"'{name}", "-5"], ["B", "7"])
+
+
+def test_a_datasets_card_has_no_markup_of_names(runs: Shell) -> None:
+    text = _plain("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
+    assert not re.search(r"(?<!\\)[\[\]()<>`*#@|:.]", text)
+    assert text.count("\n") == 0

@@ -8,12 +8,13 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
+from dubito.errors import UsageError, one_line
 from dubito.llm.protocols import chat, messages, responses
 from dubito.llm.protocols.bodies import Exchange, came_instead, mapping
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Api, RawReply, Reply, ReplyOrigin, Request, TwinKey, read_json, without_twins
 
-__all__ = ["Exchange", "build_request", "kept_reply", "read_reply"]
+__all__ = ["Exchange", "build_request", "kept_reply", "kept_request", "read_reply"]
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins)
 _PROTOCOLS: Final[dict[Api, ModuleType]] = {"responses": responses, "chat": chat, "messages": messages}
@@ -46,6 +47,16 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     if usage and not (usage.input and (usage.output or not text)):
         usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
     return Reply(text, finish, usage, received, origin, charges)
+
+
+def kept_request(text: str) -> tuple[Api, dict[str, Any]]:
+    """Protocol and body of a request that a run has kept; raises UsageError where the text is none."""
+    sent = read_json(text)
+    named, body = (sent.get("protocol"), sent.get("body")) if isinstance(sent, dict) else (None, None)
+    protocol = next((known for known in _PROTOCOLS if known == named), None)
+    if protocol is None or not isinstance(body, dict):
+        raise UsageError(f"a request that the run has kept is none: {one_line(text, 60)}")
+    return protocol, body
 
 
 def kept_reply(protocol: Api, body: str | None, digest: str | None = None) -> Reply:
