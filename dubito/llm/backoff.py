@@ -17,7 +17,7 @@ def pause(error: TryFailed, number: int, cap: float, spread: float = 1.0) -> flo
 
     `spread` is the part of the time that is random: by default all of it.
     """
-    if error.retry_after is not None:
+    if error.retry_after:  # 0 s say nothing
         return min(error.retry_after, cap)
     most: float = min(_MOST, _FIRST * 2 ** min(number - 1, _DOUBLINGS))
     return most * _JITTER.uniform(1 - spread, 1)

@@ -29,6 +29,7 @@ class TryFailed(DubitoError):
     """One HTTP call without a reply; `said` are the server's own words, if it said any."""
 
     spent: Spend | None = None  # what it cost, where a body came that said so
+    at_once: bool = False  # of a rate limit: it is one of calls under way
 
     def __init__(
         self,

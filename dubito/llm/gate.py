@@ -209,8 +209,12 @@ class Gate:
     def paced(self) -> str | None:
         """The pace that holds calls back at present, in words; None if none does."""
         with self._changed:
-            rate = self._pace.per_minute()
-            if rate is None or self._timing.clock() - self._held > _SHOWN:
+            rate, most = self._pace.per_minute(), self._pace.places.most
+            if self._timing.clock() - self._held > _SHOWN:
+                return None
+            if most < float("inf"):
+                return f"{most:,.0f} calls at once, as the server takes them"
+            if rate is None:
                 return None
             by = "by the server" if self._pace.told else "as the server takes them"
             return f"paced at {rate:,.0f} requests/min {by}"
@@ -255,7 +259,10 @@ class Gate:
             if signs.silent_since is None:
                 signs.silent_since = sent.at
             if error.kind == "rate_limit":
-                self._pace.limited(sent, now, self._pause(error, cap), limits)
+                if error.at_once:
+                    self._pace.crowded(now, self._pause(error, cap), asked=bool(error.retry_after))
+                else:
+                    self._pace.limited(sent, now, self._pause(error, cap), limits)
                 if (error.retry_after or 0) > self._timing.patience:
                     self._stop(f"asks to wait {in_words(error.retry_after or 0)}", error)
             else:
@@ -269,7 +276,7 @@ class Gate:
         """How long nothing is sent after a rate limit: as the server says, and longer each time that is not enough."""
         again = self._pace.refusals + 1
         own = min(_PROBES, pause(TryFailed(error.kind, error.brief), again, cap, spread=0.5))
-        if error.retry_after is None:
+        if not error.retry_after:
             return own
         said = pause(error, again, cap)
         return max(said, own) if again > _TRUSTED else said

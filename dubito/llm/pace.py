@@ -3,10 +3,11 @@
 State only: every method is told what time it is, in seconds of any clock; nothing here sleeps, and nothing is shared
 between threads (the gate sees to both).
 
-Three things bound the next call, and the slowest counts. After a rate limit, and at the start, a *window* of calls
+Four things bound the next call, and the slowest counts. After a rate limit, and at the start, a *window* of calls
 under way opens with one probe (at the start, with a few) and doubles as long as none is refused. Where headers tell,
 each of the server's *allowances* (requests, tokens) is followed call by call. Where they do not, or not all, the
 *climb* finds the rate: what was taken between two rate limits, over the time between them, is what the server allows.
+A refusal that speaks of calls at once is no rate: it lowers the *places*, and the rate stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,10 @@ _SLOWEST: Final = 0.2  # calls per second
 _HELD: Final = 5000  # calls for which a rate that was found is kept, at the most
 _OPEN: Final = 1024  # calls: what lets so many go lets all go
 _MANY: Final = 0.03  # a share of refusals
+_LIES: Final = 4  # calls taken by a server whose headers never left anything, after which they are doubted
+_PLACES: Final = 32  # calls taken, at the least, before one more at once is tried
+_LASTING: Final = 1024  # and at the most
+_LOOKS: Final = 0.01  # seconds after which it is looked again whether a place is free
 _DEAF: Final = 200  # calls for which refusals that no slower pace prevents are put up with
 
 
@@ -47,16 +52,35 @@ class Allowance:
     whole: float = 0.0
     stamp: float = 0.0
     put_right: float = 0.0  # all corrections so far
+    empty: int = 0  # calls that were taken, without anything ever being left
+    lies: int = _LIES  # of them, after which what the headers say is doubted
     # Where measuring began: number and time of a call, and what it was told.
     stretch: tuple[int, float, Limit] | None = None
 
     def wait(self, now: float) -> float:
         """Seconds until the next call may be sent."""
         self._refill(now)
+        if self.doubted:
+            return 0.0
         short = self.cost - self.level
         if short <= 0:
             return 0.0
         return max(0.0, self.resets - now) if self.fixed else short / (MARGIN * self.rate)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether calls are taken though there never was anything left: some servers and proxies say so for ever."""
+        return self.empty >= self.lies
+
+    def taken(self) -> None:
+        """A call was taken whose answer told of this limit."""
+        self.empty = self.empty + 1 if self.capacity < 1 else 0
+
+    def believed(self) -> None:
+        """A call was refused: it may be this limit, so that it takes more to be doubted again."""
+        if self.doubted:
+            self.lies *= 2
+        self.empty = 0
 
     def sent(self) -> tuple[float, float]:
         """A call goes out; what is reckoned to be left behind it, for `told`."""
@@ -157,6 +181,11 @@ class Climb:
                 self.hold = 0
             self.passed = 0
 
+    def unsent(self) -> None:
+        """One of the calls was refused for another reason than its rate."""
+        self.taken -= 1
+        self.sends -= 1
+
     def limited(self) -> None:
         """One of the calls was refused."""
         self.taken -= 1
@@ -243,6 +272,38 @@ class Opening:
         self.size, self.sends, self.grown, self.probing = 1.0, 0, None, True
 
 
+@dataclass(slots=True)
+class Places:
+    """How many calls may be under way at once, where a server limits that: those that it did not refuse.
+
+    When all places were taken for a while one more is tried, and whenever that is refused after twice as many calls.
+    """
+
+    most: float = inf
+    hold: int = _PLACES  # calls before one more is tried
+    passed: int = 0  # calls taken since the last change, with all places taken
+    tried: bool = False  # whether the last change was one more
+
+    def wait(self, under_way: int) -> float:
+        """Seconds until another call may go: it has to look again when one has ended."""
+        return 0.0 if under_way < self.most else _LOOKS
+
+    def taken(self, beside: int) -> None:
+        """A call was taken, with so many others under way."""
+        if self.most == inf or beside + 1 < self.most:
+            return
+        self.passed += 1
+        if self.passed >= self.hold:
+            self.hold = _PLACES if self.tried else self.hold
+            self.most, self.passed, self.tried = self.most + 1, 0, True
+
+    def refused(self, beside: int) -> None:
+        """A call was refused while so many others were under way."""
+        if self.tried:
+            self.hold = min(_LASTING, 2 * self.hold)
+        self.most, self.passed, self.tried = max(1.0, min(self.most, beside)), 0, False
+
+
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """A call under way."""
@@ -260,6 +321,7 @@ class Pace:
     allowances: dict[str, Allowance] = field(default_factory=dict)
     climb: Climb = field(default_factory=Climb)
     opening: Opening = field(default_factory=Opening)
+    places: Places = field(default_factory=Places)
     under_way: int = 0
     costs: Mapping[str, float] = field(default_factory=dict)  # of a call by kind of limit, until it is learned
     refusals: int = 0  # in a row, without a call taken
@@ -277,7 +339,8 @@ class Pace:
         if not self._reopened:
             self._reopen(now)
         waits = [allowance.wait(now) for allowance in self.allowances.values()]
-        return max([self.opening.wait(now, self.under_way), self.climb.wait(now), *waits])
+        free = self.places.wait(self.under_way)
+        return max([free, self.opening.wait(now, self.under_way), self.climb.wait(now), *waits])
 
     def sent(self, now: float) -> OpenCall:
         """A call goes out."""
@@ -289,22 +352,39 @@ class Pace:
 
     def took(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
         """The server took a call, and said this of its limits."""
+        self.places.taken(self.under_way - 1)
         self.under_way -= 1
         self.refusals = 0
         if sent.number > self._first_since:
             self.opening.taken()
         self._told(sent, limits)
+        for limit in limits:
+            self.allowances[limit.kind].taken()
 
     def limited(self, sent: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """The server refused a call for its rate: nothing is sent for so many seconds."""
         self.under_way -= 1
         self._told(sent, limits)
+        for allowance in self.allowances.values():
+            allowance.believed()
         self.climb.limited()
         self._refused_since += 1
         if self._reopened:
             self._reopened, self._closed_at = False, now
             self.refusals += 1
         self.closed_until = max(self.closed_until, now + pause)
+
+    def crowded(self, now: float, pause: float, asked: bool) -> None:
+        """The server refused a call since too many were under way: where others are, a place will be free.
+
+        `asked`: it is the server that wants the pause.
+        """
+        self.under_way -= 1
+        self.climb.unsent()
+        self.places.refused(self.under_way)
+        if asked or not self.under_way:
+            self.refusals += 1
+            self.closed_until = max(self.closed_until, now + pause)
 
     def ended(self) -> None:
         """A call ended in another way: it says nothing of the pace."""
@@ -313,7 +393,7 @@ class Pace:
     @property
     def told(self) -> bool:
         """Whether it is what the server tells that holds calls back most, not what was found out."""
-        return min((a.rate / a.cost for a in self.allowances.values()), default=inf) <= self.climb.rate
+        return self._slowest_told <= self.climb.rate
 
     def _reopen(self, now: float) -> None:
         """The time of a rate limit is over, and all the refusals that belong to it are known."""
@@ -324,9 +404,12 @@ class Pace:
 
     def per_minute(self) -> float | None:
         """Calls a minute that the server allows; None where nothing holds calls back."""
-        rates = [a.rate / a.cost for a in self.allowances.values()] + [self.climb.rate]
-        slowest = min(rates)
+        slowest = min(self._slowest_told, self.climb.rate)
         return None if slowest == inf else MARGIN * slowest * _MINUTE
+
+    @property
+    def _slowest_told(self) -> float:
+        return min((a.rate / a.cost for a in self.allowances.values() if not a.doubted), default=inf)
 
     def _told(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
         for limit in limits:

@@ -203,7 +203,9 @@ class Provider:
         said = self._scrubbed(text)
         match found.meaning:
             case "too_long" | "refused" | "rate_limit" | "server" as kind:
-                return TryFailed(kind, brief, found.retry_after, said=said)
+                failed = TryFailed(kind, brief, found.retry_after, said=said)
+                failed.at_once = found.at_once
+                return failed
             case "size":
                 what = f"takes no request of this size ({brief}); the output that it reserves counts"
                 return self._fault(ask, "max_output", what, said)

@@ -16,6 +16,7 @@ _NAME: Final = re.compile(
 )
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_AT_ONCE: Final = ("concurren", "parallel", "connection", "flight")  # no rates: refusals tell those limits in time
 _EPOCH: Final = 1e9  # a number of seconds from which it is no duration but a moment
 _MOST: Final = 1e14
 
@@ -40,6 +41,8 @@ def limits_of(headers: Mapping[str, str], time: float) -> list[Limit]:
     limits = []
     for kind, said in sorted(found.items()):
         limit, remaining = _number(said.get("limit")), _number(said.get("remaining"))
+        if any(word in kind for word in _AT_ONCE):
+            continue
         if limit is not None and limit > 0 and remaining is not None:
             limits.append(Limit(kind, limit, remaining, _seconds(said.get("reset", ""), time)))
     return limits

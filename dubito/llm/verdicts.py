@@ -91,6 +91,14 @@ _MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|\b[tr]p[hms]\b")
 _RESET: Final = re.compile(
     r'"x-ratelimit-reset": ?"?(\d{13})\b'
 )  # in an error of OpenRouter's: milliseconds since 1970
+_MAY_BE_CROWDED: Final = (429, 503, 529)
+_CALLS: Final = r"(?:request|connection|call|quer|session|job|generation|invocation)"
+_AT_ONCE: Final = re.compile(
+    r"concurren|\u5e76\u53d1"  # Anthropic, Mistral, Moonshot, W&B and others, Zhipu
+    rf"|(?:parallel|simultaneous|in[ -]?flight|pending|outstanding)[ _-]{_CALLS}"  # LiteLLM, Ollama, Azure
+    rf"|{_CALLS}\w* (?:in parallel|in[ -]?flight|simultaneously|at once|at the same time)"
+    r"|too many (?:open )?connections|\b(?:no|all) (?:\w+ )?slots?\b|\bslots? (?:un|not )available"  # llama.cpp
+)
 _UNIT: Final = r"(?:ms|milliseconds?|seconds?|minutes?|hours?|[smhd])(?![a-z])"
 _DELAY: Final = re.compile(rf"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)")
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])")
@@ -99,11 +107,12 @@ _UNITS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an error means; `retry_after` are the seconds that the server asks for, if it does."""
+    """What an error means; `retry_after` are the seconds that the server asks for, if it asks for any."""
 
     meaning: Meaning
     status: int  # the answer's, or the one that an error with status 200 stands for
     retry_after: float | None = None
+    at_once: bool = False  # of a rate limit: it is one of calls under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +131,10 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
     meaning = _meaning(status, said)
     if meaning not in ("rate_limit", "server", "quota"):
         return Verdict(meaning, status)
-    asked = wait_asked(headers)
-    return Verdict(meaning, status, _delay(said) if asked is None else asked)
+    asked = wait_asked(headers) or _delay(said) or None
+    if meaning != "quota" and _is_of_calls_at_once(status, said):
+        return Verdict("rate_limit", status, asked, at_once=True)
+    return Verdict(meaning, status, asked)
 
 
 def text_of(error: Any) -> str:
@@ -163,6 +174,14 @@ def _meaning(status: int, said: _Said) -> Meaning:
     if status in (401, 403) or codes.intersection(_DISABLED):
         return "key"
     return "model" if status in (404, 405) else "request"
+
+
+def _is_of_calls_at_once(status: int, said: _Said) -> bool:
+    """Whether too many calls are under way, rather than too many a minute."""
+    words = " ".join((*said.codes, said.words))
+    if status not in _MAY_BE_CROWDED or _MINUTE.search(words):
+        return False
+    return _AT_ONCE.search(words) is not None or (status == 429 and "overloaded" in words)
 
 
 def _beyond_a_limit(words: str) -> bool:
@@ -262,7 +281,7 @@ def wait_asked(headers: Mapping[str, str]) -> float | None:
             seconds = float(said) / unit
         except ValueError:
             seconds = _until(said)
-        if 0 <= seconds < float("inf"):
+        if 0 < seconds < float("inf"):  # none at all is no time to wait for
             return seconds
     return None
 

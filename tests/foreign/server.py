@@ -40,6 +40,8 @@ class Habits:
     latency: tuple[float, float] = (1.0, 3.0)
     overloaded: tuple[int, float] | None = None  # from this call on, for so many seconds: 529
     quota: str | None = None  # what a 429 says, instead of a rate limit's words
+    at_once: int | None = None  # calls under way that it takes; more are refused
+    crowded: "Answer | None" = None  # with this, else as for a rate limit
     sick: float = 0.0  # the share of calls that fail, at random
     failures: Sequence[Failure] = ("502",)  # how, each as often as the others
     scale: float = 1.0
@@ -163,6 +165,8 @@ class Foreign:
     def _refused(self, protocol: Api, body: dict[str, Any], now: float) -> Answer | None:
         if self._is_overloaded(now):
             return Answer(529, error_body(protocol, "overloaded_error", "Overloaded"))
+        if self.habits.at_once is not None and self.under_way >= self.habits.at_once:
+            return self.habits.crowded or Answer(429, "Too Many Requests")
         tokens = len(json.dumps(body)) / 4 + next(body[name] for name in OUTPUT_LIMITS if name in body)
         wanted = [(limit, 1.0) for limit in self.habits.requests] + [(limit, tokens) for limit in self.habits.tokens]
         for limit, _ in wanted:

@@ -48,16 +48,19 @@ def simulated(  # noqa: C901, a few events that share a world
     latency: Sequence[float] = (1.0, 3.0),
     cost: float = 1.0,
     at_random: float = 0.0,
+    at_once: int | None = None,
+    in_words: bool = True,
     seed: int = 1,
 ) -> Simulated:
     """So many calls, so many at once, after one that goes first.
 
     `kind` is that of the limit which the server's headers tell, None: they tell nothing; their times are rounded up to
-    a `resolution` in seconds. `at_random`: the share of calls refused whatever the pace.
+    a `resolution` in seconds. `at_random`: the share of calls refused whatever the pace. `at_once`: how many calls may
+    be under way; a refusal of more says so if it is `in_words`, else it is a bare 429.
     """
     chance, order, pace = random.Random(seed), count(), Pace()
     events: list[tuple[float, int, Callable[[], None]]] = []
-    now, ready, refused, wake = 0.0, 1, 0, -1.0
+    now, ready, refused, wake, busy = 0.0, 1, 0, -1.0, 0
     taken: list[float] = []
 
     def later(seconds: float, what: Callable[[], None]) -> None:
@@ -70,6 +73,10 @@ def simulated(  # noqa: C901, a few events that share a world
         return [Limit(kind, limiter.limit, math.floor(limiter.left), whole)]
 
     def arrives(sent: OpenCall) -> None:
+        nonlocal busy
+        if at_once is not None and busy >= at_once:
+            later(_TRIP, lambda: crowded(sent))
+            return
         lucky = chance.random() >= at_random
         if limiter is not None:
             limiter.refresh(now)
@@ -77,6 +84,7 @@ def simulated(  # noqa: C901, a few events that share a world
             if limiter is not None:
                 limiter.take(cost)
             limits = told()
+            busy += 1
             later(chance.uniform(*latency), lambda: answered(sent, limits))
             return
         seconds = limiter.wait(cost) if limiter is not None else 0.0
@@ -84,10 +92,19 @@ def simulated(  # noqa: C901, a few events that share a world
         later(_TRIP, lambda: limited(sent, limits, seconds))
 
     def answered(sent: OpenCall, limits: list[Limit]) -> None:
-        nonlocal ready
+        nonlocal ready, busy
+        busy -= 1
         pace.took(sent, limits)
         ready += 1 if taken else in_flight
         taken.append(now)
+
+    def crowded(sent: OpenCall) -> None:
+        nonlocal ready, refused
+        if not in_words:
+            limited(sent, [], 0.0)
+            return
+        ready, refused = ready + 1, refused + 1
+        pace.crowded(now, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals, asked=False)
 
     def limited(sent: OpenCall, limits: list[Limit], seconds: float) -> None:
         nonlocal ready, refused

@@ -187,10 +187,10 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
 
 
 @cases("kind", ["server"])
-def test_a_server_that_asks_for_no_wait_gets_none(kind: FailureKind) -> None:
+def test_a_server_that_asks_for_no_wait_says_nothing(kind: FailureKind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
-    assert sum(clock.slept) == 0
+    assert 0 < sum(clock.slept) <= 0.5
 
 
 @cases("kind", KINDS)

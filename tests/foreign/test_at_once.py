@@ -1,0 +1,156 @@
+"""Servers that limit how many calls are under way at once: fewer are, and none waits for a rate that nobody asks."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from dubito.llm.pace import Pace
+from dubito.llm.rate_headers import Limit, limits_of
+from dubito.llm.verdicts import verdict
+from tests.conftest import cases
+from tests.foreign.kit import played
+from tests.foreign.server import Answer, Foreign, Habits
+from tests.foreign.simulation import simulated
+from tests.llm.kit import outcomes_of
+
+CROWDED: Final[dict[str, tuple[int, object]]] = {  # status and body, as the servers send them
+    "Anthropic": (
+        429,
+        {
+            "type": "error",
+            "error": {
+                "type": "rate_limit_error",
+                "message": "Number of concurrent connections has exceeded your rate limit. Please try again later.",
+            },
+        },
+    ),
+    "W&B": (429, {"error": {"message": "Concurrency limit reached for requests"}}),
+    "Moonshot": (
+        429,
+        {
+            "error": {
+                "type": "rate_limit_reached_error",
+                "message": "Your account org-1 request reached organization max concurrency: 1, please try again "
+                "after 1 seconds",
+            }
+        },
+    ),
+    "Zhipu": (
+        429,
+        {
+            "error": {
+                "code": "1302",
+                "message": "\u60a8\u5f53\u524d\u4f7f\u7528\u8be5API\u7684\u5e76\u53d1\u6570\u8fc7\u9ad8",
+            }
+        },
+    ),
+    "LiteLLM": (429, {"error": {"message": "Max parallel request limit reached", "type": "None", "code": "429"}}),
+    "a relay": (429, {"error": "Too many concurrent requests", "limit": 1}),
+    "a model of a relay": (429, {"message": "Too many concurrent requests for this model"}),
+    "Azure": (429, {"error": {"message": "Too many pending requests"}}),
+    "Ollama": (503, {"error": "server busy, please try again.  maximum pending requests exceeded"}),
+    "llama.cpp": (503, {"error": {"code": 503, "message": "no slot available", "type": "unavailable_error"}}),
+    "TGI": (429, {"error": "Model is overloaded", "error_type": "overloaded"}),
+    "a code": (429, {"error": {"code": "concurrency_limit_exceeded", "message": "Slow down."}}),
+}
+OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
+    "OpenAI": (
+        429,
+        {
+            "error": {
+                "message": "Rate limit reached for gpt-4o in organization org-1 on requests per min (RPM): Limit 500, "
+                "Used 500, Requested 1. Please try again in 120ms.",
+                "code": "rate_limit_exceeded",
+            }
+        },
+    ),
+    "LiteLLM, of three": (429, {"error": {"message": "Crossed TPM / RPM / Max Parallel Request Limit: rpm_limit: 5"}}),
+    "nothing said": (429, "Too Many Requests"),
+}
+
+
+@cases("name", CROWDED)
+def test_a_refusal_that_speaks_of_calls_at_once(name: str) -> None:
+    status, body = CROWDED[name]
+    found = verdict(status, json.dumps(body), {})
+    assert (found.meaning, found.at_once) == ("rate_limit", True)
+
+
+@cases("name", OF_A_RATE)
+def test_a_refusal_that_does_not(name: str) -> None:
+    status, body = OF_A_RATE[name]
+    assert not verdict(status, json.dumps(body), {}).at_once
+
+
+@cases(("status", "words"), [(503, "The model is overloaded. Please try again later."), (500, "concurrent map writes")])
+def test_an_error_of_the_server_stays_one(status: int, words: str) -> None:
+    assert verdict(status, json.dumps({"error": {"message": words}}), {}).meaning == "server"
+
+
+def test_places_are_no_rate_in_headers_either() -> None:
+    headers = {"x-ratelimit-limit-concurrent-requests": "8", "x-ratelimit-remaining-concurrent-requests": "0"}
+    assert limits_of(headers, 0.0) == []
+
+
+@cases("in_flight", [32, 128])
+@cases("at_once", [1, 2, 8, 30])
+def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
+    end = simulated(None, in_flight, 1000, at_once=at_once, latency=(0.2, 0.4))
+    assert end.seconds <= 1000 * 0.3 / at_once * 1.25, "a fifth is the way there and back"
+    assert end.refused <= in_flight + 10
+    assert end.pace.per_minute() is None, "the rate was never at fault"
+
+
+def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
+    """The server took eight; then it takes all."""
+    pace = Pace()
+    calls = [pace.sent(0.0) for _ in range(9)]
+    pace.crowded(0.1, 1.0, asked=False)
+    assert pace.wait(0.2, {}) > 0
+    now = 0.3
+    for _ in range(400):
+        pace.took(calls.pop(0), [])
+        while pace.wait(now, {}) == 0:
+            calls.append(pace.sent(now))
+        now += 0.05
+    assert len(calls) > 12
+
+
+def test_nothing_left_for_ever_is_doubted() -> None:
+    """Some proxies send the same headers each time; call after call is taken, and only a refusal makes them true."""
+    pace, now = Pace(), 0.0
+    told = [Limit("requests", 2.0, 0.0, 60.0)]
+    for number in range(40):
+        while (seconds := pace.wait(now, {})) > 0:
+            now += seconds
+        pace.took(pace.sent(now), told)
+        now += 0.5
+        if number == 10:
+            begun = now
+    assert now - begun == 29 * 0.5
+    pace.limited(pace.sent(now), now, 1.0, told)
+    assert pace.wait(now + 1.5, {}) > 0
+
+
+AT_ONCE: Final[dict[str, Habits]] = {
+    "eight": Habits(
+        at_once=8, crowded=Answer(429, json.dumps(CROWDED["Anthropic"][1])), latency=(0.2, 0.4), scale=10.0
+    ),
+    "one": Habits(at_once=1, crowded=Answer(503, json.dumps(CROWDED["llama.cpp"][1])), latency=(0.2, 0.4), scale=20.0),
+    "no wait": Habits(
+        at_once=8,
+        crowded=Answer(429, json.dumps(CROWDED["W&B"][1]), {"retry-after": "0"}),
+        latency=(0.2, 0.4),
+        scale=10.0,
+    ),
+}
+
+
+@cases("name", AT_ONCE)
+def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
+    with Foreign(AT_ONCE[name]) as server:
+        run = played(server, tmp_path / name, 32, games=16)
+    assert run.failure is None
+    assert outcomes_of(tmp_path / name).keys() == {"model"}
+    refused = server.count(429) + server.count(503)
+    assert 0 < refused <= 40
