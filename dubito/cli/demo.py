@@ -146,7 +146,7 @@ def _fallbacks(run: Run) -> str:
         if outcome.startswith(FALLBACK_OUTCOME)
     }
     said = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
-    return f"fallbacks: {sum(causes.values())} of {outcomes.total():,} decisions of the models{said}"
+    return f"fallbacks: {sum(causes.values())} of {outcomes.total():,} decisions of the stand-ins{said}"
 
 
 def _calls(run: Run) -> int:

@@ -1,5 +1,6 @@
 """Dubito stays what it was when other games moved in beside it: same digests, and its users' files still open."""
 
+import csv
 from pathlib import Path
 from shutil import copytree
 
@@ -69,6 +70,22 @@ def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
     assert said_digest(said.out) == FROZEN["results"]["finished"]
     assert shell("report", "finished").code == 0
     assert "Model players" in Path("finished/report/index.html").read_text()
+
+
+def test_a_finished_run_tells_stand_ins_apart_and_counts_lies(shell: Shell) -> None:
+    """It was made before either was shown."""
+    copytree(HERE / "finished", "finished")
+    assert shell("report", "finished").code == 0
+    with Path("finished/report/data/lies.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["bot"]: row["kind"] for row in rows} == {
+        "one": "stand-in",
+        "two": "stand-in",
+        "StefaBot": "hand-written",
+        "UsualBot": "hand-written",
+    }
+    counted = yaml.safe_load(Path("finished/all_games.yaml").read_text())
+    assert all(int(row["chosen"]) + int(row["forced"]) == counted[row["bot"]]["total"]["bluffs"] > 0 for row in rows)
 
 
 def test_a_stopped_run_goes_on(shell: Shell) -> None:

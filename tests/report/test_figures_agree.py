@@ -19,6 +19,7 @@ from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules
+from tests.cli.kit import REPO
 from tests.llm.kit import contender
 from tests.llm.kit import rows as rows_of
 from tests.report.kit import Seen, data, records
@@ -292,3 +293,18 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
                 found.add((number, game.seat, turns[game.seat]))
             game.apply(TurnOutput(doubt, declared, cards))
     return found
+
+
+def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
+    """They would play otherwise: the page says so, and `--json` has none."""
+    bot = tmp_path / "bots/manual/mine.py"
+    bot.parent.mkdir(parents=True)
+    text = (REPO / "bots/manual/usual_bot.py").read_text().replace("class UsualBot", "class Mine")
+    bot.write_text(text)
+    made = Shown(tmp_path, {"bots": ["Mine", "RandomBoi"], "games": 12})
+    assert made.run["ranking"][0]["lies"]["games"] == 12
+    bot.write_text(text + "\n# edited\n")
+    made.said("report", "r", "--output", "again")
+    words = Seen(tmp_path / "again/strategy.html").words
+    assert "forced ones are not counted apart: the file of Mine was changed since" in words
+    assert not (tmp_path / "again/data/lies.json").exists()

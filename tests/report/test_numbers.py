@@ -153,6 +153,10 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, t
     for key in ("by-table-size", "habits", "deviations", "hard-wins-by-next", "bot-0-habits", "bot-0-by-size"):
         assert known in json.loads((report / "data" / f"{key}.json").read_text())["notes"][-1]
     assert known in Seen(report / "neighbours.html").words
+    for key in ("lies", "bot-0-lies"):
+        lies = json.loads((report / "data" / f"{key}.json").read_text())
+        assert lies["notes"][0] == "Counted over the first 1,000 games of 1,500, each played again move by move."
+        assert all(0 < row["lies"] < published(long_run)[row["bot"]]["total"]["bluffs"] for row in lies["rows"])
     seats = json.loads((report / "data" / "bot-0-by-seat.json").read_text())
     assert "Of the first 150 of 1,500 games" in seats["notes"][0]
     assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300
