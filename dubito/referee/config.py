@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -43,6 +43,7 @@ class TournamentConfig(Checked):
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
     secret: str | None = Field(default=None, min_length=16, max_length=200)  # None: drawn when the tournament begins
+    copies: bool = False  # one program may enter under several names
     twins: bool = False  # a match and its seat-swapped twin have the same chance draws
     memory_gb: float = Field(default=16.0, gt=0, le=10**6)
     data_gb: float = Field(default=128.0, ge=0, le=10**9)
@@ -69,6 +70,7 @@ class Tournament:
     config: TournamentConfig
     bots: tuple[Program, ...]
     secret: str = ""  # of this tournament: the config's, or one that was drawn
+    programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # each bot's files and their digests
     hidden: tuple[Path, ...] = ()  # files that bots may not see: the config, and others in which its secret stands
 
     @property
@@ -78,7 +80,7 @@ class Tournament:
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change a match; a tournament of more matches begins alike."""
-        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret"})
+        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret", "copies"})
         entered = {bot.name: list(bot.command) for bot in self.bots}
         homes = {bot.name: str(bot.home) for bot in self.bots}
         network = [bot.name for bot in self.bots if bot.network]

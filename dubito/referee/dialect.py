@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from dubito.errors import UsageError
+from dubito.errors import UsageError, listed
 from dubito.games.openspiel.engine import pyspiel
-from dubito.referee.games import observation
+from dubito.referee.games import SEATS, load, observation
 
 _FLOAT: Final = "<f4"  # lowest byte first, wherever we run
 
@@ -54,9 +54,11 @@ class V2(_Dialect):
 
     def __init__(self, game: Any) -> None:
         """Raises UsageError for a game without these observations."""
-        none, single = pyspiel().PrivateInfoType.NONE, pyspiel().PrivateInfoType.SINGLE_PLAYER
-        kinds = [(True, none), (False, single)]
-        self._parts = [_part(game, public, private) for public, private in kinds]
+        if (parts := _parts(game)) is None:
+            hidden, open_ = _games_with_parts()
+            have = f"{listed(hidden)} have; so have, with nothing hidden, {listed(open_)}"
+            raise UsageError(f"{game} has no public and private observations, which dialect v2 sends: {have}")
+        self._parts = parts
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
         """What a seat sees at a node, and what it may do there."""
@@ -70,13 +72,27 @@ class V2(_Dialect):
         return f"match over {int(score)}\n".encode()
 
 
-def _part(game: Any, public: bool, private: Any) -> Any:
-    kind = pyspiel().IIGObservationType(perfect_recall=False, public_info=public, private_info=private)
-    with suppress(Exception):  # the engine raises whatever it likes
-        if (part := observation(game, kind)) is not None:
-            return part
-    known = "dark_chess, gin_rummy, kriegspiel, kuhn_poker, leduc_poker and rbc have"
-    raise UsageError(f"{game} has no public and private observations, which dialect v2 sends: {known}")
+def _parts(game: Any) -> list[Any] | None:
+    """What observes the public and the private part of a game; None if it cannot be told apart."""
+    none, single = pyspiel().PrivateInfoType.NONE, pyspiel().PrivateInfoType.SINGLE_PLAYER
+    found = []
+    for public, private in ((True, none), (False, single)):
+        kind = pyspiel().IIGObservationType(perfect_recall=False, public_info=public, private_info=private)
+        with suppress(Exception):  # the engine raises whatever it likes
+            found.append(observation(game, kind))
+    return found if len(found) == 2 and None not in found else None
+
+
+def _games_with_parts() -> tuple[list[str], list[str]]:
+    """All games for two that have both parts, those that hide something first; of their usual parameters."""
+    hidden: list[str] = []
+    open_: list[str] = []
+    for kind in pyspiel().registered_games():
+        with suppress(Exception):  # of a game that cannot be loaded so
+            if kind.min_num_players <= SEATS <= kind.max_num_players and _parts(load(kind.short_name)) is not None:
+                is_open = kind.information == kind.Information.PERFECT_INFORMATION
+                (open_ if is_open else hidden).append(kind.short_name)
+    return hidden, open_
 
 
 DIALECTS: Final[Mapping[str, type[V1] | type[V2]]] = {V1.name: V1, V2.name: V2}

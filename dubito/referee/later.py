@@ -74,7 +74,7 @@ class LaterPair(Pair):
                 if match % 2 != seating:
                     self._send_home()
                 seating = match % 2
-                yield self._match(match)
+                yield self._unchanged(match)
         finally:
             self._send_home()
             self._close()

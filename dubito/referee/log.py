@@ -78,6 +78,7 @@ class TournamentManifest(BaseModel):
     notes: list[str]
     versions: dict[str, str]
     enforced: dict[str, bool] = {}  # what was, in every sitting
+    programs: dict[str, dict[str, str]] = {}  # of each bot, its files with their digests; none of older versions
 
 
 @dataclass(slots=True)

@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from dubito.errors import RunStopped, one_line
 from dubito.referee.channel import Channel
 from dubito.referee.config import Tournament
 from dubito.referee.confine import Confinement
@@ -16,7 +18,7 @@ from dubito.referee.log import MANIFEST, MatchLine
 from dubito.referee.match import Match
 from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.process import Keeper, alone
-from dubito.referee.programs import Program
+from dubito.referee.programs import Program, digest
 from dubito.referee.schedule import Pairing, Seeds, seats
 
 _GB: Final = 1 << 30
@@ -36,6 +38,7 @@ class Pair:
         self._dialect = DIALECTS[tournament.config.dialect](self._game)
         self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
         self._mark = str(folder)
+        self._seen: dict[Path, tuple[int, ...] | None] = {}  # bots' files, as they were when they were as ever
         self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
@@ -43,9 +46,28 @@ class Pair:
         """These matches, in this order."""
         try:
             for match in matches:
-                yield self._match(match)
+                yield self._unchanged(match)
         finally:
             self._close()
+
+    def _unchanged(self, number: int) -> MatchLine:
+        """A match between programs that are what they were before and after it; raises RunStopped."""
+        self._check_programs(f"match {number} of {self._name} was not played")
+        line = self._match(number)
+        self._check_programs(f"match {number} of {self._name} is void")
+        return line
+
+    def _check_programs(self, hence: str) -> None:
+        for bot in self._bots:
+            for file, kept in self._tournament.programs.get(bot.name, {}).items():
+                path = bot.home / file
+                if (now := _signature(path)) != self._seen.get(path) and (now is None or digest(path) != kept):
+                    (other,) = (one.name for one in self._bots if one is not bot)
+                    raise RunStopped(
+                        f"the program of {bot.name} has changed ({one_line(file, 120)}), so {hence}, against {other}: "
+                        "put it back and run the same command again, or begin anew with another --output"
+                    )
+                self._seen[path] = now
 
     def _drawn(self, number: int) -> tuple[Seeds, list[Program]]:
         """A match's seeds, and the bots in the order of their seats."""
@@ -134,6 +156,14 @@ class Pair:
             data=(size(self._data[bots[0].name]), size(self._data[bots[1].name])),
             times=referee.times,
         )
+
+
+def _signature(path: Path) -> tuple[int, ...] | None:
+    """What of a file changes with its content, at the latest; None if it is not there."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return None
 
 
 def ending(channel: Channel) -> int | str:

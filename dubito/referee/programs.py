@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
 _KEPT: Final = re.compile(
     r"PATH|HOME|USER|SHELL|LANG|TZ|TMPDIR|VIRTUAL_ENV|PYENV_VERSION|LC_\w+|\w+_(HOME|ROOT|PREFIX)|\w*PATH"
 )
+_PYC: Final = "__pycache__"
 _SHEBANG: Final = 256  # bytes of a file in which its first line is looked for
 _RUNS_A_SCRIPT: Final = re.compile(
     r"(python|pypy)[\d.]*|sh|bash|dash|ksh|zsh|node|perl|ruby|lua[\d.]*|php|Rscript|julia"
@@ -50,11 +52,48 @@ class Program:
             warden.MARK: mark,
         }
 
+    def files(self, folders: bool = True) -> list[Path]:
+        """What its command names, and what else lies in the folder of such a file, if that is below its home."""
+        named = [path for word in self.command if (path := self.home / word).is_file()]
+        own = {path.parent for path in named if self.home in path.parent.parents} if folders else set()
+        below = [path for folder in own for path in folder.rglob("*") if path.is_file() and _PYC not in path.parts]
+        data = [] if self.data is None else [path for path in below if path.is_relative_to(self.data)]
+        return sorted({*named, *below} - {*data})
+
+    def digests(self) -> dict[str, str]:
+        """The digest of each of its files; raises UsageError if one cannot be read."""
+        return {os.path.relpath(path, self.home): digest(path) for path in self.files()}
+
+    def likeness(self) -> tuple[str, ...]:
+        """What two names of one program have in common: the command, with digests of files in place of their names."""
+        named = self.files(folders=False)
+        return tuple(digest(self.home / word) if self.home / word in named else word for word in self.command)
+
     def orders(self, data: Path, hidden: Sequence[Path], memory: int, room: int, tries: bool) -> dict[str, Any]:
         """What its keeper is told; `memory`, and `room` for its data, in bytes; `tries` asks what is possible here."""
         seen = [str(path.resolve()) for path in hidden if not self.home.resolve().is_relative_to(path.resolve())]
         own = str(data.resolve())
         return {"data": own, "hidden": seen, "memory": memory, "room": room, "network": self.network, "tries": tries}
+
+
+def digest(path: Path) -> str:
+    """Of a bot's file; raises UsageError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"cannot read {one_line(str(path))}, a bot's file: {error.strerror}") from None
+
+
+def check_copies(bots: Sequence[Program]) -> None:
+    """Refuse one program under two names."""
+    first: dict[tuple[str, ...], str] = {}
+    for one in bots:
+        if (other := first.setdefault(one.likeness(), one.name)) != one.name:
+            raise UsageError(
+                f"the bots {other} and {one.name} are the same program, which would play against itself: "
+                "leave one out, or say `copies: true`"
+            )
 
 
 def bot(

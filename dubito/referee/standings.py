@@ -3,19 +3,23 @@
 Everything is a pure function of the finished matches. Sums are exact; two bots share a score only if they do.
 """
 
+import csv
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
+from dubito.experiment.config import read_config
 from dubito.experiment.statistics import Rate, student
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.runoff import GameRanking, Matrix, final, is_disqualified, rank_game
 
 RESAMPLES: Final = 1000
+_FORMS: Final = "game: bot: opponent: score in YAML, or the columns bot, against, score or a cross table in CSV"
 _SEED: Final = 18  # of the resamples: the same log gives the same shares
 
 
@@ -219,3 +223,87 @@ def _means(meeting: Meeting, stream: Any, resamples: int) -> Any:
     n = sum(meeting.units.values())
     counts = stream.multinomial(n, [meeting.units[value] / n for value in values], size=resamples)
     return counts @ values / meeting.matches
+
+
+Scores = dict[tuple[str, str], Fraction]  # the mean score of the first against the second
+
+
+def table_standings(path: Path) -> Standings:
+    """The result of a bare table of scores, which knows nothing of single matches; raises UsageError.
+
+    A YAML file has game: bot: opponent: score, or leaves out the game. A CSV file has the columns bot, against, score
+    and perhaps game, or is a cross table: opponents in its first row, bots in its first column. Where one of two bots
+    has no score against the other, it is what the other one won or lost.
+    """
+    tables = _csv_tables(path) if path.suffix.lower() == ".csv" else _yaml_tables(path)
+    bots = list(dict.fromkeys(name for scores in tables.values() for pair in scores for name in pair))
+    if len(bots) < 2:
+        raise UsageError(f"{path} has no scores of bots against each other: rank takes {_FORMS}")
+    games = []
+    for name, scores in tables.items():
+        both = {(other, one): -score for (one, other), score in scores.items()} | scores
+        met = {(bots.index(one), bots.index(other)): Meeting(1, score) for (one, other), score in both.items()}
+        game = GameResult(name, met, [Conduct() for _ in bots])
+        game.ranking = rank_game(_matrix(game), range(len(bots)), bots)
+        games.append(game)
+    found = Standings(bots, games, {}, {}, [], 0, 0, {})
+    found.places = final({bot: found.ranks(bot) for bot in range(len(bots))})
+    return found
+
+
+def _yaml_tables(path: Path) -> dict[str, Scores]:
+    content = read_config(path)
+    if not any(isinstance(inner, dict) for row in content.values() if isinstance(row, dict) for inner in row.values()):
+        content = {path.stem: content}
+    tables: dict[str, Scores] = {}
+    for game, rows in content.items():
+        for bot, row in _entries(path, rows):
+            for other, score in _entries(path, row):
+                _add(tables.setdefault(str(game), {}), (bot, other), score, f"{path}: {one_line(str(game), 80)}")
+    return tables
+
+
+def _entries(path: Path, content: object) -> list[tuple[str, Any]]:
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: {one_line(repr(content), 60)} is no scores against others: rank takes {_FORMS}")
+    return [(str(key), value) for key, value in content.items()]
+
+
+def _csv_tables(path: Path) -> dict[str, Scores]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise UsageError(f"cannot read {path}: {one_line(str(error), 120)}") from None
+    names = [name.casefold() for name in header]
+    is_list = {"bot", "against", "score"} <= set(names)
+    if not is_list and set(header[1:]) != {row[0] for row in rows}:
+        raise UsageError(f"{path} is no table of scores of bots against each other: rank takes {_FORMS}")
+    tables: dict[str, Scores] = {}
+    for number, row in enumerate(rows, 2):
+        where = f"{path}, row {number}"
+        if len(row) != len(header):
+            raise UsageError(f"{where} has {len(row)} cells, and the first row has {len(header)}")
+        if is_list:
+            said = dict(zip(names, row, strict=True))
+            game = tables.setdefault(said.get("game") or path.stem, {})
+            _add(game, (said["bot"], said["against"]), said["score"], where)
+        else:
+            for other, score in zip(header[1:], row[1:], strict=True):
+                _add(tables.setdefault(path.stem, {}), (row[0], other), score, where)
+    return tables
+
+
+def _add(scores: Scores, pair: tuple[str, str], said: object, where: str) -> None:
+    """A score of a table, exactly as it was written; an empty one is none."""
+    text = "" if said is None else str(said).strip()
+    if pair[0] == pair[1] or text in ("", "-"):
+        return
+    shown = " against ".join(one_line(name, 60) for name in pair)
+    try:
+        score = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"{where}: {one_line(repr(text), 60)} is no score of {shown}: write a number") from None
+    if pair in scores:
+        raise UsageError(f"{where}: the score of {shown} stands there twice")
+    scores[pair] = score

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
@@ -25,7 +24,7 @@ from dubito.referee.confine import Confinement, cores_of, end_with, guarded
 from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
 from dubito.referee.pair import Pair
-from dubito.referee.programs import probe
+from dubito.referee.programs import check_copies, probe
 from dubito.referee.schedule import Pairing, startable
 from dubito.store.lock import LOCK, claimed
 from dubito.store.run_log import RunLog
@@ -85,6 +84,9 @@ def play(
     """
     folder = folder.absolute()
     _check(tournament, folder)
+    if not tournament.config.copies:
+        check_copies(tournament.bots)
+    tournament = replace(tournament, programs={bot.name: bot.digests() for bot in tournament.bots})
     for bot in tournament.bots:
         probe(bot, folder)
     with claimed(folder):
@@ -93,9 +95,12 @@ def play(
             "matches": tournament.config.matches,
             "notes": notes(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
+            "programs": tournament.programs,
         }
         if (folder / MANIFEST).exists():
-            manifest["enforced"] = read_manifest(folder)["enforced"]
+            kept = read_manifest(folder)
+            manifest["enforced"] = kept["enforced"]
+            _check_programs(kept["programs"], tournament.programs, folder)
         tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
         write_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
@@ -125,6 +130,19 @@ def _check(tournament: Tournament, folder: Path) -> None:
         raise UsageError(f"{shown} belongs to another tournament: {said}; keep to it, or choose another --output")
     if there["matches"] > tournament.config.matches:
         raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
+
+
+def _check_programs(
+    before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]], folder: Path
+) -> None:
+    """Refuse to go on with other programs than the tournament in the folder began with."""
+    for name, files in before.items():
+        changed = sorted({file for file, _ in files.items() ^ now.get(name, files).items()})
+        if changed:
+            raise UsageError(
+                f"{one_line(str(folder))} began with another program of {name}: {one_line(changed[0], 120)} is not "
+                "what it was; put it back, or choose another --output"
+            )
 
 
 def _secret(said: str | None, folder: Path) -> str:
@@ -169,8 +187,7 @@ class _Crew:
     ) -> None:
         self._tournament, self._log, self._say, self._progress, self._there = tournament, log, say, progress, there
         self._note = RunLog(log.folder)
-        with deaf_to_signals():  # so is the process that looks after semaphores
-            self._stop = _CONTEXT.Event()
+        self._stops, self._stop = _CONTEXT.Pipe(duplex=False)  # once there is something to read, matches end the work
         self._busy: dict[Connection, set[int]] = {}
         self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
 
@@ -185,7 +202,9 @@ class _Crew:
             try:
                 self._assign(work, idle)
             except KeyboardInterrupt:
-                self._stop.set()
+                self._stop.send(None)
+                if playing := len(self._busy):
+                    self._say(f"finishing {playing} match{'es' if playing > 1 else ''}; again to stop now")
                 self._assign([], [])
                 self._note("stopped", matches=self._there)
                 raise
@@ -230,6 +249,7 @@ class _Crew:
             for sentence in [f"not enforced here: {name}" for name, holds in said.items() if not holds]:
                 self._say(sentence)
         elif kind == "failed":
+            self._note("failed", why=said)
             raise RunStopped(str(said))
         return bool(kind == "done")
 
@@ -240,7 +260,7 @@ class _Crew:
             for number in range(count):
                 pair = cores_of(number, count, cores)
                 here, there = _CONTEXT.Pipe()
-                arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stop)
+                arguments = (there, self._tournament, self._log.folder, pair, os.getpid(), self._stops)
                 process = _CONTEXT.Process(target=_work, args=arguments)
                 process.start()
                 there.close()
@@ -250,6 +270,10 @@ class _Crew:
             yield list(ours)
             for connection in ours:
                 connection.send(None)
+        except KeyboardInterrupt:  # what was to be finished is, or is not to be
+            for process in processes:
+                process.kill()
+            raise
         finally:
             for connection in ours:
                 connection.close()
@@ -264,7 +288,7 @@ def _work(
     folder: Path,
     cores: tuple[int, int] | None,
     parent: int,
-    stop: Event,
+    stop: Connection,
 ) -> None:
     """The life of a process that referees: a pairing after the other, until it is told that there is none left."""
     end_with(parent)
@@ -292,19 +316,19 @@ def _work(
         )
 
 
-def _agree(main: Connection, stop: Event) -> None:
+def _agree(main: Connection, stop: Connection) -> None:
     """Return if the main process lives after a match; else raises EOFError, and the match does not count.
 
     Once that process is gone its warden kills the bots, so a match may have ended by no fault of theirs.
     """
     main.send(("ended", None))
     while not main.poll(_POLL_SECONDS):
-        if stop.is_set():  # by the main process, which Ctrl-C may have kept from an answer
+        if stop.poll():  # the main process told it, which Ctrl-C may have kept from an answer
             return
     main.recv()
 
 
-def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Event) -> None:
+def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Connection) -> None:
     pairing, matches = item
     write = Writer(log.path(pairing))
     try:
@@ -312,7 +336,7 @@ def _play(item: Work, pair: Pair, log: Log, main: Connection, stop: Event) -> No
             _agree(main, stop)
             write(line)
             main.send(("match", None))
-            if stop.is_set():
+            if stop.poll():
                 return
     finally:
         write.close()

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
         "games: [phantom_ttt]\nmatches: 100\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
     )
     for name in ("one", "two"):
-        kit.write(tmp_path, f"{name}.sh", GOOD)
+        kit.write(tmp_path, f"{name}.sh", f"{GOOD}# {name}\n")
     with started(tmp_path, "tournament", "play", "t.yaml", start_new_session=True) as process:
         assert process.stderr is not None
         while "20 of 200" not in process.stderr.readline():
@@ -98,10 +99,34 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
         said = process.stderr.read()
         assert process.wait() == 128 + number
     assert said.splitlines()[-1] == f"dubito: stopped by {signal_in_words(number)}"
+    assert "finishing 1 match; again to stop now" in said
     (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
     assert 20 <= path.read_bytes().count(b"\n") < 200
     assert path.read_bytes().endswith(b"\n")
     assert warden.sweep(str(tmp_path / "tournaments" / "t")) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Path, number: signal.Signals) -> None:
+    """In a match that would take minutes; it does not count."""
+    (tmp_path / "t.yaml").write_text(
+        "games: [kuhn_poker]\nmatches: 1\nmove_seconds: 600\nbots: {one: ./one.sh, two: ./two.sh}\n"
+    )
+    for name in ("one", "two"):
+        kit.write(tmp_path, f"{name}.sh", acting("sleep 600", first=f"mkdir $DUBITO_DATA/{name}"))
+    began = [tmp_path / f"tournaments/t/data/{name}/kuhn_poker/{name}" for name in ("one", "two")]
+    with started(tmp_path, "tournament", "play", "t.yaml") as process:
+        assert process.stderr is not None
+        while not all(path.exists() for path in began):
+            with suppress(subprocess.TimeoutExpired):
+                assert process.wait(0.05) is None
+        process.send_signal(signal.SIGINT)
+        assert any("finishing 1 match; again to stop now" in line for line in process.stderr)
+        process.send_signal(number)
+        interrupted = number == signal.SIGINT
+        assert process.stderr.read().strip() == ("dubito: stopped by Ctrl-C" if interrupted else "")
+        assert process.wait() == (130 if interrupted else -signal.SIGKILL)
+    assert all(path.read_bytes() == b"" for path in (tmp_path / "tournaments/t").glob("matches/*/*.jsonl"))
 
 
 def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
@@ -225,6 +250,56 @@ def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) ->
 def test_a_folder_that_is_no_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
     for command in ("rank", "replay"):
         assert shell("tournament", command, ".").err == "dubito: . is no tournament: it has no tournament.json\n"
+
+
+TABLES = {
+    "s.yaml": "G1: {A: {B: 2, C: 3}, B: {A: -2, C: -1}, C: {A: -3, B: 1}}\n"
+    "G2: {A: {B: -1, C: 2}, B: {A: 1, C: 5}, C: {A: -2, B: -5}}\n",
+    "s.csv": "Game,Bot,Against,Score\nG1,A,B,2\nG1,A,C,3\nG1,C,B,1\nG2,A,B,-1\nG2,A,C,2\nG2,B,C,5\n",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rank_takes_a_bare_table_of_scores(shell: Shell, tmp_path: Path, name: str) -> None:
+    """The announcement's two games: A and B share the first place."""
+    (tmp_path / name).write_text(TABLES[name])
+    said = shell("tournament", "rank", name)
+    assert (said.code, said.err) == (0, "")
+    final = said.out.split("Final order\n")[1].splitlines()[1:4]
+    assert [line.split()[:6] for line in final] == [
+        ["1", "A", "2", "1", "1", "2"],
+        ["1", "B", "2", "1", "2", "1"],
+        ["3", "C", "3", "3", "3", "3"],
+    ]
+
+
+def test_rank_takes_a_cross_table_of_one_game(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "G1.csv").write_text(",A,B,C\nA,,0.1,3\nB,-0.1,,-1\nC,-3,1,-\n")
+    said = shell("tournament", "rank", "G1.csv").out
+    assert "G1: mean score a match of row against column" in said
+    assert [line.split()[:2] for line in said.split("Final order\n")[1].splitlines()[1:4]] == [
+        ["1", "A"],
+        ["2", "B"],
+        ["3", "C"],
+    ]
+
+
+BAD_TABLES = {
+    "name,score\nA,2\nB,3\n": "s.csv is no table of scores of bots against each other: rank takes game: bot: opponent",
+    ",A,B\nA,,x\nB,1,\n": "s.csv, row 2: 'x' is no score of A against B: write a number",
+    ",A,B\nA,,inf\nB,1,\n": "s.csv, row 2: 'inf' is no score of A against B: write a number",
+    ",A,B\nA,1\nB,1,\n": "s.csv, row 2 has 2 cells, and the first row has 3",
+    "bot,against,score\nA,B,1\nA,B,2\n": "s.csv, row 3: the score of A against B stands there twice",
+    "": "s.csv has no scores of bots against each other",
+}
+
+
+@pytest.mark.parametrize("text", BAD_TABLES)
+def test_a_table_that_says_something_else_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    said = shell("tournament", "rank", "s.csv")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith(f"dubito: {BAD_TABLES[text]}")
 
 
 def test_a_partner_of_every_kind_is_what_it_says(tmp_path: Path) -> None:

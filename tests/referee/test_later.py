@@ -1,5 +1,6 @@
 """Dialect v2, as the bots written for OpenSpiel's own referee speak it."""
 
+import re
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
@@ -112,5 +113,11 @@ def test_who_does_not_confirm_the_end_is_started_anew(tmp_path: Path, over: str)
 
 
 def test_a_game_without_two_observations_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"liars_dice\(\) has no public and private observations, which dialect v2"):
+    with pytest.raises(UsageError, match=r"liars_dice\(\) has no public and private observations, which ") as said:
         V2(load("liars_dice"))
+    hidden, open_ = str(said.value).split("sends: ")[1].split(" have; so have, with nothing hidden, ")
+    for name in ("dark_chess", "leduc_poker", "rbc"):
+        assert name in hidden
+    for name in re.split(", | and ", hidden):
+        V2(load(name))
+    assert {"chess", "goofspiel", "go", "tic_tac_toe"} <= set(re.split(", | and ", open_))

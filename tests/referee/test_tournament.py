@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from dubito.errors import UsageError
+from dubito.errors import RunStopped, UsageError
 from dubito.referee import warden
+from dubito.referee.config import bots_of
 from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
 from dubito.referee.pages import write_pages
+from dubito.referee.pair import Pair
 from dubito.referee.replay import difference, differences
 from dubito.referee.result_tables import ballot_table
 from dubito.referee.schedule import Pairing, Source
@@ -131,7 +133,7 @@ def test_a_match_does_not_count_after_the_referees_end(tmp_path: Path) -> None:
     thread = threading.Thread(target=end)
     thread.start()
     with pytest.raises(EOFError):
-        referee_play((Pairing(0, (0, 1)), [0]), pair, log, ours, multiprocessing.Event())
+        referee_play((Pairing(0, (0, 1)), [0]), pair, log, ours, multiprocessing.Pipe()[0])
     thread.join()
     assert [lines for _, lines in log.all_lines()] == [[]]
 
@@ -363,6 +365,68 @@ def test_a_write_that_did_not_finish_is_cut_off(tmp_path: Path) -> None:
     path.write_bytes(b"y" * 9000)
     Writer(path).close()
     assert path.read_bytes() == b""
+
+
+def test_a_program_that_changes_is_named_and_its_match_void(tmp_path: Path) -> None:
+    """While it plays, between two sittings, and where its folder holds more than the command names."""
+    (tmp_path / "bots").mkdir()
+    kit.write(tmp_path / "bots", "other.sh", acting(FIRST, first=f"echo x >> {tmp_path}/bots/weights"))
+    (tmp_path / "bots/weights").write_text("1")
+    told = tournament(tmp_path, TWO, matches=2)
+    content = told.config.model_copy(update={"bots": {"first": "./first.sh", "other": "bots/other.sh"}})
+    told = replace(told, config=content, bots=bots_of(content, tmp_path, "the test"))
+    folder = tmp_path / "run"
+    programs = {bot.name: bot.digests() for bot in told.bots}
+    assert {name: sorted(files) for name, files in programs.items()} == {
+        "first": ["first.sh"],
+        "other": ["bots/other.sh", "bots/weights"],
+    }
+    pair = Pair(replace(told, programs=programs), Pairing(0, (0, 1)), tmp_path / "void", kit.NOWHERE)
+    said = (
+        r"the program of other has changed \(bots/weights\), so match 0 of kuhn_poker is void, against first: put it "
+    )
+    with pytest.raises(RunStopped, match=said):
+        list(pair.play(range(2)))
+    kit.write(tmp_path / "bots", "other.sh", LAST)
+    play(told, folder, silent)
+    assert read_manifest(folder)["programs"] == {bot.name: bot.digests() for bot in told.bots}
+    os.utime(tmp_path / "bots/weights", (1, 1))
+    (tmp_path / "first.sh").write_text(GOOD + "# other\n")
+    with pytest.raises(
+        UsageError, match=r"began with another program of first: first\.sh is not what it was; put it back"
+    ):
+        play(told, folder, silent)
+
+
+def test_a_program_is_looked_at_before_a_match_too(tmp_path: Path) -> None:
+    told = tournament(tmp_path, TWO)
+    told = replace(told, programs={bot.name: bot.digests() for bot in told.bots})
+    (tmp_path / "last.sh").write_text(GOOD)
+    pair = Pair(told, Pairing(0, (0, 1)), tmp_path / "run", kit.NOWHERE)
+    with pytest.raises(RunStopped, match=r"of last has changed \(last.sh\), so match 1 of kuhn_poker was not played"):
+        list(pair.play([1]))
+
+
+def test_one_program_under_two_names_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
+    """However its file is called; what it is told may be another."""
+    twice = {"first": GOOD, "again": GOOD}
+    with pytest.raises(
+        UsageError, match="the bots first and again are the same program, which would play against itse"
+    ):
+        play(tournament(tmp_path, twice, matches=1), tmp_path / "run", silent)
+    play(tournament(tmp_path, twice, matches=1, copies=True), tmp_path / "run", silent)
+    told = tournament(tmp_path, twice, matches=1)
+    one, other = told.bots
+    play(replace(told, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent)
+
+
+def test_a_tournament_of_before_has_no_digests_and_goes_on(finished: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    content = json.loads((run / MANIFEST).read_text())
+    del content["programs"]
+    (run / MANIFEST).write_text(json.dumps(content))
+    play(tournament(finished.parent, TWO, matches=3), run, silent)
+    assert sorted(read_manifest(run)["programs"]) == ["first", "last"]
 
 
 def test_our_own_games_are_played_too(tmp_path: Path) -> None:

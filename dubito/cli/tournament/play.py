@@ -1,12 +1,16 @@
 """`dubito tournament play` and `rank`: a tournament, from its config to its final order, which is read from its log."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dubito.cli.output import GamesProgress, note, say, show
+
+if TYPE_CHECKING:
+    from dubito.referee.standings import Standings
 
 
 @click.command()
@@ -40,10 +44,19 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the result as pages too.")
 def rank(folder: Path, report: bool) -> int:
-    """Print the result in FOLDER: scores, ballots, every round and tie, the final order; and write its pages.
+    """Print the result in FOLDER: scores, ballots, every round and tie, the final order; and write its pages. FOLDER
+    may also be a bare table of scores, in CSV or YAML (docs/tournament.md), which gets no pages.
 
     How firm it is stands beside each place: in how many of 1,000 resamples of the matches a bot keeps it."""
-    return _print_result(folder, report)
+    if not folder.is_file():
+        return _print_result(folder, report)
+    from dubito.referee.result_tables import result_table
+    from dubito.referee.standings import table_standings
+
+    result = table_standings(folder)
+    _show_games(result, result.warnings({"identity": {}}))
+    show(result_table(result))
+    return 0
 
 
 def _print_result(folder: Path, report: bool = True) -> int:
@@ -54,15 +67,22 @@ def _print_result(folder: Path, report: bool = True) -> int:
     kept = log.opened_log(folder)
     manifest = log.read_manifest(folder)
     result = standings(kept)
-    for sentence in (*result.damaged, *result.warnings(manifest)):
-        note(f"warning: {sentence}")
-    for number, game in enumerate(result.games):
-        show(result_tables.cross_table(result, number))
-        if game.ranking is not None and game.ranking.places:
-            show(result_tables.ballot_table(result, number), result_tables.rounds_table(result, number))
+    _show_games(result, [*result.damaged, *result.warnings(manifest)])
     show(result_tables.conduct_table(result), result_tables.result_table(result))
     if report:
         from dubito.referee.pages import write_pages
 
         say(f"report: {write_pages(folder, kept, result, manifest)}")
     return 0
+
+
+def _show_games(result: "Standings", warnings: Sequence[str]) -> None:
+    """Every game's scores, ballots and rounds."""
+    from dubito.referee import result_tables
+
+    for sentence in warnings:
+        note(f"warning: {sentence}")
+    for number, game in enumerate(result.games):
+        show(result_tables.cross_table(result, number))
+        if game.ranking is not None and game.ranking.places:
+            show(result_tables.ballot_table(result, number), result_tables.rounds_table(result, number))
