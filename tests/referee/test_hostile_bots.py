@@ -42,13 +42,17 @@ def config(home: Path, bots: dict[str, str], **more: object) -> Path:
     return path
 
 
-def met(told: Tournament, run: Path) -> list[MatchLine]:
+def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
     """The matches of the first two bots of a tournament; `run` is its folder."""
     run.mkdir(parents=True)
     (run / "secret").write_text(SECRET)
     cores = cores_here()
-    pair = Pair(told, Pairing(0, (0, 1)), run, Confinement(1 << 29, (cores[0], cores[-1])))
-    if not pair.facts()["bots kept apart"]:
+    pair = Pair(
+        told, Pairing(0, (0, 1)), run, Confinement(int(told.config.memory_gb * (1 << 30)), (cores[0], cores[-1]), apart)
+    )
+    facts = pair.facts()
+    assert facts["own core"] or len(cores) < 2
+    if apart and not facts["bots kept apart"]:
         pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
     return list(pair.play(range(2)))
 
@@ -106,17 +110,19 @@ def test_a_filler_is_stopped_and_named(tmp_path: Path) -> None:
 
 def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
     """None of them has more than it may; nor may it be hidden in files without a name."""
-    path = config(tmp_path, {"filler": f"{PYTHON} filler.py {800 << 20} memory", "drawn": HONEST["drawn"]})
+    bots = {"filler": f"{PYTHON} filler.py {200 << 20} memory", "drawn": HONEST["drawn"]}
+    path = config(tmp_path, bots, memory_gb=0.125)
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
-        assert "ended by the referee: its processes hold more than 536,870,912 bytes of memory" in said(line, "filler")
+        assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in said(line, "filler")
 
 
 @pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
-def test_a_hog_hurts_nobody(tmp_path: Path) -> None:
-    """Alone on its core the thinker takes 0.2 s; beside 40 others it took 8."""
-    path = config(tmp_path, {"hog": f"{PYTHON} hog.py 40", "thinker": HONEST["thinker"]})
-    for line in met(read(path, {}), tmp_path / "run"):
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
+    """Where the system makes no worlds for bots too."""
+    path = config(tmp_path, {"hog": f"{PYTHON} hog.py 20", "thinker": HONEST["thinker"]})
+    for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []
         assert "has every core" not in said(line, "hog")
 
