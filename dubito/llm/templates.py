@@ -40,6 +40,7 @@ _BITS: Final = 4096  # of a whole number
 _WIDENING: Final = {"*", "format", "center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"} | {
     *("indent", "batch", "slice", "tojson", "wordwrap"),
 }  # where a number is a width or a count
+_MULTIPLYING: Final = {"join", "replace", "urlize", "xmlattr", "sum"}  # filters that put one text into many places
 _WIDEST: Final = 9999  # characters of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
 TEMPLATES: Final = ("system.jinja", "user.jinja")
@@ -185,6 +186,13 @@ class _Code(CodeGenerator):
         self.write(")")
 
 
+class _Meter(threading.local):
+    """Of the rendering of each thread."""
+
+    left = _STEPS
+    name: str | None = None
+
+
 class _Template(Template):
     def render(self, *args: Any, **kwargs: Any) -> str:
         """The text, within the bounds of one rendering."""
@@ -205,7 +213,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._meter = threading.local()
+        self._meter = _Meter()
         self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
 
     def begin(self, name: str | None) -> None:
@@ -218,9 +226,9 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def spend(self, steps: int) -> None:
         """So many steps are taken; raises TemplateRuntimeError if they were too many."""
-        left = getattr(self._meter, "left", _STEPS) - steps
-        self._meter.left = left
-        if left < 0:
+        meter = self._meter
+        meter.left -= steps
+        if meter.left < 0:
             raise TemplateRuntimeError(f"it takes more than {_STEPS:,} steps: shorten its loops and texts")
 
     def weighed(self, value: Any) -> Any:
@@ -285,11 +293,13 @@ class _Environment(ImmutableSandboxedEnvironment):
         return checked
 
     def _load_template(self, name: str, globals: MutableMapping[str, Any] | None) -> Template:
-        self.spend(100)
+        self._meter.left -= 100  # the next step looks whether any are left
         return super()._load_template(name, globals)
 
     def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter that is reckoned before, and weighed behind."""
+        """A filter that is weighed behind, and reckoned before if it may make far more of what it is given."""
+        if name not in _WIDENING | _MULTIPLYING:
+            return wraps(function)(lambda *args, **kwargs: self.weighed(function(*args, **kwargs)))
 
         @wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
