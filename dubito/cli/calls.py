@@ -30,6 +30,7 @@ def call_options(config: Config, here: Path) -> CallOptions:
         read_prices(config.prices, "prices", here),
         config.preflight,
         patience_of(config.patience),
+        config.on_unusable,
     )
 
 

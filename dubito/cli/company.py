@@ -42,7 +42,7 @@ def opponents(
     """
     here, said = Path.cwd(), _config(config, server, game)
     registry, calls = find_bots(here, said.game), call_options(said, here)
-    calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE))
+    calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE), on_unusable="fallback")  # who sits there plays on
     together = checked_models(company(said, registry, names), registry, calls)
     if not model_specs(together, registry):
         yield Opponents(together, registry)

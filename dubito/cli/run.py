@@ -65,6 +65,11 @@ _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns
     metavar="POLICY",
     help="What to do when a model cannot be reached: fallback or suspend. [default: fallback]",
 )
+@click.option(
+    "--on-unusable",
+    metavar="POLICY",
+    help="What to do when no answer of a model can be used: stop or fallback. [default: stop]",
+)
 @click.option("--workers", metavar="N", help="Processes; results do not depend on it. [default: one per core]")
 @click.option("--executor", metavar="NAME", help="Who plays: processes, or dask. [default: processes]")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler. [default: a cluster of this machine]")
@@ -269,6 +274,7 @@ def play(
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     stop, watch = new_stop(1 if asks else workers), ModelProgress()
+    watch.told = note
     more = watch.figures if asks else tuple
     with _signals_set(stop, asks) as told, GamesProgress(experiment.games, quiet, time.monotonic, more) as progress:
         means = runner.Means(registry, workers, calls, stop, progress, watch, lambda: (*told, signal.SIGINT)[0], crew)

@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.experiment import OnBotError, ProviderErrors
+from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.game_registry import DUBITO
 from dubito.user_files import read_yaml
 
@@ -68,6 +68,7 @@ class Config(Checked):
     prices: str | dict[str, Any] = {}  # USD per million tokens, by model; or a file that says it
     preflight: bool = True
     patience: str | float = "30m"  # how long an account may give no answer before the run stops
+    on_unusable: OnUnusable = "stop"  # when the first answers of a model player all come to nothing
     cache: str = Field(default="cache", min_length=1)
     offline: bool = False
     output: str | None = Field(default=None, min_length=1)  # None: runs/NAME

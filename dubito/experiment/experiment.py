@@ -12,6 +12,7 @@ from dubito.game_registry import DUBITO
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
+OnUnusable = Literal["stop", "fallback"]
 PlayerKind = Literal["model", "stand-in", "hand-written", "person"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import UsageError, nearest_first, one_line
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
 from dubito.game import Player, Spec
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
@@ -30,6 +30,7 @@ class CallOptions:
     prices: Mapping[str, Price] = field(default_factory=dict)  # the config's own, by model
     preflight: bool = True
     patience: float = PATIENCE
+    on_unusable: OnUnusable = "stop"  # when the first answers of a player all come to nothing
 
 
 def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:

@@ -26,6 +26,7 @@ class ModelProgress:
     used: Callable[[], str] = lambda: ""  # of the budget, in words
     standing: Callable[[], Standing | None] = lambda: None
     log: Callable[..., None] = lambda event, **facts: None  # the run's log
+    told: Callable[[str], None] = lambda text: None  # told what a user should know at once
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _start: float | None = None
 
@@ -49,6 +50,11 @@ class ModelProgress:
         """Wait before another try, visibly."""
         with self.waiting_for(why):
             time.sleep(seconds)
+
+    def warn(self, text: str) -> None:
+        """Say what does not stop the run and should be known."""
+        self.log("warns", why=text)
+        self.told(text)
 
     def begin_wait(self, why: str) -> None:
         """Somebody begins to wait."""

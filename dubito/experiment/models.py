@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from dubito.experiment.run_course import RunCourse
 from dubito.game import Spec
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal
+from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal, Unusable
 from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import preflight
@@ -57,10 +57,13 @@ def serving(
             prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             log.keep_prompt(prompt.digest, prompt.sources)
             ask = pipeline.asker(spec.name, settings, price_of_model(settings, options))
-            deciders[spec.name] = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
+            player = decider_of(spec, experiment, registry, prompt, ask, log, watch.count)
+            stops = options.on_unusable == "stop" and not log.answered(spec.name)
+            deciders[spec.name] = replace(player, unusable=Unusable(spec.name, stops))
         if options.preflight and not options.offline:
+            warn = watch.warn if options.on_unusable == "fallback" else None
             for number, player in enumerate(deciders.values(), first):
-                preflight(player.name, number, player.settings, player.prompt.longest_form, player.ask)
+                preflight(player.name, number, player.settings, player.prompt, player.ask, warn)
         yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course)
 
 

@@ -3,16 +3,18 @@
 Nothing is played without a recorded outcome: `model`, `model_after_reask`, or `fallback:<cause>`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.game import Player, Seating
 from dubito.llm.answers import STATED, Form, ModelAnswer, re_ask, read_answer
-from dubito.llm.failures import FALLBACK_OUTCOME, AttemptFailed
+from dubito.llm.failures import FALLBACK_OUTCOME, AccountFault, AttemptFailed, Cause
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
@@ -23,6 +25,14 @@ if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads 
     from dubito.llm.retry import MakeAttempt
 
 _SAID: Final = 500  # characters of an unreadable reply that a re-ask quotes
+LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers cannot be used: its settings
+    "malformed": "`response_format`, `prompt` and how the server shows thoughts",
+    "truncated": "`max_output`",
+    "too_long": "`prompt` and `max_output`",
+    "refused": "`prompt` and `model`",
+    "illegal": "`prompt` and `model`",
+    "unreachable": "`base_url`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,43 @@ class Journal:
     def digest(self) -> bytes:
         """A hash over each decision's node, answer, outcome, request and reply digests."""
         return sha256(canonical(self.decisions).encode()).digest()
+
+
+_FIRST: Final = 20  # attempts, from which a player none of whose answers can be used is no player
+
+
+@dataclass(slots=True)
+class Unusable:
+    """Whether a player's attempts came to anything: a run whose first ones all came to nothing stops."""
+
+    name: str = ""
+    stops: bool = False  # `on_unusable: stop`, and no answer of the player's was usable in this run before
+    causes: Counter[Cause] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def check(self) -> None:
+        """Raise AccountFault if nothing more is to be asked."""
+        if self.stops and self.causes.total() >= _FIRST:
+            came = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
+            looks = [LOOK_AT[cause] for cause, _ in self.causes.most_common()]
+            raise AccountFault(
+                f"the first {_FIRST} attempts of {one_line(self.name)} are all unusable ({came}), and a fallback would "
+                f"play in its place; check {', '.join(dict.fromkeys(looks))} in its entry, or go on all the same with "
+                "`on_unusable: fallback` (--on-unusable fallback)"
+            )
+
+    def failed(self, cause: Cause) -> None:
+        """An attempt came to nothing; raises AccountFault if all of the first did."""
+        with self._lock:
+            if self.stops and self.causes.total() < _FIRST:
+                self.causes[cause] += 1
+        self.check()
+
+    def answered(self) -> None:
+        """An attempt came to an answer."""
+        with self._lock:
+            if self.causes.total() < _FIRST:
+                self.stops = False
 
 
 class DecisionLog(Protocol):
@@ -74,6 +121,7 @@ class Decider:
     seed: int
     rules: Any  # of the game, as its notebook takes them
     counted: Callable[[str], None]  # told each outcome, for the progress line
+    unusable: Unusable = field(default_factory=Unusable)
 
     def render(self, facts: Mapping[str, Any], before: "SeatTexts | None" = None) -> "RenderedPrompt":
         """The prompt for these facts; raises RunStopped where a template fails on a position it meets first here."""
@@ -122,29 +170,58 @@ class Decider:
         digests: list[list[str | None]],
         accept: Callable[[Any], None],
     ) -> tuple[ModelAnswer | None, str]:
-        user, again = rendered.user, list[tuple[str, str]]()
-        for attempt in range(self.settings.reasks + 1):
-            here = replace(place, attempt=attempt) if attempt else place
-            exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
-            request = build_request(self.settings, exchange, _cache_key(rendered.system))
-            draw = draw_of(self.seed, here, self.settings.sample)
-            digests.append([request.digest, None])
-            try:
-                reply = self.ask(Ask(request, draw, here))
-                digests[-1][1] = reply.digest
-                answered = read_answer(reply, form)
-                _check(answered, accept, reply)
-                return answered, "model_after_reask" if attempt else "model"
-            except AttemptFailed as error:
-                failure = error
-                asked = re_ask(error, form)
-                if asked is None:
-                    break
-                if error.cause == "refused":  # a model that declined once keeps declining: start anew
-                    user, again = f"{rendered.user}\n\n{asked}", []
-                else:
-                    again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
-        return None, f"{FALLBACK_OUTCOME}{failure.cause}"
+        def ask(asked: Ask) -> Reply:
+            self.unusable.check()
+            digests.append([asked.request.digest, None])
+            reply = self.ask(asked)
+            digests[-1][1] = reply.digest
+            return reply
+
+        def draw(here: Place) -> str:
+            return draw_of(self.seed, here, self.settings.sample)
+
+        try:
+            answered = put(rendered, form, self.settings, place, draw, ask, accept, self.unusable.failed)
+        except AttemptFailed as failure:
+            return None, f"{FALLBACK_OUTCOME}{failure.cause}"
+        self.unusable.answered()
+        return answered, "model_after_reask" if len(digests) > 1 else "model"
+
+
+def put(
+    rendered: "RenderedPrompt",
+    form: Form,
+    settings: ModelSettings,
+    place: Place,
+    draw: Callable[[Place], str],
+    ask: "MakeAttempt",
+    accept: Callable[[Any], None] = lambda answer: None,
+    failed: Callable[[Cause], None] = lambda cause: None,
+) -> ModelAnswer:
+    """Put a question to a model, and again as the cause suggests; raises AttemptFailed if no answer came of it.
+
+    `failed` is told the cause of each attempt that came to nothing.
+    """
+    user, again = rendered.user, list[tuple[str, str]]()
+    for attempt in range(settings.reasks + 1):
+        here = replace(place, attempt=attempt) if attempt else place
+        exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
+        request = build_request(settings, exchange, _cache_key(rendered.system))
+        try:
+            reply = ask(Ask(request, draw(here), here))
+            answered = read_answer(reply, form)
+            _check(answered, accept, reply)
+            return answered
+        except AttemptFailed as error:
+            failed(error.cause)
+            failure, asked = error, re_ask(error, form)
+            if asked is None:
+                break
+            if error.cause == "refused":  # a model that declined once keeps declining: start anew
+                user, again = f"{rendered.user}\n\n{asked}", []
+            else:
+                again.append(((error.text or "").strip()[-_SAID:] or "(nothing)", asked))
+    raise failure
 
 
 @lru_cache(maxsize=64)

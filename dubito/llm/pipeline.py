@@ -222,10 +222,8 @@ class Pipeline:
         def taped(ask: Ask) -> Reply:
             self._check_stop()
             self.budget.asked(ask.place.game)
-            if self._goes_on and (kept := self._log.finished_attempt(ask.place.key)) is not None:
-                reply = self._from_tape(kept, ask)
-            else:
-                reply = self._recorded(inner, account, ask)
+            kept = self._log.finished_attempt(ask.place.key) if self._goes_on and ask.place.in_game else None
+            reply = self._from_tape(kept, ask) if kept is not None else self._recorded(inner, account, ask)
             if ask.place.game >= 0:
                 self._options.counted(reply.origin)
             return reply

@@ -137,8 +137,9 @@ class Prompt:
         self._system_is_steady = told <= self._steady
         self._answer_format = answers.answer_format(self.fields, self.game.nodes)
         self._system, self._user = map(environment.get_template, TEMPLATES)
-        for example in examples:
-            self.render(example)
+        self._examples = {
+            node.name: self.render(example) for node, example in zip(self.game.nodes, examples, strict=True)
+        }
 
     def _check_stated(self) -> None:
         """Refuse a field that no node of the game states."""
@@ -174,9 +175,12 @@ class Prompt:
         return self._forms[node]
 
     @property
-    def longest_form(self) -> answers.Form:
-        """The form of the node that asks for most: a server that accepts it accepts all."""
-        return max(self._forms.values(), key=lambda form: len(str(form.schema)))
+    def samples(self) -> list[tuple[RenderedPrompt, answers.Form]]:
+        """The longest question of the game's example positions for each form of an answer, and the form."""
+        longest: dict[str, tuple[RenderedPrompt, answers.Form]] = {}
+        for node, rendered in sorted(self._examples.items(), key=lambda each: len(str(each[1]))):
+            longest[str(self._forms[node].schema)] = rendered, self._forms[node]
+        return list(longest.values())
 
     def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""

@@ -357,6 +357,10 @@ class ModelLog:
         )
         return dict(self._db.read(query, (json.dumps([*nodes]), before)))
 
+    def answered(self, name: str) -> bool:
+        """Whether an answer of this player's was ever used."""
+        return bool(self._db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
+
     def players(self) -> list[str]:
         """The names of all who were asked anything."""
         rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")

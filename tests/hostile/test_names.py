@@ -77,7 +77,7 @@ def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, 
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]
         one = asker(server, protocol, name=NAMES[2] + STEERING, tries=3)
-        file = config_file(one, bots=bots, provider_errors="fallback", rules={"max_turns": 5})
+        file = config_file(one, bots=bots, provider_errors="fallback", rules={"max_turns": 5}, preflight=False)
         first = shell("run", file, "--output", "r")
         check(first)
         assert first.code == 0, first.err
@@ -91,7 +91,7 @@ def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, 
 
 def test_an_entry_of_the_cache_is_shown_harmless(shell: Shell) -> None:
     with Server(hostile) as server:
-        assert shell("run", config_file(asker(server, "chat"), games=1), "--output", "r").code == 0
+        assert shell("run", config_file(asker(server, "chat"), games=1, preflight=False), "--output", "r").code == 0
     with diskcache.Cache("cache") as cache:
         keys = [key for key in cache if key != "written"]
     for key in keys:

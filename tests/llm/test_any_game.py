@@ -65,7 +65,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
             way = pipeline.asker("x", checked, None)
-            preflight("x", 0, checked, PROMPT.longest_form, way)
+            preflight("x", 0, checked, PROMPT, way, lambda warning: None)
             fallback = fallback_of("x", checked, BOTS)
             decider = Decider("x", checked, PROMPT, fallback, way, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log
@@ -317,8 +317,10 @@ def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -
     assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
 
 
-def test_a_preflight_asks_for_the_form_that_asks_most() -> None:
-    assert PROMPT.longest_form == PROMPT.form("stake")
+def test_a_preflight_asks_for_each_form_of_an_answer_once() -> None:
+    schemas = [form.schema for _, form in PROMPT.samples]
+    assert all(PROMPT.form(node.name).schema in schemas for node in GAME.nodes)
+    assert all(schemas.count(schema) == 1 for schema in schemas)
 
 
 def test_the_house_has_a_games_own_models_only() -> None:

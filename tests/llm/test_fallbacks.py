@@ -38,7 +38,8 @@ def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: i
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
     player = asker(server, protocol, **more)
-    return ran(small(player, games=games, turns=turns), folder, in_flight=1, patience=patience)
+    calls = {"in_flight": 1, "patience": patience, "on_unusable": "fallback"}
+    return ran(small(player, games=games, turns=turns), folder, **calls)
 
 
 def always(text: str | None = YES, finish: str = "stop") -> Answer:
@@ -175,7 +176,7 @@ def test_the_fallback_decides_and_has_seen_the_game(shell: Shell) -> None:
     shell.bot("watcher.py", WATCHER)
     with Server(always("prose")) as server:
         who = contender("asker", base_url=server.base_url("responses"), reasks=0, fallback="Watcher")
-        assert played(shell, who).code == 0
+        assert played(shell, who, on_unusable="fallback").code == 0
     answers = dict(rows(Path("r"), "SELECT node, group_concat(DISTINCT answer) FROM decisions GROUP BY node"))
     assert answers.pop("C") == "1"
     assert set(answers.values()) == {"0"}

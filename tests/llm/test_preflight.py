@@ -1,5 +1,6 @@
-"""One real call for each distinct model player before any game; what it finds wrong stops the run with one sentence."""
+"""What the game will ask, asked before any game; what it finds wrong stops the run with one sentence."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,14 @@ import pytest
 
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
-from dubito.games.dubito.spec import SPEC
 from dubito.house.server import House
-from dubito.llm.answers import form_of
-from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.settings import check_settings
 from dubito.llm.wire import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry
 from tests.llm.kit import (
     PROTOCOLS,
+    YES,
     Heard,
     Said,
     Server,
@@ -31,6 +29,7 @@ from tests.llm.kit import (
     says,
     small,
 )
+from tests.prompts.kit import PROMPTS
 
 
 def answering(heard: Heard) -> Said:
@@ -38,8 +37,9 @@ def answering(heard: Heard) -> Said:
 
 
 def checks(heard: Sequence[Heard]) -> list[Heard]:
-    """The preflights among the requests: they ask nothing about a game."""
-    return [each for each in heard if b"=== facts ===" not in each.raw]
+    """The preflights among the requests: the questions of the example positions, whoever asks."""
+    of = [str(texts.user) for prompt in (PROMPTS["plain"], PROMPTS["reasoned"]) for texts, _ in prompt.samples]
+    return [each for each in heard if any(each.last.endswith(text) for text in of)]
 
 
 def stopped(ended: Ended, folder: str = "r") -> str:
@@ -57,24 +57,39 @@ def stopped(ended: Ended, folder: str = "r") -> str:
 @pytest.mark.parametrize(
     ("protocol", "prompt"), [*((protocol, "reasoned") for protocol in PROTOCOLS), ("chat", "plain")]
 )
-def test_it_comes_first_with_the_players_parameters_and_form(shell: Shell, protocol: Api, prompt: str) -> None:
+def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: Api, prompt: str) -> None:
+    """For each form of an answer a whole question of a late turn, with the player's own settings."""
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
-    with Server(answering) as server:
+    with Server(answering_by_form) as server:
         who = asker(server, protocol, **settings)
         assert played(shell, who, games=1).code == 0
-    check, *rest = server.heard
-    assert checks(server.heard) == [check], "once, and before all else"
+    forms = 1 if prompt == "plain" else 2
+    checked, rest = server.heard[:forms], server.heard[forms:]
+    assert checks(server.heard) == checked, "once for each form, and before all else"
     assert rest
-    checked = check_settings("x", {key: value for key, value in who.items() if key not in ("bot", "name")})
-    fields: tuple[Any, ...] = ("answer",) if prompt == "plain" else ("reasoning", "p_bluff", "answer")
-    exchange = Exchange("system", "user", form_of(fields, SPEC.node("C")).schema)
-    expected = dict(build_request(checked, exchange, "dubito-preflight").body)
-    said = ("input",) if protocol == "responses" else ("messages", "system")
-    assert {key: value for key, value in check.body.items() if key not in said} == {
-        key: value for key, value in expected.items() if key not in said
-    }
-    assert len(check.raw) < 2000, "the prompt is short"
-    assert "=== facts ===" in str(rest[0].body)
+    said = ("input", "messages", "system", "prompt_cache_key")  # the key is one of a seat's texts
+    for check in checked:
+        alike = [each for each in rest if schema_of(each) == schema_of(check)]
+        assert {key: value for key, value in check.body.items() if key not in said} in [
+            {key: value for key, value in each.body.items() if key not in said} for each in alike
+        ]
+        assert len(check.raw) > 4000
+        assert "=== facts ===" in check.last
+        assert "so far:" in check.last or "discards the four" in check.last, "a game is under way"
+    assert len({schema_of(check) for check in checked}) == forms
+
+
+def schema_of(heard: Heard) -> str:
+    """The schema that a request asks for, in whatever protocol."""
+    form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]
+    return json.dumps(form, sort_keys=True)
+
+
+def answering_by_form(heard: Heard) -> Said:
+    """Whatever fits the schema that is asked for."""
+    values = {"reasoning": "Hm.", "p_bluff": None, "answer": True}
+    asked = {key: value for key, value in values.items() if f'"{key}": {{' in schema_of(heard)}
+    return says(heard.protocol, json.dumps(asked))
 
 
 def test_it_is_logged_and_budgeted(shell: Shell) -> None:
@@ -92,15 +107,15 @@ def test_it_is_logged_and_budgeted(shell: Shell) -> None:
 
 def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
     """Whatever their names, fallbacks and samples; another model, parameter or form of the answer is another call."""
-    with Server(answering) as server:
+    with Server(answering_by_form) as server:
         alike = [asker(server, name="a"), asker(server, name="b", sample=1, reasks=0, fallback="StefaBot")]
         others: list[dict[str, Any]] = [{"parameters": {"user": "x"}}, {"prompt": "reasoned"}, {"max_output": 99}]
         different = [asker(server, name=f"other {number}", **more) for number, more in enumerate(others)]
         assert played(shell, *alike, *different, games=5).code == 0
-    assert len(checks(server.heard)) == 4
-    asked = rows(Path("r"), "SELECT player, seat, origin FROM attempts WHERE game < 0 ORDER BY seat")
-    names = ["a", "b", "other 0", "other 1", "other 2"]
-    assert asked == [(name, seat, "cache" if name == "b" else "live") for seat, name in enumerate(names)]
+    assert len(checks(server.heard)) == 5, "two of them for the two forms of the reasoned answers"
+    asked = rows(Path("r"), "SELECT player, seat, origin FROM attempts WHERE game < 0 ORDER BY seat, decision")
+    names = [("a", 0), ("b", 1), ("other 0", 2), ("other 1", 3), ("other 1", 3), ("other 2", 4)]
+    assert asked == [(name, seat, "cache" if name == "b" else "live") for name, seat in names]
 
 
 def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell) -> None:
@@ -139,25 +154,115 @@ def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
     assert checks(server.heard) == []
 
 
-ODD: dict[str, Callable[[Api], Said]] = {
-    "prose": lambda protocol: says(protocol, "Sure, I am ready."),
-    "a refusal": lambda protocol: says(protocol, "I cannot.", "refusal"),
-    "cut off": lambda protocol: says(protocol, None, "length"),
-    "no usage": lambda protocol: says(protocol, usage=None),
+UNREAD: dict[str, tuple[Callable[[Api], Said], str]] = {  # what comes, and the setting to look at
+    "prose": (lambda protocol: says(protocol, "Sure, I am ready."), "`response_format`"),
+    "fences": (lambda protocol: says(protocol, '```json\n{"answer": true}\n```'), "`response_format`"),
+    "another object": (lambda protocol: says(protocol, '{"doubt": true}'), "`response_format`"),
+    "a refusal": (lambda protocol: says(protocol, "I cannot.", "refusal"), "`prompt`"),
+    "cut off": (lambda protocol: says(protocol, None, "length"), "`max_output`"),
+    "too long": (
+        lambda protocol: Said(400, error_body(protocol, "context_length_exceeded", "prompt is too long")),
+        "`prompt` and `max_output`",
+    ),
+    "a filter": (
+        lambda protocol: Said(
+            400, error_body(protocol, "content_filter", "Output blocked by content filtering policy")
+        ),
+        "`prompt`",
+    ),
 }
 
 
-@pytest.mark.parametrize(("protocol", "odd"), [(PROTOCOLS[place % 3], odd) for place, odd in enumerate(ODD)])
-def test_any_complete_reply_passes(shell: Shell, protocol: Api, odd: str) -> None:
-    """Whether the model answers well is what the games are for."""
-
-    def answer(heard: Heard) -> Said:
-        return ODD[odd](protocol) if checks([heard]) else says(protocol)
-
-    with Server(answer) as server:
-        assert played(shell, asker(server, protocol), games=1).code == 0
-    assert len(checks(server.heard)) == 1, "and is not asked again"
+@pytest.mark.parametrize(("protocol", "odd"), [(PROTOCOLS[place % 3], odd) for place, odd in enumerate(UNREAD)])
+def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api, odd: str) -> None:
+    """After the re-ask of play; the same command asks anew, and goes on once the server is mended."""
+    (answer, setting), mended = UNREAD[odd], list[bool]()
+    with Server(lambda heard: says(protocol) if mended else answer(protocol)) as server:
+        said = stopped(played(shell, asker(server, protocol)))
+        assert said.startswith("the preflight of asker got no answer that can be read (")
+        assert f"check {setting}" in said
+        assert "--on-unusable fallback" in said
+        assert len(server.heard) == (1 if odd == "too long" else 2)
+        stopped(played(shell, asker(server, protocol)))
+        mended.append(True)
+        assert played(shell, asker(server, protocol)).code == 0
     assert set(outcomes_of(Path("r"))) == {"model"}
+
+
+def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
+    with Server(lambda heard: says("chat", YES if heard.re_asked else "Hm.")) as server:
+        assert played(shell, asker(server, "chat"), games=1).code == 0
+    assert set(outcomes_of(Path("r"))) == {"model_after_reask"}
+
+
+def test_told_to_go_on_it_warns(shell: Shell) -> None:
+    """And plays: who wants to see how bad a small model is sees it."""
+    with Server(lambda heard: says("chat", "Sure.")) as server:
+        ended = played(shell, asker(server, "chat", reasks=0), games=3, rules={"max_turns": 40}, on_unusable="fallback")
+    assert ended.code == 0
+    assert "the preflight of asker got no answer that can be read (malformed: it is not JSON: Sure.)" in ended.err
+    assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
+    assert len(server.heard) > 21
+
+
+UNUSABLE: dict[str, tuple[Callable[[Heard], Said], str]] = {
+    "prose": (lambda heard: says(heard.protocol, "Hm."), "20 malformed"),
+    "cut off": (lambda heard: says(heard.protocol, "{", "length"), "20 truncated"),
+    "refused": (lambda heard: says(heard.protocol, "No.", "refusal"), "20 refused"),
+    "in turn": (
+        lambda heard: says(heard.protocol, "Hm.") if heard.re_asked else says(heard.protocol, "{", "length"),
+        "10 truncated, 10 malformed",
+    ),
+    "no form": (lambda heard: says(heard.protocol, '{"answer": "yes"}'), "20 malformed"),
+}
+LONG: dict[str, Any] = {"games": 4, "rules": {"max_turns": 60}}
+
+
+@pytest.mark.parametrize("odd", UNUSABLE)
+def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: str) -> None:
+    answer, words = UNUSABLE[odd]
+    with Server(answer) as server:
+        ended = played(shell, asker(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
+        assert ended.code == 3
+        assert f"the first 20 attempts of asker are all unusable ({words})" in ended.err.replace(
+            "10 malformed, 10 truncated", "10 truncated, 10 malformed"
+        )
+        assert "`on_unusable: fallback`" in ended.err
+        assert len(server.heard) == 20
+        again = played(shell, asker(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
+        assert (again.code, len(server.heard)) == (3, 20), "they count across resumes"
+
+
+def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_stopped(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol, "Hm.")) as server:
+        who, flags = asker(server, "chat"), ["--no-preflight", "--on-unusable"]
+        assert played(shell, who, flags=[*flags, "stop"], **LONG).code == 3
+        went_on = played(shell, who, flags=[*flags, "fallback"], **LONG)
+        at_once = played(shell, who, flags=[*flags, "fallback", "--output", "s", "--cache", "d"], **LONG)
+    assert (went_on.code, at_once.code) == (0, 0)
+    assert digest(went_on) == digest(at_once)
+    assert outcomes_of(Path("r")).keys() == {"fallback:malformed"}
+
+
+def digest(ended: Ended) -> str:
+    """The results digest that was printed."""
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("results digest: ")]
+    return line
+
+
+def test_one_usable_answer_is_enough(shell: Shell) -> None:
+    with Server(lambda heard: says("chat", YES if len(server.heard) == 20 else "Hm.")) as server:
+        flags = ["--no-preflight", "--in-flight", "1"]
+        assert played(shell, asker(server, "chat"), flags=flags, **LONG).code == 0
+    assert len(server.heard) > 40
+
+
+def test_each_player_s_answers_count_alone(shell: Shell) -> None:
+    with Server(lambda heard: says(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
+        players = [asker(server, "chat", name="good", parameters={"user": "x"}), asker(server, "chat", name="bad")]
+        ended = played(shell, *players, flags=["--no-preflight"], **LONG)
+    assert ended.code == 3
+    assert "the first 20 attempts of bad are all unusable (20 malformed)" in ended.err
 
 
 def test_a_rejected_parameter(shell: Shell) -> None:
@@ -186,7 +291,6 @@ def test_an_unknown_parameter(shell: Shell) -> None:
         ("messages", 402, "pay", "has no money left (status 402); top it up"),
         ("responses", 404, "who?", "; change `model` in the entry of 'asker'"),
         ("chat", 400, "'max_tokens' is too large", "; change `max_output` in the entry of 'asker'"),
-        ("messages", 400, "something", "; change `parameters` in the entry of 'asker'"),
     ],
 )
 def test_what_the_account_or_its_entry_is_wrong_in(
@@ -220,7 +324,7 @@ def test_a_limit_on_output_that_does_not_fit_the_model(shell: Shell) -> None:
     with Server(lambda heard: Said(400, error_body("chat", "BadRequestError", message))) as server:
         said = stopped(played(shell, asker(server, "chat")))
     assert message in said
-    assert said.endswith("check `max_output` in its entry")
+    assert "check `prompt` and `max_output` in its entry" in said
 
 
 @pytest.mark.usefixtures("unhurried")
@@ -274,13 +378,3 @@ def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) 
         run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
     assert len(server.heard) == 1
     assert (run.interrupted, run.failure) == (True, None)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_filter_that_declines_it_stops_nothing(shell: Shell, protocol: Api) -> None:
-    """Key, money, model and parameters are in order, and other prompts may pass."""
-    filtered = Said(400, error_body(protocol, "content_filter", "Output blocked by content filtering policy"))
-    with Server(lambda heard: answering(heard) if checks([heard]) == [] else filtered) as server:
-        assert played(shell, asker(server, protocol), games=1).code == 0
-    assert len(checks(server.heard)) == 1
-    assert set(outcomes_of(Path("r"))) == {"model"}

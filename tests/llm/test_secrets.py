@@ -128,15 +128,16 @@ def test_a_key_of_a_variable_of_ones_own(shell: Shell) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_good_answer_that_says_the_key(shell: Shell, protocol: Api) -> None:
-    """In its body, in its text, and in headers that are kept."""
+    """In its body, in its text, and in headers that are kept; the preflight's warning quotes it."""
 
     def answer(heard: Heard) -> Said:
         key = key_in(heard)
         said = says(protocol, f"I doubt it, {key}", metadata={"key": key})
         return replace(said, headers={**said.headers, "x-request-id": f"req-{key}", "anthropic-ratelimit-x": key})
 
-    ended, _ = run_at(shell, protocol, answer)
+    ended, _ = run_at(shell, protocol, answer, ["--on-unusable", "fallback"])
     assert ended.code == 0
+    assert "I doubt it, ***" in ended.err
     search(shell.folder, ended)
     kept = rows(Path("r"), "SELECT DISTINCT headers FROM tries")
     assert "req-***" in str(kept), "the server did say it"

@@ -211,7 +211,7 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
 
 
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
-    """One call for each form of answers; none where the cache has it, none offline."""
+    """A call for each form of a prompt's answers; none where the cache has it, none offline."""
     prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
     with Server(lambda heard: Said(404, error_body("responses", "model_not_found", "there is no m"))) as server:
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))
@@ -221,7 +221,7 @@ def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> 
         assert len(server.heard) == 1
     house = entry(PLAIN, "a"), entry(PLAIN, "b", sample=1), entry(REASONED, "c")
     trial = tried(tmp_path, *house, preflight=True, name="here")
-    assert trial.spent.calls == 3 * len(FOUND) + 2
+    assert trial.spent.calls == 3 * len(FOUND) + 3
     again = tried(tmp_path, *house, preflight=True, name="there")
     assert (again.taken, again.spent.calls) == (trial.taken, 0)
     assert tried(tmp_path, *house, preflight=True, offline=True, name="offline").spent.calls == 0

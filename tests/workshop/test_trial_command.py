@@ -33,7 +33,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[14] == "reasoned and plain at the positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
-    assert lines[-2] == "calls: 82, cost $0.0000", "two of them the preflight's"
+    assert lines[-2] == "calls: 83, cost $0.0000", "three of them the preflight's"
     assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
     assert again.out.splitlines()[:-2] == lines[:-2]
