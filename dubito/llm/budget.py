@@ -63,6 +63,9 @@ class Budget:
         self._assumed = assumed or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
         self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
+        self._needs: list[tuple[int, Spend]] | None = (
+            None  # the deals of these, with what they and older ones still need
+        )
 
     def around(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
         """The same try, once the budget has room for the worst of it."""
@@ -86,9 +89,7 @@ class Budget:
                 used = Spend()
                 raise
             finally:
-                self._settle(worst, used)
-                with self._settled:
-                    self._forecast.settled(ask.place.game, used, replied)
+                self._settle(ask.place.game, worst, used, replied)
 
         return budgeted
 
@@ -112,11 +113,16 @@ class Budget:
 
     def _is_kept(self, worst: Spend, deal: int) -> bool:
         """Whether this much may be needed by older deals; within a deal games may wait for each other's replies."""
-        older = [game for game, its in self._at_work.items() if its < deal]
-        if not older or self._caps == Caps():
+        taken = self.spent + self.reserved + worst
+        if self._caps.exceeded_by(taken + self._forecast.at_most(len(self._at_work))) is None:
             return False
-        needed = self._forecast.rest_of(older)
-        return self._caps.exceeded_by(self.spent + self.reserved + worst + needed) is not None
+        if self._needs is None:
+            games = sorted(self._at_work, key=self._at_work.__getitem__)
+            self._needs = [
+                (self._at_work[game], need) for game, need in zip(games, self._forecast.rests(games), strict=True)
+            ]
+        older = [need for its, need in self._needs if its < deal]
+        return bool(older) and self._caps.exceeded_by(taken + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
         """Let these games begin, a whole deal, if what is left pays for their end; else say why not.
@@ -144,17 +150,20 @@ class Budget:
         with self._settled:
             self._forecast.begins(game)
             self._at_work[game] = deal
+            self._needs = None
         try:
             yield
         finally:
             with self._settled:
                 del self._at_work[game]
+                self._needs = None
                 self._settled.notify_all()
 
     def asked(self, game: int) -> None:
         """A question of a game comes up."""
         with self._settled:
             self._forecast.asked(game)
+            self._needs = None
 
     def ends(self, game: int) -> None:
         """A game has ended."""
@@ -175,8 +184,10 @@ class Budget:
             self.reserved += worst
             self._forecast.reserved(worst)
 
-    def _settle(self, worst: Spend, used: Spend) -> None:
+    def _settle(self, game: int, worst: Spend, used: Spend, replied: bool) -> None:
         with self._settled:
+            self._forecast.settled(game, used, replied)
+            self._needs = None
             self.reserved -= worst
             self.spent += used
             self._assumed += used if used == worst else Spend()

@@ -4,7 +4,7 @@ A game is reckoned by its questions, whoever answered them, and a question at th
 whose replies were free, from the tape or the cache, tell how long a game is, but never make games look free.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 from math import ceil
 from typing import Final
@@ -34,9 +34,10 @@ class Forecast:
         self._replies, self._spent = past.replies, past.spent
         self._worst = Spend()  # of any call
         self._under_way: dict[int, int] = {}  # games, with their questions so far
-        self._last: dict[
-            int, Spend
-        ] = {}  # what the last paid reply of a game took: the longer a game, the longer its prompts
+        # What the last paid reply of a game took: the longer a game, the longer its prompts.
+        self._last: dict[int, Spend] = {}
+        self._longest = 0  # questions of any game
+        self._most: tuple[int, ...] = astuple(_NOTHING)  # that a paid reply took
 
     @property
     def none_ended(self) -> bool:
@@ -56,6 +57,7 @@ class Forecast:
         """A question of a game comes up."""
         if game in self._under_way:
             self._under_way[game] += 1
+            self._longest = max(self._longest, self._under_way[game])
 
     def ends(self, game: int) -> None:
         """A game has ended."""
@@ -76,6 +78,7 @@ class Forecast:
             self._replies += replied
             if replied:
                 self._last[game] = used
+                self._most = tuple(map(max, self._most, astuple(used)))
 
     def needed(self, games: Sequence[int]) -> Spend | None:
         """The most that is spent once these games too, and all those under way, have ended; None while nobody can say.
@@ -90,10 +93,25 @@ class Forecast:
             return None
         return self._sum([(self._long(), each)] * len(new) + [self._rest(game, each) for game in self._under_way])
 
-    def rest_of(self, games: Iterable[int]) -> Spend:
-        """About what is spent until these games, which are under way, have ended."""
-        each = self._each()
-        return Spend() if each is None else self._sum([self._rest(game, each) for game in games])
+    def at_most(self, games: int) -> Spend:
+        """More than so many games under way still take, and quickly told."""
+        each, questions = self._each(), games * max(self._long(), self._longest)
+        if each is None or not games:
+            return Spend()
+        amounts = zip(each, self._most, astuple(self._worst), strict=True)
+        return Spend(*(ceil(questions * max(mean, most) + worst) for mean, most, worst in amounts))
+
+    def rests(self, games: Iterable[int]) -> Iterator[Spend]:
+        """About what is spent until the first of these games under way have ended: one, two, and so on."""
+        each, worst = self._each(), astuple(self._worst)
+        sums, most = [0.0] * len(worst), [0.0] * len(worst)  # the last call has to find room for its worst
+        for game in games:
+            if each is not None:
+                questions, amounts = self._rest(game, each)
+                sums = [total + questions * amount for total, amount in zip(sums, amounts, strict=True)]
+                most = list(map(max, most, amounts))
+            last = [max(0.0, a - b) if any(sums) else 0.0 for a, b in zip(worst, most, strict=True)]
+            yield Spend(*(ceil(total + more) for total, more in zip(sums, last, strict=True)))
 
     def _rest(self, game: int, each: tuple[float, ...]) -> tuple[float, tuple[float, ...]]:
         """How many questions a game under way has still to come, and what each of them takes.
