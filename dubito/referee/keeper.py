@@ -109,7 +109,7 @@ class World:
         self._sockets = named_sockets(self._home)
         found = dict.fromkeys(os.path.realpath(place) for place in _SCRATCH if os.path.isdir(place))
         self._places: dict[str, dict[str, int]] = {place: {} for place in found if place not in (self._home, data)}
-        self._used = False
+        self._empty: dict[str, tuple[int, int]] = {}  # of each temporary folder, what is free when nothing is in it
         self._able: list[str] = []
 
     def furnish(self, tries: bool) -> list[str]:
@@ -198,12 +198,14 @@ class World:
     def refresh(self) -> None:
         """Empty the temporary folders; raises OSError."""
         for place, kept in self._places.items():
-            if self._used:
+            if place in self._empty:
+                if self._empty[place] == _free(place):
+                    continue
                 _LIBC.umount2(os.fsencode(place), _DETACH)
             if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={FILES},mode=1777"):
                 for name, file in kept.items():
                     _put_back(os.path.join(place, name), file)
-        self._used = True
+            self._empty[place] = _free(place)
         os.chdir(self._home)
 
     def start(self, pipes: Sequence[int], seed: str, core: int) -> int:
@@ -240,6 +242,12 @@ class World:
         if used > self._room:
             return f"its data is more than {self._room:,} bytes"
         return f"its data is more than {FILES:,} files" if files >= FILES else ""
+
+
+def _free(place: str) -> tuple[int, int]:
+    """Blocks and files that a folder has room for."""
+    found = os.statvfs(place)
+    return found.f_bfree, found.f_ffree
 
 
 def _put_back(path: str, file: int) -> None:
