@@ -133,12 +133,13 @@ def _past_strays(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
 def _raise_if_given_up(
     ask: Ask, streak: Streak, failed: TryFailed, settings: ModelSettings, gate: Gate, *, suspend: bool
 ) -> None:
-    """Before the first game a server that cannot be connected to gets `tries` tries, one that fails otherwise more."""
+    """Before the first game a server gets `tries` tries where it is the wrong one: none that can be connected to, or
+    one whose replies, which it bills, are none. A sick one gets more."""
     if failed.kind in ("too_long", "refused"):
         raise AttemptFailed(failed.kind, failed.reason)
     if not ask.place.in_game:
-        connected = failed.kind != "connection" or failed.billed
-        if streak.failures >= (max(settings.tries, _BEFORE) if connected else settings.tries):
+        sick = failed.spent is None and (failed.kind != "connection" or failed.billed)
+        if streak.failures >= (max(settings.tries, _BEFORE) if sick else settings.tries):
             raise AttemptFailed("unreachable", f"{streak.failures} tries, the last: {failed.reason}")
         return
     alone_fails = streak.failures >= settings.tries and streak.chance < _CHANCE
