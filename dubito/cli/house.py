@@ -30,8 +30,8 @@ def house(port: int, latency: float, faults: str | None, log: Path | None) -> No
         say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, not a language model")
         if faults is not None:
             say(f"faults on purpose: {faults}")
-        say("Ctrl-C ends it")
         with suppress(KeyboardInterrupt):
+            say("Ctrl-C ends it")
             while True:
                 time.sleep(3600)
     say(f"{len(served.calls):,} calls answered")
