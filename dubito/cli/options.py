@@ -64,7 +64,7 @@ spending_options = flags(
     click.option(
         "--preflight/--no-preflight",
         default=None,
-        help="Call each model once before anything else. [default: preflight]",
+        help="Put a real question to each model before anything else. [default: preflight]",
     ),
     click.option("--cache", metavar="FOLDER", help="Folder of cached replies, shared by runs. [default: cache]"),
     click.option("--offline/--no-offline", default=None, help="Make no call: every reply must be in the cache."),
