@@ -80,8 +80,8 @@ def test_chance_seats_him_as_the_seed_says() -> None:
 
 
 def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
-    for name in ("OpenAIBot", "ClaudBot"):
-        with pytest.raises(UsageError, match=f"nobody here is named '{name}': (did you mean|choose from)"):
+    for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
+        with pytest.raises(UsageError, match=f"nobody here is named '{name}': {hint}"):
             guests.seat(set_up(SPEC, ["MrDoubt", name], RulesConfig(), 0, 1), 0)
 
 
