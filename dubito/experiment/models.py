@@ -1,16 +1,18 @@
 """The model players of an experiment while it is played: what they share, and their way to ask."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from dubito.errors import BotError
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.run_course import RunCourse
 from dubito.game import Spec
+from dubito.handlers import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal, Unusable
@@ -18,16 +20,19 @@ from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.preflight import preflight
 from dubito.llm.prices import dollars
-from dubito.llm.prompts import Prompt, load_prompt
+from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, load_prompt, longest
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import faults_of
-from dubito.llm.wire import Api
+from dubito.llm.wire import Api, Place
 from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
 if TYPE_CHECKING:
     from dubito.house.server import House
+
+_LATE: Final = 100  # turns, of which few games have more
+_FIRST_GAMES: Final = 10  # in which a model player of the field should have sat
 
 
 @contextmanager
@@ -39,10 +44,12 @@ def serving(
     watch: ModelProgress,
     stopped: Callable[[], bool],
     first: int = 0,
+    table: Callable[[int, "Models"], Table] | None = None,
 ) -> Iterator["Models"]:
     """The model players, ready to be asked, while the run lasts.
 
-    `first` is the number of the first one's preflight, for a store that serves more than one run.
+    `first` is the number of the first one's preflight, for a store that serves more than one run. `table` gives the
+    table of a game of the run, from which the preflight takes late turns; without, it asks of example positions.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     with asking(
@@ -62,9 +69,48 @@ def serving(
             deciders[spec.name] = replace(player, unusable=Unusable(spec.name, stops))
         if options.preflight and not options.offline:
             warn = watch.warn if options.on_unusable == "fallback" else None
+            late = _late_questions(deciders, experiment, table) if table else {}
             for number, player in enumerate(deciders.values(), first):
-                preflight(player.name, number, player.settings, player.prompt, player.ask, warn)
+                samples = longest([*player.prompt.samples, *late.get(player.name, [])])
+                preflight(player.name, number, player.settings, samples, player.ask, warn)
         yield Models(deciders, lambda: pipeline.put_back, pipeline.try_again, course)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener(Decider):
+    """Lets the fallback answer, and keeps what would have been asked."""
+
+    heard: list[Sample] = field(default_factory=list)
+
+    def decide(
+        self,
+        rendered: RenderedPrompt,
+        place: Place,
+        turn: int,
+        journal: Journal,
+        otherwise: Callable[[], Any],
+        accept: Callable[[Any], None] = lambda answer: None,
+    ) -> Any:
+        """The fallback's answer."""
+        self.heard[:] = longest([*self.heard, (rendered, self.prompt.form(place.node))])
+        return otherwise()
+
+
+def _late_questions(
+    deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], Table]
+) -> dict[str, list[Sample]]:
+    """What each model player would be asked late in its first game, with the fallback in every model's place."""
+    own = {name: {each.name: getattr(one, each.name) for each in fields(one)} for name, one in deciders.items()}
+    listeners = {name: _Listener(**known) for name, known in own.items()}
+    for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
+        if all(listener.heard for listener in listeners.values()):
+            break
+        played, turns = table(game, Models(listeners)), 0
+        with suppress(BotError):  # the run will name it
+            while not played.game.over and turns < _LATE:
+                step(played)
+                turns += 1
+    return {name: listener.heard for name, listener in listeners.items()}
 
 
 @contextmanager

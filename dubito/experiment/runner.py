@@ -22,6 +22,7 @@ from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import Spec
+from dubito.handlers import Table
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
@@ -198,10 +199,15 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Itera
         with closing(chunks):
             yield chunks
         return
-    from dubito.experiment.models import serving  # late: a run without models needs neither templates nor retries
+    from dubito.experiment.models import Models, serving  # late: others need neither templates nor retries
+    from dubito.llm.decider import Journal
 
-    with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set) as models:
-        player = ChunkPlayer(experiment, means.registry)
+    player = ChunkPlayer(experiment, means.registry)
+
+    def table(game: int, models: "Models") -> Table:
+        return player.table_of(game, models, Journal())[0]
+
+    with serving(experiment, means.registry, db, means.calls, means.watch, means.stop.is_set, table=table) as models:
         threads = ThreadedChunks(player, models, means.calls.in_flight, means.watch, means.progress)
         yield until_cut(threads.play(number, means.stop.is_set) for number in numbers)
 

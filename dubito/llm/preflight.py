@@ -1,11 +1,11 @@
 """Preflight: what the game will ask, asked before any game is played and paid for.
 
-Each model player is put a real question of an example position for each form of its answers, with its own parameters,
-and the answer has to be readable: re-asks are allowed as in play. A fault of the account, a server that sends anything
+Each model player is put a real question of a late turn for each form of its answers, with its own parameters, and the
+answer has to be readable: re-asks are allowed as in play. A fault of the account, a server that sends anything
 but replies, or a model whose answers cannot be read stops the run here, with one sentence.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, ReplyOrigin, Request
 
 if TYPE_CHECKING:
-    from dubito.llm.prompts import Prompt, RenderedPrompt
+    from dubito.llm.prompts import RenderedPrompt, Sample
 
 GAME: Final = -1  # the place of a preflight: before all games
 _PROBE: Final = -2  # and that of the probes, which ask whether an account answers at all
@@ -35,16 +35,16 @@ def preflight(
     name: str,
     number: int,
     settings: ModelSettings,
-    prompt: "Prompt",
+    samples: Iterable["Sample"],
     ask: MakeAttempt,
     warn: Callable[[str], None] | None = None,
 ) -> None:
-    """Ask for each form of the prompt's answers, as the player of that number in the run; raises AccountFault.
+    """Put these questions, one for each form of answer, as the player of that number in the run; raises AccountFault.
 
     Players that are asked in the same way at the same server share the calls: the cache answers the others. With
     `warn`, which is told so, answers that cannot be read stop nothing.
     """
-    for decision, (rendered, form) in enumerate(prompt.samples):
+    for decision, (rendered, form) in enumerate(samples):
         place = Place(name, GAME, GAME, number, decision, 0, "preflight")
         try:
             _put(rendered, form, settings, place, ask)

@@ -9,7 +9,7 @@ is loaded; a template can reach nothing else. Dubito's prompts lie in `prompts`,
 nothing that changes in a game. So a chapter, once told, is told in the same bytes by every later request.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -59,6 +59,19 @@ class RenderedPrompt:
     def __str__(self) -> str:
         told = f"--- history ---\n{''.join(self.history)}\n" if self.history else ""
         return f"--- system ---\n{self.system}\n{told}--- user ---\n{self.user}"
+
+
+Sample = tuple[RenderedPrompt, answers.Form]  # a question, and the form of its answer
+
+
+def longest(questions: Iterable[Sample]) -> list[Sample]:
+    """Of the questions of each form the longest."""
+    found = dict[str, Sample]()
+    for rendered, form in questions:
+        known = found.get(key := str(form.schema))
+        if known is None or len(str(rendered)) >= len(str(known[0])):
+            found[key] = rendered, form
+    return list(found.values())
 
 
 @dataclass(slots=True)
@@ -175,12 +188,9 @@ class Prompt:
         return self._forms[node]
 
     @property
-    def samples(self) -> list[tuple[RenderedPrompt, answers.Form]]:
-        """The longest question of the game's example positions for each form of an answer, and the form."""
-        longest: dict[str, tuple[RenderedPrompt, answers.Form]] = {}
-        for node, rendered in sorted(self._examples.items(), key=lambda each: len(str(each[1]))):
-            longest[str(self._forms[node].schema)] = rendered, self._forms[node]
-        return list(longest.values())
+    def samples(self) -> list[Sample]:
+        """The longest question of the game's example positions for each form of an answer."""
+        return longest((rendered, self._forms[node]) for node, rendered in self._examples.items())
 
     def render(self, position: Position) -> RenderedPrompt:
         """The texts for this position; raises UsageError if a template fails on it."""

@@ -6,11 +6,13 @@ is unreachable only where its request alone goes on failing while others are ans
 as no failure: the gate waits, for the whole account.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from math import prod
 from typing import Final
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from dubito.llm.backoff import pause
 from dubito.llm.failures import AccountFault, AttemptFailed, Suspended, TryFailed
@@ -20,6 +22,7 @@ from dubito.llm.wire import Ask, Reply
 
 _WHY: Final = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
 _STRAYS: Final = 2  # times that a request is sent again which was rejected for nothing that is named
+_STRAY_WAIT: Final = 1.0  # seconds before that, at the most
 _CHANCE: Final = 1e-6  # of the account's trouble striking one request so often: below it the request is at fault
 _NOTHING: Final = Heard(0, 0, 0)
 _OTHERS: Final = 10.0  # calls of others, at the most, that each failure is held against
@@ -96,11 +99,13 @@ def retried(
     causing a fallback.
     """
 
+    strays = _resending(gate, sleep)
+
     def attempt(ask: Ask) -> Reply:
         numbers, streak = count(made(ask) + 1), Streak()
         while True:
             try:
-                return _past_strays(inner, ask, numbers)
+                return strays(lambda: inner(ask, next(numbers)))
             except TryFailed as error:
                 failed = error
             if failed.kind == "rate_limit":
@@ -119,15 +124,15 @@ def retried(
     return attempt
 
 
-def _past_strays(inner: MakeTry, ask: Ask, numbers: Iterator[int]) -> Reply:
-    """A try; a request that is rejected for nothing that is named is sent again: servers do that by mistake."""
-    for _ in range(_STRAYS):
-        try:
-            return inner(ask, next(numbers))
-        except AccountFault as fault:
-            if not fault.stray:
-                raise
-    return inner(ask, next(numbers))
+def _resending(gate: Gate, sleep: Sleep) -> Retrying:
+    """Sends a request again that is rejected for nothing that is named: servers do that by mistake."""
+    return Retrying(
+        stop=stop_after_attempt(1 + _STRAYS),
+        wait=wait_random(0, _STRAY_WAIT),
+        retry=retry_if_exception(lambda error: isinstance(error, AccountFault) and error.stray),
+        sleep=lambda seconds: sleep(seconds, f"for {gate.account} (a request was rejected)"),
+        reraise=True,
+    )
 
 
 def _raise_if_given_up(

@@ -174,7 +174,7 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
             log.keep_prompt(entry.prompt.digest, entry.prompt.sources)
             way = pipeline.asker(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
             if means.calls.preflight and not means.calls.offline:
-                preflight(entry.name, number, entry.settings, entry.prompt, way)
+                preflight(entry.name, number, entry.settings, entry.prompt.samples, way)
             for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, way, log))
         taken = _all(questions, means, stop)

@@ -65,7 +65,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
         log, cache = ModelLog(db), ReplyCache(calls.cache)
         with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
             way = pipeline.asker("x", checked, None)
-            preflight("x", 0, checked, PROMPT, way, lambda warning: None)
+            preflight("x", 0, checked, PROMPT.samples, way, lambda warning: None)
             fallback = fallback_of("x", checked, BOTS)
             decider = Decider("x", checked, PROMPT, fallback, way, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log

@@ -79,6 +79,20 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
     assert len({schema_of(check) for check in checked}) == forms
 
 
+@pytest.mark.parametrize("seated", [True, False], ids=["contender", "of the field"])
+def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bool) -> None:
+    """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
+    with Server(answering) as server:
+        who, rest = asker(server), list[object](["StefaBot", "UsualBot"])
+        contenders: list[object] = [who] if seated else []
+        field: list[object] = rest if seated else [who, *rest]
+        more: dict[str, Any] = {"bots": field, "table_sizes": [6], "games": 4, "rules": {"max_turns": 60}}
+        assert played(shell, *contenders, **more).code == 0
+    first, *rest_of_run = [len(each.raw) for each in server.heard]
+    assert first > 0.8 * max(rest_of_run)
+    assert checks(server.heard) == [], "longer than the example positions"
+
+
 def schema_of(heard: Heard) -> str:
     """The schema that a request asks for, in whatever protocol."""
     form = heard.body.get("text") or heard.body.get("response_format") or heard.body["output_config"]

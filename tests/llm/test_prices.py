@@ -152,7 +152,7 @@ def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
 
 
 def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"m": GOOD, 4: GOOD}))
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"m": GOOD, 4: {**GOOD}}))
     expected = {"m": price_of(GOOD, "x"), "4": price_of(GOOD, "x")}
     assert read_prices("p.yaml", "prices", tmp_path) == expected
     assert read_prices(str(tmp_path / "p.yaml"), "prices", Path("/nowhere")) == expected
