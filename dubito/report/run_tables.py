@@ -105,11 +105,11 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         return []
     order = order_of_contenders(tally, contenders, results)
     columns = [*named("contender"), *counts("deals")]
-    ranked = [*named("contender"), *counts("rank", "deals")]
+    ranked = [*named("contender"), *counts(*(["rank"] if order else []), "deals")]  # alone it has none here
     cells: list[list[Value]] = []
     for row in rows:
-        rank = order.rank(row.contender.name) if order else None
-        cells.append([row.contender.name, rank, row.deals, *(row.rates[column.key] for column in rates)])
+        rank = [order.rank(row.contender.name)] if order else []
+        cells.append([row.contender.name, *rank, row.deals, *(row.rates[column.key] for column in rates)])
     seat = "the same seat" if contenders[0].seats == 1 else "both seats"
     title = f"Contenders, in {seat} of the same deals"
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]

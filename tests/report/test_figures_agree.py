@@ -125,6 +125,10 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
         assert ranked(rows, "bot") == every
     if not shown.run["pairs"]:
         assert set(every.values()) >= {"1"}
+        alone = (
+            [*data(shown.report, "contenders"), *shown.lines("of the same deals")] if shown.run["contenders"] else []
+        )
+        assert not any("rank" in row for row in alone), "one contender has the rank that it has among all players"
         return
     told = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
     ranks = {one["name"]: "1" for one in shown.run["contenders"]}
