@@ -57,7 +57,7 @@ class ContenderResult(_Part):
 
     name: str
     kind: PlayerKind = Field(description="model; stand-in: the house in a model's place; or hand-written")
-    rank: int | None = Field(description="1 plus the number of those told apart as better; null: it is not ranked")
+    rank: int | None = Field(description="as in the ranking of the run; null: nobody to be compared with")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
@@ -220,6 +220,7 @@ class PlayerEstimate(_Part):
     """What a model player will take; each pair a range that should hold 95 times in 100."""
 
     name: str
+    kind: PlayerKind = Field(description="model; or stand-in: the house in a model's place")
     calls: tuple[float, float]
     tokens_in: tuple[float, float]
     tokens_out: tuple[float, float]

@@ -16,6 +16,7 @@ from dubito.experiment.config import check, read_config
 from dubito.experiment.estimate import Estimate as PlayerRanges
 from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
 from dubito.experiment.resolve import resolve
 from dubito.llm.gate import in_words
@@ -51,6 +52,8 @@ def estimate(
     found = ranges_of(experiment, registry, options, runs, thoughts)
     for sentence in outdated_prices(experiment, registry, options, datetime.now(UTC).date()):
         note(sentence)
+    if stand_ins := stand_ins_in_words({one.player: one.kind for one in found}):
+        note(stand_ins)
     if as_json:
         print_document(_document(experiment.games, found, checked.in_flight))
     else:
@@ -59,11 +62,12 @@ def estimate(
 
 
 def _print(games: int, found: Sequence[PlayerRanges], in_flight: int) -> None:
-    headers = ["model player", "calls", "tokens in", "out", "cost", "learned from"]
+    headers = ["model player", "kind", "calls", "tokens in", "out", "cost", "learned from"]
     rows = []
     for one in found:
         cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
-        rows.append([one.player, _range(one.calls), _range(one.tokens_in), _range(one.tokens_out), cost, one.source])
+        ranges = [_range(values) for values in (one.calls, one.tokens_in, one.tokens_out)]
+        rows.append([one.player, one.kind, *ranges, cost, one.source])
     table(f"{games:,} games; each figure a range that should hold 95 times in 100", headers, rows)
     if in_all := _in_all(found):
         say(f"in all: {_range(in_all, money=True)}")
@@ -83,6 +87,7 @@ def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> Esti
     players = [
         PlayerEstimate(
             name=one.player,
+            kind=one.kind,
             calls=one.calls,
             tokens_in=one.tokens_in,
             tokens_out=one.tokens_out,

@@ -17,6 +17,7 @@ from dubito.cli.output import note, say
 from dubito.cli.telling_pace import pace_option, waits
 from dubito.cli.voice import Voice, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
 from dubito.game_registry import DUBITO, find_game
@@ -61,6 +62,9 @@ def play(
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
     with opponents(config, setup.bots, games, number, lambda: False, server, game) as company:
+        kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
+        if stand_ins := stand_ins_in_words(kinds):
+            note(stand_ins)
         sitting = _played(company, company.seat(setup, number), config, pace)
     if sitting is None:
         return

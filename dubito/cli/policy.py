@@ -12,6 +12,7 @@ from dubito import __version__
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
+from dubito.experiment.experiment import PlayerKind, PlayerSpec, kind_of_player, stand_ins_in_words
 from dubito.experiment.model_checks import CallOptions, check_asking
 from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Spec
@@ -82,7 +83,7 @@ def policy(
         solution = solution_in(calls.cache / SOLVED, engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(found := Findings(spec, tree, statements, solution))
+    _print(found := Findings(spec, tree, statements, solution, {one.name: one.kind for one in asked}))
     _write(found, asked, folder)
 
 
@@ -110,6 +111,12 @@ class _Player:
     ) -> None:
         self.name, self._spec = name, spec
         self._entrant, self._prompt, self._settings, self._digest = entrant, prompt, settings, digest
+
+    @property
+    def kind(self) -> PlayerKind:
+        """What decides for it."""
+        asks = {} if self._settings is None else self._settings.model_dump()
+        return kind_of_player(PlayerSpec(self.name, "", asks, "", self._prompt.digest if self._prompt else ""))
 
     @property
     def identity(self) -> str:
@@ -183,12 +190,10 @@ def _write(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
 
 
 def _print(found: Findings) -> None:
-    show(worth(found))
-    show(*fallbacks(found))
-    if between := against(found):
-        show(between)
-    for one in found.statements:
-        show(largest_losses(found, one, _SHOWN))
+    if stand_ins := stand_ins_in_words(found.kinds):
+        say(stand_ins)
+    lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
+    show(worth(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
     for one in found.statements:
         say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}")
     spent = sum((one.spent for one in found.statements if one.spent), Spend())

@@ -10,6 +10,7 @@ from dubito.cli.company import opponents, others
 from dubito.cli.options import server_options
 from dubito.cli.output import note, say
 from dubito.errors import one_line
+from dubito.experiment.experiment import labelled_by
 
 
 @click.command()
@@ -40,7 +41,9 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
     first = int(time.time() * 1000)
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
         tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
-        models = [one.name for one in company.choices() if one.asks]
+        choices = company.choices()
+        label = labelled_by({one.name: one.kind for one in choices})
+        models = [label(one.name) for one in choices if one.asks]
         open_to_all = not is_loopback(listener.getsockname()[0])
         serve(make_app(tables, host), host, listener, lambda at: _announce(at, host, open_to_all, games, models))
         stop.set()
@@ -56,5 +59,5 @@ def _announce(address: str, host: str, open_to_all: bool, games: Path, models: l
         note(f"{everybody} can play{asked} and see the saved games: there is no password.")
     say(f"Play at {address}")
     if models:
-        say(f"model players: {', '.join(map(one_line, models))}")
+        say(f"model players: {', '.join(models)}")
     say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.experiment import Experiment, PlayerSpec
+from dubito.experiment.experiment import Experiment, PlayerKind, PlayerSpec, kind_of_player
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
 from dubito.experiment.statistics import Z95
 from dubito.experiment.stored_run import StoredRun, opened_run
@@ -36,6 +36,7 @@ class Estimate:
     """What one model player will take in the whole experiment."""
 
     player: str
+    kind: PlayerKind
     source: str  # what it was measured on
     calls: Range
     tokens_in: Range
@@ -166,7 +167,7 @@ def _estimate(spec: PlayerSpec, measured: _Measured, experiment: Experiment, pri
         cheap = of(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
         dear = of(lambda t: t.input * max(price.input, price.cache_write))[1]
         money = (cheap + out[0] * price.output, dear + out[1] * price.output)
-    return Estimate(spec.name, measured.source, calls, into, out, money, measured.seconds)
+    return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
 
 
 def _range(values: Sequence[float], deals: int) -> Range:

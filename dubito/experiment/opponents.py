@@ -54,6 +54,7 @@ class Opponent:
 
     name: str
     summary: str
+    kind: PlayerKind
     asks: str | None  # the model that it asks
 
 
@@ -73,9 +74,9 @@ class Opponents:
     def _choice(self, spec: PlayerSpec) -> Opponent:
         bot = self._registry.find(spec.bot)
         if not bot.cls.is_model:
-            return Opponent(spec.name, bot.summary, None)
+            return Opponent(spec.name, bot.summary, kind_of_player(spec), None)
         model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
-        return Opponent(spec.name, f"Asks {model} with the prompt {prompt}.", model)
+        return Opponent(spec.name, f"Asks {model} with the prompt {prompt}.", kind_of_player(spec), model)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of them may sit down to a game that can be taken up again."""

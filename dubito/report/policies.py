@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from dubito.experiment.experiment import PlayerKind, labelled_by, stand_ins_in_words
 from dubito.game import Spec
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.policy_table import PolicyTable, Row, uniform
@@ -13,7 +14,7 @@ from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import Loss, expected_values, losses, nash_conv
 from dubito.report.page_parts import Block, NamedValues, Page, Paragraph, Section, Verbatim
 from dubito.report.render import Site
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.result_table import Column, ResultTable, Value, counts, named, texts
 from dubito.workshop.statements import StatedPolicy, names_of
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
@@ -30,6 +31,7 @@ class Findings:
     tree: Tree
     statements: Sequence[StatedPolicy]
     solution: Solution
+    kinds: Mapping[str, PlayerKind]  # of the players
     _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
     @cached_property
@@ -41,6 +43,10 @@ class Findings:
     def tables(self) -> dict[str, PolicyTable]:
         """Every strategy by name, the players' first."""
         return {one.name: one.rows for one in self.statements} | self.beside
+
+    def label(self, name: str) -> str:
+        """What a player is called in titles, menus and the heads of columns."""
+        return labelled_by(self.kinds)(name)
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         """The legal actions of a state by name."""
@@ -59,7 +65,7 @@ class Findings:
 
 def worth(found: Findings) -> ResultTable:
     """How exploitable each strategy is, and what each is worth against the solved and the uniform one."""
-    columns = [*texts("player"), *counts("states"), *texts("asked")]
+    columns = [*named("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
         Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
@@ -94,7 +100,7 @@ def _asked(statement: StatedPolicy | None) -> str:
 
 def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     """What the fallback's rows could have changed; nothing where there are none."""
-    columns = [*texts("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
+    columns = [*named("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     for seat in range(found.tree.players):
         ends = ("worst", "best")
@@ -129,8 +135,8 @@ def against(found: Findings) -> ResultTable | None:
     """Two players against each other, each in each seat; None where there is one, or where more than two play."""
     if len(found.statements) < 2 or found.tree.players != 2:
         return None
-    columns = [Column("first", "first ↓ second →", "text")]
-    columns += [Column(f"against_{one.name}", one.name, "decimal") for one in found.statements]
+    columns = [Column("first", "first ↓ second →", "player")]
+    columns += [Column(f"against_{one.name}", found.label(one.name), "decimal") for one in found.statements]
     cells: list[list[Value]] = [
         [one.name, *(expected_values(found.tree, [one.rows, other.rows])[0] for other in found.statements)]
         for one in found.statements
@@ -153,7 +159,7 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
         cells.append(
             [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
         )
-    title = f"Where {statement.name} loses the most, to the best responses to its own strategy"
+    title = f"Where {found.label(statement.name)} loses the most, to the best responses to its own strategy"
     notes = ["The losses of all states sum to the nash_conv."] if most is None else []
     return ResultTable(f"lost-{found.statements.index(statement)}", title, columns, cells, notes)
 
@@ -161,28 +167,36 @@ def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = 
 def site_of(found: Findings, name: str) -> Site:
     """The pages' menu."""
     listed = [("index.html", "How good it is")]
-    listed += [(f"player-{n}.html", one.name) for n, one in enumerate(found.statements)]
+    listed += [(f"player-{n}.html", found.label(one.name)) for n, one in enumerate(found.statements)]
     return Site(name, pages=listed)
 
 
 def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
     """The first page, one a player with all its states, and one for each of the states that matter."""
-    blocks: list[Block] = [worth(found), *fallbacks(found)]
+    stand_ins = stand_ins_in_words(found.kinds)
+    blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
+    blocks += [worth(found), *fallbacks(found)]
     between = against(found)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
-    yield Page("index.html", f"Ways to play {found.spec.name}", sections)
+    yield Page("index.html", f"Ways to play {found.spec.name}", sections).with_kinds(found.kinds)
     for number, one in enumerate(found.statements):
         places = found.losses(one)[:_MOST]
         table = largest_losses(found, one)
         links = [f"states/{number}-{place}.html" if place < _MOST else None for place in range(len(table.rows))]
-        yield Page(f"player-{number}.html", one.name, [Section("Every state", [replace(table, links=links)])])
+        yield Page(
+            f"player-{number}.html", found.label(one.name), [Section("Every state", [replace(table, links=links)])]
+        )
         for place, loss in enumerate(places):
             yield _state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
 
 
 def _state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
     position = found.spec.module("workshop").position_at(state.history, "act")
-    facts = [("player", one.name), ("seat", f"{state.seat}"), ("state, as OpenSpiel has it", state.string)]
+    facts = [
+        ("player", f"{one.name} ({found.kinds[one.name]})"),
+        ("seat", f"{state.seat}"),
+        ("state, as OpenSpiel has it", state.string),
+    ]
     facts += [("what the seat sees", position.hand)] if position.hand else []
     facts += [("its way", found.row(state, one.rows[state.string]))]
     facts += [("solved", found.row(state, found.solution.table[state.string]))]
@@ -192,4 +206,4 @@ def _state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prom
     blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
     if prompt is not None:
         blocks.append(Verbatim("What it was asked", prompt))
-    return Page(path, f"{one.name} at {state.string}", [Section("One state", blocks)])
+    return Page(path, f"{found.label(one.name)} at {state.string}", [Section("One state", blocks)])

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponent
 from dubito.game import Spec
 from dubito.person import Option, Person, bots_of, lead_of, options_of
@@ -181,8 +182,12 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 
 def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     """Those who may sit down, grouped by kind under a title; empty groups are left out."""
-    models, written = [one for one in choices if one.asks], [one for one in choices if not one.asks]
-    titled = (("Asking a model", models), ("Hand-written", written))
+    kinds: list[tuple[PlayerKind, str]] = [
+        ("model", "Asking a model"),
+        ("stand-in", "Stand-ins: the house in a model's place"),
+        ("hand-written", "Hand-written"),
+    ]
+    titled = [(title, [one for one in choices if one.kind == kind]) for kind, title in kinds]
     return [(title, group) for title, group in titled if group]
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.record import Strict
 from dubito.sitting import Setup, as_sentence
@@ -51,6 +52,8 @@ class Live:
         """Deal; the outputs of the file are not played yet."""
         self.kept = kept
         self.sitting = opponents.seat(kept.setup, kept.number)
+        kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
+        self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
         self.frames: list[dict[str, Any]] = [dealt(self.sitting)]
         self.trouble: str | None = None  # why the bots could not go on
         self.abandoned = False  # nobody looks at it any more
@@ -95,6 +98,7 @@ class Live:
         return {
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
+            "kinds": self._kinds,
             "me": sitting.me,
             "game": sitting.spec.name,
             "words": words(sitting),

@@ -77,6 +77,29 @@ def test_what_a_model_states_is_measured_as_openspiel_does(shell: Shell) -> None
     worth = json.loads((shell.folder / "p" / "report" / "data" / "worth.json").read_text())["rows"]
     assert worth[0]["nash_conv"] == pytest.approx(of_openspiel(bold_row), abs=1e-9)
     assert [row["player"] for row in worth] == ["openai:m", "(solved)", "(uniform)"]
+    assert [row["kind"] for row in worth] == ["model", None, None]
+
+
+def test_policies_tell_who_is_who(shell: Shell) -> None:
+    """A stand-in and a bot: in the terminal, the files and the pages, as in the tables of a run."""
+    said = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
+    assert said.code == 0, said.err
+    house = "Stand-ins are no language models: the embedded house answers for house:house-random."
+    assert said.out.splitlines()[0] == house
+    kinds = {"Solved": "hand-written", "house:house-random": "stand-in"}
+    for table, key in (("worth", "player"), ("against", "first")):
+        rows = json.loads((shell.folder / "p/report/data" / f"{table}.json").read_text())["rows"]
+        assert {row[key]: row["kind"] for row in rows if row["kind"]} == kinds
+        head, *lines = (shell.folder / "p/report/data" / f"{table}.csv").read_text().splitlines()
+        assert head.split(",")[:2] == [key, "kind"]
+        assert all(f"{name},{kind}" in "\n".join(lines) for name, kind in kinds.items())
+    assert all(re.search(rf"^{name} +{kind} ", said.out, re.MULTILINE) for name, kind in kinds.items())
+    first = (shell.folder / "p/report/index.html").read_text()
+    assert house in first
+    assert '<span class="kind stand-in">stand-in</span>' in first
+    for name, kind in kinds.items():
+        assert f"Where {name} ({kind}) loses the most" in said.out
+        assert f"{name} ({kind})" in first
 
 
 def test_a_cache_answers_in_another_folder_offline(shell: Shell) -> None:

@@ -1,5 +1,6 @@
 """`dubito estimate`: ranges that hold what the run then takes; nothing is asked, nothing is spent."""
 
+import json
 import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -38,6 +39,11 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert said.code == 0, said.err
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
     assert "no price" not in said.out
+    assert "Stand-ins are no language models: the embedded house answers for two.\n" in said.err
+    kinds = {"one": "model", "two": "stand-in"}
+    assert {name: line_of(said.out, name).split()[1] for name in kinds} == kinds
+    players = json.loads(shell("estimate", file, "--json").out)["players"]
+    assert {player["name"]: player["kind"] for player in players} == kinds
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")

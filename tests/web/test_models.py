@@ -1,6 +1,7 @@
 """Model players at the table: asked, kept, taken up again, and what stands in their way told to the person."""
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,15 @@ def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
         lobby = browser("GET", "/").text
         assert '<option value="sharp"' in lobby
         assert "Asks house-honest with the prompt plain." in lobby
-        end = browser.to_the_end(browser.sit(["sharp", "honest", "chatty"], seed=5, max_turns=40))
+        stand_ins, written = re.findall('<optgroup label="(.*?)">(.*?)</optgroup>', lobby, re.DOTALL)[:2]
+        assert stand_ins[0].startswith("Stand-ins")
+        assert (written[0], "StefaBot" in written[1], "sharp" in written[1]) == ("Hand-written", True, False)
+        assert '<dt>sharp <span class="kind stand-in">stand-in</span></dt>' in lobby
+        seen = browser.sit(["sharp", "honest", "chatty"], seed=5, max_turns=40)
+        kinds = ["person" if seat == seen["me"] else "stand-in" for seat in range(4)]
+        assert seen["kinds"] == kinds
+        assert kinds.count("person") == 1
+        end = browser.to_the_end(seen)
     record = load((home / "games" / f"{end['record']}.json").read_text())
     assert sorted(record.players) == ["Guest", "chatty", "honest", "sharp"]
     assert list(replay(record)) == record.story

@@ -1,6 +1,6 @@
 // The page of a person's game in words: what they see, and an answer of the kind that is asked.
 
-import { $, count, make } from "./table.js";
+import { $, count, kindOf, make } from "./table.js";
 import { Flow } from "./flow.js";
 
 let seats = [];
@@ -14,7 +14,9 @@ const flow = new Flow({
 function begin(game) {
   seats = game.names.map((name, seat) => {
     const item = make("li", seat === game.me ? "seat me" : "seat");
-    item.append(make("span", "name", name), make("span", "held"), make("span", "badge"), make("span", "held"));
+    const shown = make("span", "name", name);
+    shown.append(" ", kindOf(game, seat));
+    item.append(shown, make("span", "held"), make("span", "badge"), make("span", "held"));
     return item;
   });
   $("seats").replaceChildren(...seats);

@@ -12,6 +12,11 @@ export function make(tag, className, text) {
   return element;
 }
 
+// What decides for a seat, as every table tells it (look.css).
+export function kindOf(game, seat) {
+  return make("span", `kind ${game.kinds[seat]}`, game.kinds[seat]);
+}
+
 export function count(n, noun) {
   return n === 1 ? `1 ${noun}` : `${n} ${noun}s`;
 }
@@ -60,6 +65,7 @@ export class Table {
     const item = make("li", seat === this.game.me ? "seat me" : "seat");
     const shown = make("span", "name");
     for (const part of name.split(/(?<=[a-z])(?=[A-Z])/)) shown.append(part, make("wbr"));
+    shown.append(" ", kindOf(this.game, seat));
     item.append(shown, make("span", "held"), make("span", "badge"), make("span", "cards"));
     return item;
   }
