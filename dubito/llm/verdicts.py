@@ -57,7 +57,8 @@ _RATE: Final = re.compile(r"\b(?:per[ _-]?(?:min|hour|day)|[tr]p[md]\b|rate limi
 _LARGER: Final = re.compile(
     r"\b(?:too (?:large|big)|larger than|(?:input or output|prompt or output) tokens must be reduced)"
 )
-_ASKED: Final = re.compile(r"\blimit:? ?~?(\d[\d,]*)\b.{0,80}?\brequested:? ?~?(\d[\d,]*)", re.DOTALL)
+_LIMIT: Final = re.compile(r"\blimit(?: is| of|:)? ?~?(\d[\d,]*)")
+_ASKED: Final = re.compile(r"\brequested:? ?~?(\d[\d,]*)|\b(\d[\d,]*) tokens requested")
 _MONEY_CODES: Final = (
     *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"),
     *("enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"),
@@ -85,9 +86,10 @@ _NONE_AT_ALL: Final = re.compile(r"limit: 0\b")
 _PER_DAY: Final = re.compile(r"per(?:day|month)")  # in Gemini's ids, beside which one of a minute may stand
 _PER_MINUTE: Final = re.compile(r"per(?:minute|second)")
 _DAY: Final = re.compile(
-    r"\bper[ _-]?(?:day|week|month)\b|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"
+    r"(?:\bper[ _-]?|/ ?|\bfor (?:the|this) |by)(?:day|week|month)\b|\b(?:24 ?h(?:ou)?rs?|86,?400 ?s|today|tomorrow)\b"
+    r"|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"  # above: GitHub's `UserByModelByDay`
 )
-_MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|\b[tr]p[hms]\b")
+_MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|/ ?(?:min(?:ute)?|sec(?:ond)?|hour)\b|\b[tr]p[hms]\b")
 _RESET: Final = re.compile(
     r'"x-ratelimit-reset": ?"?(\d{13})\b'
 )  # in an error of OpenRouter's: milliseconds since 1970
@@ -100,7 +102,7 @@ _AT_ONCE: Final = re.compile(
     r"|too many (?:open )?connections|\b(?:no|all) (?:\w+ )?slots?\b|\bslots? (?:un|not )available"  # llama.cpp
 )
 _UNIT: Final = r"(?:ms|milliseconds?|seconds?|minutes?|hours?|[smhd])(?![a-z])"
-_DELAY: Final = re.compile(rf"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)")
+_DELAY: Final = re.compile(rf"(?:(?:try again|retry) (?:in|after)|wait) ((?:\d+(?:\.\d+)? ?{_UNIT} ?)+)")
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])")
 _UNITS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -191,10 +193,10 @@ def _beyond_a_limit(words: str) -> bool:
     """
     if "token" not in words or not _RATE.search(words):
         return False
-    if (amounts := _ASKED.search(words)) is None:
+    if not (limit := _LIMIT.search(words)) or not (asked := _ASKED.search(words)):
         return _LARGER.search(words) is not None
-    limit, asked = (int(number.replace(",", "")) for number in amounts.groups())
-    return asked > limit
+    most, tokens = (int(number.replace(",", "")) for number in (limit[1], asked[1] or asked[2]))
+    return tokens > most
 
 
 def _used_up(said: _Said) -> Meaning | None:

@@ -194,7 +194,48 @@ STATUSES: Final[Mapping[str, Wrong]] = {
     "a week": Wrong(429, {"detail": "Weekly token limit exceeded, please retry after 2 days"}, "quota"),
     "a month": Wrong(429, openai(None, "You have used all 1000 requests per month of this plan."), "quota"),
     "a day, by a gateway": Wrong(403, {"message": "Daily request limit exceeded for this key"}, "quota"),
+    "Cohere's month": Wrong(
+        429,
+        {"message": "You are using a Trial key, which is limited to 1000 API calls / month. You can go on"},
+        "quota",
+    ),
+    "Cohere's minute": Wrong(
+        429, {"message": "You are using a Trial key, which is limited to 20 API calls / minute."}, "rate_limit"
+    ),
+    "GitHub's day": Wrong(
+        429,
+        {
+            "error": {
+                "code": "RateLimitReached",
+                "message": "Rate limit of 50 per 86400s exceeded for UserByModelByDay. "
+                "Please wait 4434 seconds before retrying.",
+            }
+        },
+        "quota",
+        4434,
+    ),
+    "GitHub's minute": Wrong(
+        429,
+        {"error": {"message": "Rate limit of 10 per 60s exceeded for UserByModelByMinute. Please wait 42 seconds"}},
+        "rate_limit",
+    ),
+    "requests a day": Wrong(429, {"detail": "Limit of 200 requests/day exceeded"}, "quota"),
+    "24 hours": Wrong(429, {"detail": "You have made 1000 requests in 24 hours"}, "quota"),
+    "the day": Wrong(429, {"detail": "Quota exceeded for the day"}, "quota"),
+    "today": Wrong(429, {"detail": "Too many requests today"}, "quota"),
+    "a minute, beside a day": Wrong(
+        429, {"detail": "Limited to 60 requests/minute (daily quota: 1000, used: 12)"}, "rate_limit"
+    ),
     # more than the account may have at all
+    "a size, asked after": Wrong(
+        429, {"detail": "Request exceeds the limit of 10,000 tokens per minute: 12,500 tokens requested"}, "size"
+    ),
+    "a size, asked before": Wrong(
+        429, {"detail": "You requested 12500 tokens, and your limit is 10000 tokens per minute"}, "size"
+    ),
+    "a size that fits": Wrong(
+        429, {"detail": "Limit of 10,000 tokens per minute reached, 9,500 used: 2,500 tokens requested"}, "rate_limit"
+    ),
     "OpenAI's size": Wrong(
         429,
         openai(
