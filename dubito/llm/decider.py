@@ -63,7 +63,10 @@ _FIRST: Final = 20  # attempts, from which a player none of whose answers can be
 
 @dataclass(slots=True)
 class Unusable:
-    """Whether a player's attempts came to anything: a run whose first ones all came to nothing stops."""
+    """Whether a player's attempts came to anything: a run whose first ones all came to nothing stops.
+
+    Those on the tape tell nothing of the model of today: it may be mended since the run was stopped.
+    """
 
     name: str = ""
     stops: bool = False  # `on_unusable: stop`, and no answer of the player's was usable in this run before
@@ -200,20 +203,22 @@ def put(
 ) -> ModelAnswer:
     """Put a question to a model, and again as the cause suggests; raises AttemptFailed if no answer came of it.
 
-    `failed` is told the cause of each attempt that came to nothing.
+    `failed` is told the cause of each attempt that came to nothing, and was not on the tape.
     """
     user, again = rendered.user, list[tuple[str, str]]()
     for attempt in range(settings.reasks + 1):
         here = replace(place, attempt=attempt) if attempt else place
         exchange = Exchange(rendered.system, user, form.schema, tuple(again), rendered.history)
         request = build_request(settings, exchange, _cache_key(rendered.system))
+        reply: Reply | None = None
         try:
             reply = ask(Ask(request, draw(here), here))
             answered = read_answer(reply, form)
             _check(answered, accept, reply)
             return answered
         except AttemptFailed as error:
-            failed(error.cause)
+            if (reply or error).origin != "tape":
+                failed(error.cause)
             failure, asked = error, re_ask(error, form)
             if asked is None:
                 break

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from dubito.errors import DubitoError, RunStopped
+from dubito.llm.wire import ReplyOrigin
 from dubito.store.records import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
@@ -59,6 +60,8 @@ class OutOfTurn(DubitoError):
 
 class AttemptFailed(DubitoError):
     """An attempt ended without an answer, and why."""
+
+    origin: ReplyOrigin = "live"  # of the failure itself; one of a reply's text is as old as the reply
 
     def __init__(self, cause: Cause, detail: str, text: str | None = None) -> None:
         super().__init__(cause, detail, text)

@@ -264,7 +264,9 @@ class Pipeline:
                 "changed; resume with the files and the version that it began with, or choose another --output"
             )
         if kept.raw is None:
-            raise AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
+            failed = AttemptFailed(cast(Cause, kept.cause), "recorded outcome")
+            failed.origin = "tape"
+            raise failed
         return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
 
 

@@ -243,8 +243,20 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
         )
         assert "`on_unusable: fallback`" in ended.err
         assert len(server.heard) == 20
-        again = played(shell, asker(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
-        assert (again.code, len(server.heard)) == (3, 20), "they count across resumes"
+
+
+def test_a_run_that_stopped_so_goes_on_when_the_model_is_right_again(shell: Shell) -> None:
+    """The same command; what is kept tells nothing of the model of today, and is not bought again."""
+    said = ["Hm."]
+    with Server(lambda heard: says(heard.protocol, *said) if said else says(heard.protocol)) as server:
+        who, flags = asker(server, "chat"), ["--no-preflight", "--in-flight", "1"]
+        assert played(shell, who, flags=flags, **LONG).code == 3
+        assert played(shell, who, flags=flags, **LONG).code == 3
+        assert len(server.heard) == 40, "20 new ones each time"
+        said.clear()
+        assert played(shell, who, flags=flags, **LONG).code == 0
+    assert outcomes_of(Path("r")).keys() == {"fallback:malformed", "model"}
+    assert outcomes_of(Path("r"))["fallback:malformed"] == 20
 
 
 def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_stopped(shell: Shell) -> None:
