@@ -69,11 +69,13 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
     `twice` says that a bot may sit in two seats of a game.
     """
     rates = rates_of(results)
-    board = [Column(bucket, bucket.replace("_", " ")) for bucket in results.scoreboard]
+    shares = {rate.key for rate in rates}
+    keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
+    board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
     columns = [*named("bot"), *counts("rank"), *board, *counts("games"), *rates, *shares_of(results)]
     cells: list[list[Value]] = []
     for row in rows:
-        ended = [row.buckets[column.key] for column in board]
+        ended = [row.buckets[bucket] for bucket in keys]
         measured = (row.rates[rate.key] for rate in rates)
         cells.append([row.name, order.rank(row.name), *ended, row.games, *measured, *_share(row, results)])
     notes = [

@@ -1,6 +1,7 @@
 """No two figures of a run disagree, wherever they stand: terminal, pages, their files, `--json`, `compare`."""
 
 import contextlib
+import csv
 import io
 import json
 import re
@@ -168,6 +169,18 @@ def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
         if other in beaten[2]:
             measure, *_ = differences.values()
             assert (one in winners) == (measure["more_games"] == 0)
+
+
+def test_a_column_of_a_file_has_a_key_of_its_own(shown: Shown) -> None:
+    """As many cells as keys in every line of a CSV; how many games were won and what share of them are two columns."""
+    for file in sorted((shown.report / "data").glob("*.csv")):
+        keys, *lines = csv.reader(file.read_text().splitlines())
+        assert len({*keys}) == len(keys), file.name
+        assert {len(line) for line in lines} <= {len(keys)}, file.name
+    if "wins" in shown.run["ranking"][0]["rates"]:
+        assert {row["bot"]: (row["wins_games"], row["wins"]) for row in data(shown.report, "ranking")} == {
+            row["name"]: (row["buckets"]["wins"], row["rates"]["wins"]["value"]) for row in shown.run["ranking"]
+        }
 
 
 NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "next", "previous", "winner")
