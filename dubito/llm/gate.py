@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from dubito.errors import one_line
 from dubito.llm.backoff import between_probes, pause
 from dubito.llm.failures import AccountFault, Interrupted, NotSent, TryFailed
 from dubito.llm.pace import OpenCall, Pace
@@ -58,6 +59,7 @@ class Heard(NamedTuple):
 class Signs:
     """The signs of life of one model at an account."""
 
+    model: str
     sends: int = 0  # as in Heard, like the next two
     answered: int = 0
     failed: int = 0
@@ -220,7 +222,8 @@ class Gate:
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _signs_of(self, ask: Ask) -> Signs:
-        return self._signs.setdefault(str(ask.request.body.get("model")), Signs())
+        model = str(ask.request.body.get("model"))
+        return self._signs.setdefault(model, Signs(model))
 
     def _take_turn(self, ask: Ask) -> None:
         """Wait for a slot and for the time of the next try."""
@@ -268,8 +271,9 @@ class Gate:
             else:
                 self._pace.ended()
                 signs.failed += 1
-            if now - signs.silent_since >= self._timing.patience:
-                self._stop(f"cannot be reached: no answer for {in_words(now - signs.silent_since)}", error)
+            if (silence := now - signs.silent_since) >= self._timing.patience:
+                whose = f" by the model {one_line(signs.model, 80)!r}" if len(self._signs) > 1 else ""
+                self._stop(f"cannot be reached: no answer for {in_words(silence)}{whose}", error)
             self._raise_if_ended()
 
     def _pause(self, error: TryFailed, cap: float) -> float:
