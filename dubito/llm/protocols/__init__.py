@@ -40,7 +40,7 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
         return Reply(None, "other", None, received, origin)
     said = mapping(body)
     usage, charges = speaks.usage(mapping(said.get("usage"))), speaks.charges(said)
-    failure = speaks.failure(said) or (None if whole else came_instead(received.raw, body))
+    failure = speaks.failure(said) or (None if whole else came_instead(received, body))
     if failure is not None:
         return Reply(None, "other", usage, received, origin, charges, failure)
     text, finish = speaks.read(body)

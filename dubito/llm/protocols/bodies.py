@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dubito.llm.answers import Schema
 from dubito.llm.settings import MOST_TOKENS
-from dubito.llm.wire import Failure, Finish, Instead, Usage, sendable
+from dubito.llm.wire import Failure, Finish, Instead, RawReply, Usage, sendable
 
 _FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gateways do not translate them all
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
@@ -58,13 +58,13 @@ def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
     return "".join(texts) if texts else None
 
 
-def came_instead(raw: str, body: Any) -> Failure:
+def came_instead(received: RawReply, body: Any) -> Failure:
     """What a body is that is no reply; `body` is its JSON, None if it is none.
 
     Whether a model wrote is known of none of them: a page or another's JSON is a proxy's, what is cut short, empty or
-    streamed may be a reply that was lost, and billed.
+    streamed may be a reply that was lost, and billed. By status 204 a server says itself that there is none.
     """
-    text = raw.strip()
+    text = received.raw.strip()
     if not text:
         what: Instead = "empty"
     elif body is not None or text == "null":
@@ -75,7 +75,7 @@ def came_instead(raw: str, body: Any) -> Failure:
         what = "stream"
     else:
         what = "unreadable" if text.startswith(("{", "[")) else "text"
-    return Failure(None, what in ("empty", "stream", "unreadable"), what)
+    return Failure(None, what in ("empty", "stream", "unreadable") and received.status != 204, what)
 
 
 def finish_of(reason: Any) -> Finish | None:
