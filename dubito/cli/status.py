@@ -162,7 +162,7 @@ def _models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None
             say(f"  {outcome}: {count:,}")
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
         say(f"  tokens: {tokens}")
-        say(f"  cost: {_cost(own)}; calls counted at their worst case: {own.assumed:,}")
+        say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
         if own.beyond:
             say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
     for kind, count in sorted(log.failures().items()):

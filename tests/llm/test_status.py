@@ -32,7 +32,7 @@ def test_a_finished_run(shell: Shell) -> None:
     assert said[own + 1 : own + 4] == [
         f"  model: {decisions}",
         f"  tokens: input {100 * calls:,}, cached 0, cache_write 0, output {20 * calls:,}, reasoning 0",
-        f"  cost: {dollars(EACH * calls)}; calls counted at their worst case: 0",
+        f"  cost: {dollars(EACH * calls)}; calls whose cost is not known: 0",
     ]
     digest = re.search(r"^results digest: [0-9a-f]{64}$", ended.out, re.MULTILINE)
     assert digest is not None
@@ -53,7 +53,7 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
     assert said[:2] == [f"games: {kept} of 40 kept", "state: stopped"]
     assert "failed calls, rate_limit: 10" in said
     assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
-    assert "  cost: no price is known; calls counted at their worst case: 0" in said
+    assert "  cost: no price is known; calls whose cost is not known: 0" in said
 
 
 def test_a_run_that_its_preflight_stopped(shell: Shell) -> None:
@@ -87,7 +87,7 @@ def test_a_run_while_it_is_played(shell: Shell) -> None:
     (said,) = seen
     assert said[:2] == ["games: 0 of 2 kept", "state: being played"]
     assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
-    assert "  cost: no price is known; calls counted at their worst case: 1" in said, "the call that is under way"
+    assert "  cost: no price is known; calls whose cost is not known: 1" in said, "the call that is under way"
 
 
 def test_a_run_of_hand_written_bots(shell: Shell) -> None:
