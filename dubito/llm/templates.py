@@ -41,6 +41,10 @@ _WIDENING: Final = {"*", "format", "center", "ljust", "rjust", "zfill", "expandt
     *("indent", "batch", "slice", "tojson", "wordwrap"),
 }  # where a number is a width or a count
 _MULTIPLYING: Final = {"join", "replace", "urlize", "xmlattr", "sum"}  # filters that put one text into many places
+_INSTANT: Final = {"count", "length", "first", "default", "d", "defined", "undefined", "none", "sameas"} | {
+    *("boolean", "callable", "float", "integer", "iterable", "mapping", "number", "sequence", "string"),
+}  # filters and tests that do not go through what they are given
+_QUADRATIC: Final = {"encode", "decode"}  # methods, with some of their codecs; a prompt needs none
 _WIDEST: Final = 9999  # characters of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
 TEMPLATES: Final = ("system.jinja", "user.jinja")
@@ -212,9 +216,10 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(finalize=self._written, **options)
         self._meter = _Meter()
         self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
+        self.tests = {name: self._metered(name, function) for name, function in self.tests.items()}
 
     def begin(self, name: str | None) -> None:
         """The rendering of a template begins, in this thread."""
@@ -223,6 +228,9 @@ class _Environment(ImmutableSandboxedEnvironment):
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """The globals as one dictionary: each rendering copies them, and a chain of two takes far longer."""
         return {**self.globals, **(d or {})}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr not in _QUADRATIC and super().is_safe_attribute(obj, attr, value)
 
     def spend(self, steps: int) -> None:
         """So many steps are taken; raises TemplateRuntimeError if they were too many."""
@@ -243,6 +251,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         except TypeError:  # it is not known how many there are
             return self._counted(items)
         return items
+
+    def _written(self, value: object) -> object:
+        """How a template writes a value; what is made for it is weighed."""
+        text = plain(value)
+        return text if text is value else self.weighed(text)
 
     def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
@@ -274,9 +287,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         if isinstance(left, str) and operator == "%":
             self._check_format(left, right)
         elif isinstance(left, int) and isinstance(right, int):
-            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
-            if bits > _BITS:
-                raise TemplateRuntimeError(f"a number has more than {_BITS:,} bits")
+            self._check_bits(left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length())
         elif operator == "*":
             self._check("*", [left, right])
         return self.weighed(super().call_binop(context, operator, left, right))
@@ -297,18 +308,21 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super()._load_template(name, globals)
 
     def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter that is weighed behind, and reckoned before if it may make far more of what it is given."""
-        if name not in _WIDENING | _MULTIPLYING:
-            return wraps(function)(lambda *args, **kwargs: self.weighed(function(*args, **kwargs)))
+        """A filter or test, weighed with what it is given, and reckoned before if it may make far more of that."""
 
         @wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
             args = (*map(self._listed, args),)
             given = [value for value in args if not isinstance(value, Context | EvalContext | Environment)]
+            given += kwargs.values()
             if name == "format" and isinstance(given[0], str):
-                self._check_format(given[0], [*given[1:], *kwargs.values()])
-            else:
-                self._check(name, [*given, *kwargs.values()])
+                self._check_format(given[0], given[1:])
+            elif name in _WIDENING | _MULTIPLYING:
+                self._check(name, given)
+            elif name == "round":  # to so many places, by a power of ten
+                self._check_bits(sum(4 * abs(value) for value in given[1:] if isinstance(value, int)))
+            elif name not in _INSTANT:
+                self.weighed(given)
             return self.weighed(function(*args, **kwargs))
 
         return metered
@@ -321,13 +335,19 @@ class _Environment(ImmutableSandboxedEnvironment):
         """Refuse what puts much in many places, or at a great width."""
         if _WIDE(text):
             raise TemplateRuntimeError("a width in a format has more than four digits, or is not written in it")
-        fields = text.count("%") + text.count("{")
-        self._check("format", [fields, max(_WIDEST, _size(values))])
+        fields, size = text.count("%") + text.count("{"), _size(values)
+        self.spend(len(text) + size)
+        self._check("format", [fields, max(_WIDEST, size)])
+
+    def _check_bits(self, bits: int) -> None:
+        if bits > _BITS:
+            raise TemplateRuntimeError(f"a number has more than {_BITS:,} bits")
 
     def _check(self, name: str, values: Sequence[Any]) -> None:
         """Refuse what could make far more of its two largest values than they are."""
         counts = [abs(value) for value in values if name in _WIDENING and isinstance(value, int)]
         sizes = [_size(value) for value in values if not isinstance(value, int)]
+        self.spend(sum(sizes))
         if prod(sorted(sizes + counts)[-2:]) > _PRODUCT:
             raise TemplateRuntimeError(f"{name} would make too long a text or list of this")
 
@@ -354,7 +374,6 @@ def new_environment(files: TemplateFiles) -> Environment:
     environment = _Environment(
         loader=FunctionLoader(files.loaded),
         undefined=StrictUndefined,
-        finalize=plain,
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
