@@ -10,6 +10,7 @@ from dubito.errors import UsageError, one_line
 LARGEST: Final = 16 << 20  # characters of a file that is read whole: the longest saved game takes a sixteenth
 _LARGEST_YAML: Final = 4 << 20  # characters: it is read slowly, and the manifest of a thousand models takes one million
 _MOST_VALUES: Final = 50_000  # of a YAML file: those of that manifest; each takes a kilobyte while it is read
+_LONGEST_NUMBER: Final = 1000  # characters: YAML reads 1:1:1 in base 60, a million places for hours
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
@@ -50,7 +51,10 @@ def from_yaml(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{source}{line}: not readable as YAML: {one_line(error.problem or str(error))}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (
+        *(yaml.YAMLError, ValueError, RecursionError),
+        *(ArithmeticError, AttributeError, LookupError, TypeError),  # of a tag whose value is none of its kind
+    ) as error:
         raise UsageError(f"{source}: not readable as YAML: {one_line(str(error))}") from None
 
 
@@ -94,3 +98,15 @@ class _Careful(yaml.SafeLoader):
         except UnicodeDecodeError:
             problem = "a text holds half a character"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """A number that is not too long to be read or written."""
+        if len(node.value) > _LONGEST_NUMBER:
+            problem = f"a number has more than {_LONGEST_NUMBER:,} characters"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        is_whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)  # type: ignore[no-untyped-call, no-any-return]
+
+
+for _kind in ("int", "float"):
+    _Careful.add_constructor(f"tag:yaml.org,2002:{_kind}", _Careful.construct_number)

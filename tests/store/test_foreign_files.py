@@ -71,6 +71,19 @@ def test_aliases_are_refused_in_a_config(runs: Shell, words: tuple[str, ...]) ->
     assert refused(runs, *words).startswith("dubito: laugh.yaml, line 1: not readable as YAML: `&a` names a part: ")
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("!!bool maybe", "!!int ''", "!!float ''", "!!timestamp never", "!!map [1]", "!!set [1]", "{? !!set {a} : 1}"),
+        *("1" + ":1" * 300 + ".5", "1" + ":1" * 100_000, "0x" + "f" * 6000, "1" + "0" * 5000 + ".0"),
+    ],
+)
+def test_values_that_are_none_are_refused_in_a_sentence(value: str) -> None:
+    with pytest.raises(UsageError, match=r"^theirs(, line 1)?: not readable as YAML: ") as refused:
+        from_yaml(f"seed: {value}", "theirs")
+    assert len(str(refused.value)) < 400
+
+
 @pytest.mark.parametrize("words", READING[:4])
 def test_aliases_are_refused_in_a_run(runs: Shell, words: tuple[str, ...]) -> None:
     manifest = Path("theirs/manifest.yaml")
