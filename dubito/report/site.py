@@ -56,6 +56,8 @@ def write_report(
     Raises UsageError if there is nothing to show, or the folder is not ours; RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
+    if output is None and folder.is_symlink():  # the run may be anybody's: only a link that its user names is followed
+        raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
     with opened_run(run_folder) as source:
         if not source.kept:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")

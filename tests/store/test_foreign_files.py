@@ -356,3 +356,15 @@ def test_a_datasets_card_has_no_markup_of_names(runs: Shell) -> None:
     text = _plain("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
     assert not re.search(r"(?<!\\)[\[\]()<>`*#@|:.]", text)
     assert text.count("\n") == 0
+
+
+def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> None:
+    kept = Path("mine/index.html")
+    kept.parent.mkdir()
+    Path("mine/.dubito-report").touch()
+    kept.write_text("mine")
+    Path("theirs/report").symlink_to(kept.parent.absolute())
+    assert refused(runs, "report", "theirs").startswith("dubito: theirs/report is a link: ")
+    assert kept.read_text() == "mine"
+    assert runs("report", "theirs", "--output", "theirs/report").code == 0
+    assert kept.read_text() != "mine"
