@@ -45,25 +45,34 @@ def cache() -> None:
 def stats(folder: Path, as_json: bool) -> None:
     """Say how many replies there are, of which servers and models, and what they take on disk."""
     with closing(_opened(folder)) as opened:
-        entries = Counter((entry.server, _model(entry)) for entry in _entries(opened))
+        damaged: list[str] = []
+        entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged))
+        older = len(opened) - entries.total() - len(damaged)
         if as_json:
-            print_document(_stats(opened, entries))
+            print_document(_stats(opened, entries, older, len(damaged)))
             return
         rows = [[server, model, f"{count}"] for (server, model), count in sorted(entries.items())]
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
         table(one_line(title, 4096), ["server", "model", "replies"], rows)
-        if older := len(opened) - entries.total():
+        if older:
             say(f"{older:,} of them by an older version of Dubito: nothing asks for them any more")
+        _note_damaged(damaged)
     if others := _others(folder):
         note(f"not read: {_flags(others)}")
 
 
-def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]]) -> CacheObject:
+def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, damaged: int) -> CacheObject:
     models = [
         CachedModel(server=server, model=model, replies=count) for (server, model), count in sorted(entries.items())
     ]
-    older = len(opened) - entries.total()
-    return CacheObject(folder=str(opened.folder), replies=len(opened), bytes=opened.bytes, older=older, models=models)
+    return CacheObject(
+        folder=str(opened.folder),
+        replies=len(opened),
+        bytes=opened.bytes,
+        older=older,
+        damaged=damaged,
+        models=models,
+    )
 
 
 @cache.command()
@@ -123,23 +132,31 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
             aside = opened.drop(full)
             say(f"dropped {full}" + ("" if aside is None else f"; what it held is in {aside}"))
             return
-        held, found = len(opened), [entry for entry in _readable(opened) if cause in _causes(entry)]
+        damaged: list[str] = []
+        held, found = len(opened), [entry for entry in _readable(opened, damaged) if cause in _causes(entry)]
+        for fault in damaged:
+            note(fault)
         files = [opened.drop(entry.key) for entry in found]
     size = sum(len(entry.received.raw.encode("utf-8", "replace")) for entry in found)
     where = f"; what they held is in {files[0].parent}" if files and files[0] else ""
     say(f"dropped {len(found):,} of {held:,} replies, {size:,} bytes{where}")
 
 
-def _readable(opened: ReplyCache) -> Iterator[CacheEntry]:
-    """The entries that are whole; says so of each that is not."""
+def _readable(opened: ReplyCache, damaged: list[str]) -> Iterator[CacheEntry]:
+    """The entries that are whole; what is wrong with each other one is added to `damaged`, a sentence each."""
     for key in opened:
         try:
             entry = opened.entry(key)
         except RunStopped as error:
-            note(one_line(str(error), 400))
+            damaged.append(one_line(str(error), 400))
             continue
         if entry is not None:
             yield entry
+
+
+def _note_damaged(damaged: Sequence[str]) -> None:
+    if damaged:
+        note(f"damaged and left out: {len(damaged):,}; `dubito cache verify` names them")
 
 
 def _causes(entry: CacheEntry) -> set[str]:
@@ -182,9 +199,11 @@ def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
     if key in opened:
         say(f"the cache has it: {key}")
         return
-    entry = nearest(opened, asked.server, asked.text, asked.draw)
+    damaged: list[str] = []
+    entry = nearest(_readable(opened, damaged), asked.server, asked.text, asked.draw)
+    _note_damaged(damaged)
     if entry is None:
-        say(f"the cache {opened.folder} is empty")
+        say(f"the cache {opened.folder} {'holds no reply that can be read' if damaged else 'is empty'}")
         if others := _others(opened.folder):
             note(f"not read: {_flags(others)}")
         return
@@ -225,10 +244,6 @@ def _flags(folders: Sequence[Path]) -> str:
     """The flags that name these folders; of many the first."""
     more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
     return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_SHOWN]) + more
-
-
-def _entries(opened: ReplyCache) -> Iterator[CacheEntry]:
-    return (entry for key in opened if (entry := opened.entry(key)) is not None)
 
 
 def _model(entry: CacheEntry) -> str:

@@ -254,4 +254,5 @@ class CacheObject(Document):
     replies: int
     bytes: int
     older: int = Field(description="replies of older versions, which nothing asks for any more")
+    damaged: int = Field(description="entries that cannot be read; `dubito cache verify` names them")
     models: list[CachedModel]

@@ -4,12 +4,12 @@ Nearest is, in this order: the same request, the same draw, the longest common b
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, AnyStr, Final
 
-from dubito.llm.cache import CacheEntry, ReplyCache
+from dubito.llm.cache import CacheEntry
 
 _SHOWN: Final = 100  # characters of a part, on either side
 _BEFORE: Final = 30  # of them before the place where two texts part
@@ -25,8 +25,8 @@ class RequestDifference:
     stored: str
 
 
-def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> CacheEntry | None:
-    """The entry nearest to the request of this text; None if the cache is empty. Reads all of it."""
+def nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str) -> CacheEntry | None:
+    """The entry nearest to the request of this text; None if there is none. Goes through all of them."""
 
     def likeness(entry: CacheEntry) -> tuple[bool, bool, int, bool]:
         same = entry.request == request
@@ -37,7 +37,6 @@ def nearest(cache: ReplyCache, server: str, request: str, draw: str) -> CacheEnt
             entry.server == server,
         )
 
-    entries = (entry for key in cache if (entry := cache.entry(key)) is not None)
     return max(entries, key=likeness, default=None)
 
 

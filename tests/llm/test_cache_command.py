@@ -114,13 +114,27 @@ def test_a_server_that_steers_the_terminal_is_counted_harmlessly(shell: Shell) -
     assert "\x1b" not in shell("cache", "stats").out
 
 
-@pytest.mark.parametrize("words", [("stats",), ("show",)])
-def test_an_entry_changed_by_hand_is_named(shell: Shell, words: tuple[str, ...]) -> None:
-    (key,) = fill(("house", 1, "a"))
+def damage(key: str) -> None:
+    """Change an entry by hand."""
     with diskcache.Cache("cache") as cache:
         cache[key] = cache[key].replace('"draw": "a"', '"draw": "b"')
-    words += (key,) if words == ("show",) else ()
-    assert sentence(shell("cache", *words), 3).startswith(f"entry {key} of the cache cache was changed or is damaged")
+
+
+def test_an_entry_changed_by_hand_is_named(shell: Shell) -> None:
+    (key,) = fill(("house", 1, "a"))
+    damage(key)
+    assert sentence(shell("cache", "show", key), 3).startswith(
+        f"entry {key} of the cache cache was changed or is damaged"
+    )
+
+
+def test_stats_go_on_behind_a_damaged_entry_and_count_it(shell: Shell) -> None:
+    damage(fill(("house", 1, "a"), ("house", 2, "b"))[0])
+    ended = shell("cache", "stats")
+    assert (ended.code, ended.err) == (0, "damaged and left out: 1; `dubito cache verify` names them\n")
+    assert ended.out.splitlines()[2].split() == ["house", "m", "1"]
+    assert "older version" not in ended.out
+    assert json.loads(shell("cache", "stats", "--json").out)["damaged"] == 1
 
 
 def run_of(shell: Shell, *flags: str, folder: str = "r", **changes: Any) -> Ended:
@@ -234,7 +248,7 @@ def test_the_nearest_entry(shell: Shell, entries: list[tuple[str, int, str]], ex
     fill(*entries)
     server, number, draw = expected
     with closing(ReplyCache(Path("cache"))) as cache:
-        found = nearest(cache, "house", ask(1).request.text, "a")
+        found = nearest(filter(None, map(cache.entry, cache)), "house", ask(1).request.text, "a")
     assert found is not None
     assert (found.server, found.draw) == (server, draw)
     assert found.request == ask(number).request.text
@@ -243,6 +257,15 @@ def test_the_nearest_entry(shell: Shell, entries: list[tuple[str, int, str]], ex
 def test_explain_with_an_empty_cache(shell: Shell) -> None:
     assert run_of(shell, "--offline", folder="s").code == 3
     assert explained(shell, first_decision("s")).out == "the cache cache is empty\n"
+
+
+def test_explain_goes_on_behind_a_damaged_entry(shell: Shell) -> None:
+    assert run_of(shell, "--offline", folder="s").code == 3
+    good, bad = fill(("house", 2, "b"), ("house", 1, "a"))
+    damage(bad)
+    ended = explained(shell, first_decision("s"))
+    assert f"the nearest entry is {good}, " in ended.out
+    assert ended.err == "damaged and left out: 1; `dubito cache verify` names them\n"
 
 
 def test_the_command_that_a_miss_suggests_finds_run_and_cache(shell: Shell) -> None:
