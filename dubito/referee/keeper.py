@@ -239,9 +239,9 @@ class World:
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
             return f"its processes hold more than {self._memory:,} bytes of memory"
         used, files = usage(self.data)
-        if used > self._room:
+        if used + _nameless(pids, os.stat(self.data).st_dev) > self._room:
             return f"its data is more than {self._room:,} bytes"
-        return f"its data is more than {FILES:,} files" if files >= FILES else ""
+        return f"its data is more than {FILES:,} files, or too deep to be counted" if files >= FILES else ""
 
 
 def _free(place: str) -> tuple[int, int]:
@@ -337,19 +337,36 @@ def _share(pid: str) -> int:
 def usage(folder: str) -> tuple[int, int]:
     """Bytes in all files of a folder and their number, or of so many that a bot cannot make us count for long.
 
-    Those that vanish meanwhile are none.
+    Those that vanish meanwhile are none; a folder whose path is too long to be looked into counts as full.
     """
     total, seen, folders = 0, 0, [folder]
     while folders and seen < FILES:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in islice(entries, FILES - seen):
-                seen += 1
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        total += entry.stat(follow_symlinks=False).st_size
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in islice(entries, FILES - seen):
+                    seen += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        with suppress(OSError):
+                            total += entry.stat(follow_symlinks=False).st_size
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                seen = FILES
     return total, seen
+
+
+def _nameless(pids: Sequence[str], device: int) -> int:
+    """Bytes of the files of a disk that these processes hold open and that stand in no folder any more."""
+    sizes: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
+            for file in files:
+                with suppress(OSError):
+                    found = file.stat()
+                    if found.st_nlink == 0 and found.st_dev == device and stat.S_ISREG(found.st_mode):
+                        sizes[found.st_ino] = found.st_size
+    return sum(sizes.values())
 
 
 def limit(what: int, most: int) -> None:

@@ -92,6 +92,28 @@ def test_who_takes_too_much_memory_is_named_and_the_match_goes_on(tmp_path: Path
         assert line.exit[1 - seat] == 0
 
 
+DEEP = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+NAMELESS = "import os\nk = [open('x', 'wb') for n in range(3) if not (os.path.exists('x') and os.unlink('x'))]\n"
+
+
+@pytest.mark.parametrize(
+    ("work", "why"),
+    [
+        (f"{DEEP}open('x', 'wb').write(bytes(1 << 22))", "its data is more than 100,000 files"),
+        (f"{NAMELESS}os.unlink('x')\nfor f in k: f.write(bytes(400_000)); f.flush()", "its data is more than 1,073,7"),
+    ],
+)
+def test_data_is_counted_wherever_it_hides(tmp_path: Path, work: str, why: str) -> None:
+    """Below a path that is too long to be named, and in files that were deleted and are open still."""
+    (tmp_path / "hide.py").write_text(f"{work}\nimport time; time.sleep(9)\n")
+    hide = f'cd "$DUBITO_DATA"; {sys.executable} -S -E {tmp_path}/hide.py'
+    for line in met(tmp_path, acting(hide), data_gb=0.001, move_seconds=5.0):
+        seat = line.seats.index("one")
+        assert [(strike.seat, strike.kind) for strike in line.strikes] == [(seat, "crash")]
+        assert f"ended by the referee: {why}" in line.stderr[seat]
+    subprocess.run(["/bin/rm", "-rf", tmp_path / "run"], check=True)
+
+
 def test_a_folder_deeper_than_python_descends_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that the system cannot name are none, and nobody stumbles over them."""
     (tmp_path / "deep").mkdir()
