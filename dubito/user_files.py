@@ -105,7 +105,7 @@ class _Careful(yaml.SafeLoader):
             problem = f"a number has more than {_LONGEST_NUMBER:,} characters"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         is_whole = node.tag.endswith(":int")
-        return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)  # type: ignore[no-untyped-call]
+        return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
 
 
 for _kind in ("int", "float"):

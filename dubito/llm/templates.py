@@ -219,7 +219,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         super().__init__(finalize=self._written, **options)
         self._meter = _Meter()
         self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
-        self.tests = {name: self._metered(name, test) for name, test in self.tests.items()}
+        tests: Mapping[str, Any] = self.tests
+        self.tests = {name: self._metered(name, test) for name, test in tests.items()}
 
     def begin(self, name: str | None) -> None:
         """The rendering of a template begins, in this thread."""
