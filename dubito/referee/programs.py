@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -52,22 +52,17 @@ class Program:
             warden.MARK: mark,
         }
 
-    def files(self, folders: bool = True) -> list[Path]:
-        """What its command names, and what else lies in the folder of such a file, if that is below its home."""
-        named = [path for word in self.command if (path := self.home / word).is_file()]
-        own = {path.parent for path in named if self.home in path.parent.parents} if folders else set()
-        below = [path for folder in own for path in folder.rglob("*") if path.is_file() and _PYC not in path.parts]
-        data = [] if self.data is None else [path for path in below if path.is_relative_to(self.data)]
-        return sorted({*named, *below} - {*data})
+    def files(self, but: Sequence[Path] = ()) -> list[Path]:
+        """What its command names, and what else lies in the folder of such a file, if that is below its home; `but`
+        are folders of others that may lie there."""
+        named = {path for word in self.command if (path := self.home / word).is_file()}
+        own = {path.parent for path in named if self.home in path.parent.parents}
+        below = {path for folder in own for path in folder.rglob("*") if path.is_file() and _PYC not in path.parts}
+        return sorted(named | {path for path in below if not any(map(path.is_relative_to, but))})
 
-    def digests(self) -> dict[str, str]:
+    def digests(self, but: Sequence[Path] = ()) -> dict[str, str]:
         """The digest of each of its files; raises UsageError if one cannot be read."""
-        return {os.path.relpath(path, self.home): digest(path) for path in self.files()}
-
-    def likeness(self) -> tuple[str, ...]:
-        """What two names of one program have in common: the command, with digests of files in place of their names."""
-        named = self.files(folders=False)
-        return tuple(digest(self.home / word) if self.home / word in named else word for word in self.command)
+        return {os.path.relpath(path, self.home): digest(path) for path in self.files(but)}
 
     def orders(self, data: Path, hidden: Sequence[Path], memory: int, room: int, tries: bool) -> dict[str, Any]:
         """What its keeper is told; `memory`, and `room` for its data, in bytes; `tries` asks what is possible here."""
@@ -85,11 +80,14 @@ def digest(path: Path) -> str:
         raise UsageError(f"cannot read {one_line(str(path))}, a bot's file: {error.strerror}") from None
 
 
-def check_copies(bots: Sequence[Program]) -> None:
-    """Refuse one program under two names."""
+def check_copies(bots: Sequence[Program], programs: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse one program under two names: a command with the same files, whatever these are called."""
     first: dict[tuple[str, ...], str] = {}
     for one in bots:
-        if (other := first.setdefault(one.likeness(), one.name)) != one.name:
+        files = programs[one.name]
+        words = [files.get(os.path.relpath(one.home / word, one.home), word) for word in one.command]
+        likeness = (*words, *sorted(files.values()))
+        if (other := first.setdefault(likeness, one.name)) != one.name:
             raise UsageError(
                 f"the bots {other} and {one.name} are the same program, which would play against itself: "
                 "leave one out, or say `copies: true`"

@@ -84,9 +84,10 @@ def play(
     """
     folder = folder.absolute()
     _check(tournament, folder)
+    written = [folder, *(bot.data for bot in tournament.bots if bot.data is not None)]
+    tournament = replace(tournament, programs={bot.name: bot.digests(written) for bot in tournament.bots})
     if not tournament.config.copies:
-        check_copies(tournament.bots)
-    tournament = replace(tournament, programs={bot.name: bot.digests() for bot in tournament.bots})
+        check_copies(tournament.bots, tournament.programs)
     for bot in tournament.bots:
         probe(bot, folder)
     with claimed(folder):

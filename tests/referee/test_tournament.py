@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.referee import warden
-from dubito.referee.config import bots_of
+from dubito.referee.config import BotConfig, Tournament, bots_of
 from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
 from dubito.referee.pages import write_pages
@@ -418,6 +419,34 @@ def test_one_program_under_two_names_is_refused_unless_it_is_asked_for(tmp_path:
     told = tournament(tmp_path, twice, matches=1)
     one, other = told.bots
     play(replace(told, bots=(one, replace(other, command=(*one.command, "--bold")))), tmp_path / "bold", silent)
+
+
+def test_programs_that_differ_beside_their_first_file_are_two(tmp_path: Path) -> None:
+    """Such as those that a kit starts, with a player of their own."""
+    for name, player in (("one", GOOD), ("two", LAST)):
+        (tmp_path / name).mkdir()
+        kit.write(tmp_path / name, "main.sh", '#!/bin/sh\nexec "${0%main.sh}player.sh"\n')
+        kit.write(tmp_path / name, "player.sh", player)
+    content = tournament(tmp_path, TWO, matches=1).config
+    for other, refused in (("two/main.sh", False), ("one/main.sh", True)):
+        entered = content.model_copy(update={"bots": {"one": "one/main.sh", "two": other}})
+        told = Tournament(entered, bots_of(entered, tmp_path, "the test"))
+        with pytest.raises(UsageError, match="one and two are the same program") if refused else nullcontext():
+            play(told, tmp_path / f"run-{refused}", silent)
+
+
+def test_what_bots_keep_is_none_of_the_programs_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "bots").mkdir()
+    kit.write(tmp_path / "bots", "one.sh", acting(FIRST, first='echo x >> "$DUBITO_DATA/x"'))
+    kit.write(tmp_path / "bots", "two.sh", LAST)
+    content = tournament(tmp_path, TWO, matches=1).config.model_copy(
+        update={"bots": {"one": BotConfig(command="bots/one.sh", data="bots/kept"), "two": "bots/two.sh"}}
+    )
+    told = Tournament(content, bots_of(content, tmp_path, "the test"))
+    for matches in (1, 2):
+        longer = replace(told, config=content.model_copy(update={"matches": matches}))
+        play(longer, tmp_path / "bots/run", silent)
+    assert sorted(read_manifest(tmp_path / "bots/run")["programs"]["two"]) == ["bots/one.sh", "bots/two.sh"]
 
 
 def test_a_tournament_of_before_has_no_digests_and_goes_on(finished: Path, tmp_path: Path) -> None:
