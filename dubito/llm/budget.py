@@ -63,9 +63,8 @@ class Budget:
         self._assumed = assumed or Spend()
         self.reserved = Spend()  # of the tries under way, their worst cases
         self._at_work: dict[int, int] = {}  # the games that are being played, with their deals
-        self._needs: list[tuple[int, Spend]] | None = (
-            None  # the deals of these, with what they and older ones still need
-        )
+        # Their deals in order, each with what its games and older ones still need; None: to be reckoned anew.
+        self._needs: list[tuple[int, Spend]] | None = None
 
     def around(self, inner: MakeTry, tariff: Tariff) -> MakeTry:
         """The same try, once the budget has room for the worst of it."""
