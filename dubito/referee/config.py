@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,6 +19,7 @@ from dubito.referee.programs import Program, bot
 from dubito.referee.schedule import Source
 
 _SMALL: Final = 1 << 20  # bytes of a file that is looked through for the secret
+_LOOKED_AT: Final = 10_000  # files and folders below the config's folder; 0.2 s
 
 
 class BotConfig(Checked):
@@ -96,12 +98,13 @@ def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
     config = checked_config(dict(read_config(path)), str(path), flags)
     hidden = [path.absolute(), *([] if config.secret is None else _telling(path.absolute().parent, config.secret))]
-    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)), hidden=tuple(hidden))
+    return Tournament(config, bots_of(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden)))
 
 
 def _telling(folder: Path, secret: str) -> Iterator[Path]:
-    """The files in a folder in which a secret stands, such as a copy of the config."""
-    for path in folder.iterdir():
+    """The files in a folder in which a secret stands, such as a copy of the config; of what lies deeper, as many as can
+    be looked at in a moment."""
+    for path in chain(folder.iterdir(), islice(folder.rglob("*"), _LOOKED_AT)):
         with suppress(OSError):
             if path.is_file() and path.stat().st_size < _SMALL and secret.encode() in path.read_bytes():
                 yield path

@@ -87,6 +87,13 @@ def test_a_reader_finds_nothing(tmp_path: Path, sockets: list[str]) -> None:
         assert "found" not in said(line, "reader")
 
 
+def test_a_secret_is_looked_for_in_folders_of_the_configs_folder(tmp_path: Path) -> None:
+    path = config(tmp_path, HONEST)
+    (tmp_path / "old/kept").mkdir(parents=True)
+    (tmp_path / "old/kept/t.yaml").write_text(path.read_text())
+    assert set(read(path, {}).hidden) == {path, tmp_path / "old/kept/t.yaml"}
+
+
 def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
     path = config(tmp_path, {"saboteur": HOSTILE["saboteur"], "drawn": HONEST["drawn"]})
     before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
