@@ -35,8 +35,9 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind)
         with pytest.raises(AccountFault, match=r"cannot be reached: no answer for 3\d min \(the last: a .* failure\)"):
             gated(gate, kind)()
     script = Script()
-    with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`"):
+    with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`") as stopped:
         through(gate, script)(ask(), 1)
+    assert ("a longer `deadline`" in str(stopped.value)) == (kind == "deadline"), "a slow server may only need time"
     assert script.numbers == [], "nothing more is sent"
 
 
