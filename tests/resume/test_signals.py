@@ -180,7 +180,8 @@ def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: s
 
 def test_a_command_without_a_way_to_end_says_what_ended_it(tmp_path: Path) -> None:
     """In a game that waits for a person, say."""
-    with started(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1") as process:
+    how = {"stdin": subprocess.PIPE}  # where nobody can type any more, the game ends by itself
+    with started(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
