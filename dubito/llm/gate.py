@@ -296,8 +296,8 @@ class Gate:
         if self._outage is None:
             slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
             todo = (
-                f"`patience` is {in_words(self._timing.patience)}: check {slow}that the server is up, that `base_url` is "
-                "right and which limits the account has, or resume later"
+                f"`patience` is {in_words(self._timing.patience)}: check {slow}that the server is up, that `base_url` "
+                "is right and which limits the account has, or resume later"
             )
             told, brief = (f"{self.account} {what} (the last: {said}); {todo}" for said in (error.reason, error.brief))
             self._outage = AccountFault(told, brief)
