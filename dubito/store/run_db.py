@@ -254,6 +254,9 @@ def reading(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA cell_size_check=ON")
         _check_tables(connection)
+    except UnicodeDecodeError:
+        connection.close()
+        raise sqlite3.DatabaseError("what it says of its tables is no text") from None
     except sqlite3.Error:
         connection.close()
         raise
