@@ -6,7 +6,6 @@ but replies, or a model whose answers cannot be read stops the run here, with on
 """
 
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import one_line
@@ -63,21 +62,29 @@ def _put(rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place:
 
     A kept answer that cannot be read is no news of the server: then another draw is asked for.
     """
-    for number in count(1):
-        origins = set[ReplyOrigin]()
+    number = 1
+    while not _answered(rendered, form, settings, place, ask, f"preflight {number}" if number > 1 else "preflight"):
+        number += 1
 
-        def asked(each: Ask, origins: set[ReplyOrigin] = origins) -> Reply:
-            reply = ask(each)
-            origins.add(reply.origin)
-            return reply
 
-        draw = "preflight" if number == 1 else f"preflight {number}"
-        try:
-            put(rendered, form, settings, place, lambda here, draw=draw: draw, asked)  # type: ignore[misc]
-            return
-        except AttemptFailed:
-            if origins != {"cache"}:
-                raise
+def _answered(
+    rendered: "RenderedPrompt", form: Form, settings: ModelSettings, place: Place, ask: MakeAttempt, draw: str
+) -> bool:
+    """Whether an answer came of this draw, or only kept ones that cannot be read; raises AttemptFailed for new ones."""
+    origins = set[ReplyOrigin]()
+
+    def asked(each: Ask) -> Reply:
+        reply = ask(each)
+        origins.add(reply.origin)
+        return reply
+
+    try:
+        put(rendered, form, settings, place, lambda here: draw, asked)
+    except AttemptFailed:
+        if origins != {"cache"}:
+            raise
+        return False
+    return True
 
 
 def _unreadable(name: str, error: AttemptFailed) -> AccountFault:
