@@ -373,5 +373,5 @@ def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> No
 @pytest.mark.parametrize("words", READING[:4])
 def test_tables_whose_description_is_no_text_are_refused(runs: Shell, words: tuple[str, ...]) -> None:
     database = Path("theirs/run.db")
-    database.write_bytes(database.read_bytes().replace(b"CREATE TABLE games (game", b"CREATE TABLE games (g\xc7me"))
+    database.write_bytes(database.read_bytes().replace(b"CREATE TABLE games", b"CREATE TABL\xc7 games"))
     assert "theirs/run.db is damaged or not a run store: what it says of its tables is no text" in refused(runs, *words)
