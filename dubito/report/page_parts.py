@@ -87,8 +87,14 @@ class HeatMap:
     @property
     def too_few(self) -> str:
         """Why some cells have no colour, if any has none."""
-        few = any(0 < games < FEW_GAMES for row in self.cells for _, games in row)
-        return f"A cell of fewer than {FEW_GAMES} games has no colour." if few else ""
+        played = [games for row in self.cells for _, games in row if games]
+        if played and max(played) < FEW_GAMES:
+            return f"No cell has a colour: each is of fewer than {FEW_GAMES} games."
+        return (
+            f"A cell of fewer than {FEW_GAMES} games has no colour."
+            if min(played, default=FEW_GAMES) < FEW_GAMES
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)

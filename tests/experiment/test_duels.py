@@ -103,3 +103,5 @@ def test_a_cell_of_few_games_neither_has_a_colour_nor_sets_the_scale() -> None:
     assert [shown.shade(value, games) for row in cells for value, games in row if value] == ["few", "h9", "h0"]
     assert shown.too_few == "A cell of fewer than 20 games has no colour."
     assert ends_of([(0.5, 1), (None, 0)]) == (0.0, 0.0)
+    pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", [], []), (0.0, 0.0))
+    assert pale.too_few == "No cell has a colour: each is of fewer than 20 games."

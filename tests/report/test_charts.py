@@ -19,6 +19,18 @@ def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chr
     assert chrome.run("document.documentElement.scrollWidth") <= 390
 
 
+def test_both_of_a_pair_are_read_on_a_phone(tmp_path: Path, chrome: Chrome) -> None:
+    """However long the first one's name is; else two lines of a chart would be called alike."""
+    long = [{"bot": bot, "name": f"{name} of many words"} for bot, name in (("ClaudeBot", "one"), ("MrDoubt", "two"))]
+    contenders = [{"bot": "StefaBot", "name": "a first that takes three lines"}, *long]
+    hand_written(tmp_path / "run", games=12, bots=["RandomBoi"], contenders=contenders)
+    chrome.screen(390)
+    chrome.open(reported(tmp_path / "run") / "index.html")
+    drawn = chrome.run("[...document.querySelectorAll('.drawing')][1].textContent").replace(" ", "").replace("\n", "")
+    assert drawn.count("against") == 3
+    assert drawn.count("againsttwoofmanywords") + drawn.count("againstoneofmanywords") >= 2
+
+
 def test_what_lies_at_an_end_of_the_axis_is_whole(bots_run: Path, chrome: Chrome) -> None:
     """A symbol at 0 reaches over the axis, and nothing cuts it off."""
     chrome.open(bots_run / "report" / "neighbours.html")

@@ -83,6 +83,17 @@ def test_every_colour_stands_in_one_sheet() -> None:
         assert {*re.findall(r"var\((--[\w-]+)", text)} <= names
 
 
+def test_the_palest_colour_of_a_map_is_told_from_none() -> None:
+    """By the sum of what red, green and blue differ by from the paper of the table, in both looks."""
+    sheet = (Path(dubito.report.__file__).parent / "static/look.css").read_text()
+    for look in sheet.split("@media (prefers-color-scheme: dark)")[:2]:
+        paper, palest = (re.search(rf"--{name}: #(\w{{6}})", look) for name in ("panel", "h0"))
+        assert paper is not None
+        assert palest is not None
+        parts = zip(bytes.fromhex(paper[1]), bytes.fromhex(palest[1]), strict=True)
+        assert sum(abs(one - other) for one, other in parts) >= 40
+
+
 def test_pages_hold_no_script_or_style_of_their_own(browser: Browser) -> None:
     for path in ("/", "/table", "/rules", "/games", "/nowhere"):
         page = browser("GET", path).text

@@ -65,8 +65,11 @@
     };
   }
 
-  // Lines that fit beside a chart; a word that is longer than a line is broken too.
-  function broken(name, width) {
+  // Lines that fit beside a chart; of a pair each has its own.
+  const broken = (name, width) => name.split(/ (?=against )/).map((part) => inLines(part, width)).join("\n");
+
+  // A word that is longer than a line is broken too.
+  function inLines(name, width) {
     const most = Math.max(8, Math.floor(width / LETTER));
     const lines = [""];
     for (const piece of name.split(" ").flatMap((word) => word.match(new RegExp(`.{1,${most}}`, "gu")) ?? [])) {
