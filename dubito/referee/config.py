@@ -15,11 +15,11 @@ from dubito.experiment.config import in_our_words, read_config
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
 from dubito.referee.limits import Limits
-from dubito.referee.programs import Program, bot
+from dubito.referee.programs import Program, bot, files_below
 from dubito.referee.schedule import Source
 
 _SMALL: Final = 1 << 20  # bytes of a file that is looked through for the secret
-_LOOKED_AT: Final = 10_000  # files and folders below the config's folder; 0.2 s
+_LOOKED_AT: Final = 10_000  # files below the config's folder; 0.2 s
 
 
 class BotConfig(Checked):
@@ -104,7 +104,7 @@ def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
 def _telling(folder: Path, secret: str) -> Iterator[Path]:
     """The files in a folder in which a secret stands, such as a copy of the config; of what lies deeper, as many as can
     be looked at in a moment."""
-    for path in chain(folder.iterdir(), islice(folder.rglob("*"), _LOOKED_AT)):
+    for path in chain(folder.iterdir(), islice(files_below(folder), _LOOKED_AT)):
         with suppress(OSError):
             if path.is_file() and path.stat().st_size < _SMALL and secret.encode() in path.read_bytes():
                 yield path

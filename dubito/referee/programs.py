@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -57,7 +57,7 @@ class Program:
         are folders of others that may lie there."""
         named = {path for word in self.command if (path := self.home / word).is_file()}
         own = {path.parent for path in named if self.home in path.parent.parents}
-        below = {path for folder in own for path in folder.rglob("*") if path.is_file() and _PYC not in path.parts}
+        below = {path for folder in own for path in files_below(folder) if path.is_file() and _PYC not in path.parts}
         return sorted(named | {path for path in below if not any(map(path.is_relative_to, but))})
 
     def digests(self, but: Sequence[Path] = ()) -> dict[str, str]:
@@ -69,6 +69,15 @@ class Program:
         seen = [str(path.resolve()) for path in hidden if not self.home.resolve().is_relative_to(path.resolve())]
         own = str(data.resolve())
         return {"data": own, "hidden": seen, "memory": memory, "room": room, "network": self.network, "tries": tries}
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """What lies in a folder and those in it, but where a path is longer than the system takes: a bot can make such."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            if os.path.lexists(path):
+                yield path
 
 
 def digest(path: Path) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,23 @@ def test_a_secret_is_looked_for_in_folders_of_the_configs_folder(tmp_path: Path)
     (tmp_path / "old/kept").mkdir(parents=True)
     (tmp_path / "old/kept/t.yaml").write_text(path.read_text())
     assert set(read(path, {}).hidden) == {path, tmp_path / "old/kept/t.yaml"}
+
+
+def test_a_folder_too_deep_to_be_named_hinders_no_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a bot may have left in its data, beside programs."""
+    (tmp_path / "bots").mkdir()
+    (tmp_path / "bots/one.sh").write_text("exit 0")
+    path = config(tmp_path, {"one": "sh bots/one.sh", "drawn": HONEST["drawn"]})
+    monkeypatch.chdir(tmp_path / "bots")
+    for _ in range(25):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    Path("x").write_text(SECRET)
+    monkeypatch.chdir(tmp_path)
+    told = read(path, {})
+    assert set(told.hidden) == {path}
+    assert list(told.bots[0].digests()) == ["bots/one.sh"]
+    subprocess.run(["/bin/rm", "-rf", tmp_path / "bots"], check=True)
 
 
 def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
