@@ -187,10 +187,20 @@ class World:
         return self._memory // SHARE
 
     def _shown(self, place: str) -> set[str]:
-        """What lies there and is still needed: the bot's folders, what its command names, where programs are found."""
+        """What lies there and is still needed: the bot's folders, what its command names, where programs are found.
+
+        The Python that runs the tournament is one of these, wherever it was installed.
+        """
         words = [os.path.join(self._home, word) for word in self._command]
         paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
-        paths += [self._home, self.data, *words, *(["/etc/resolv.conf"] if self._network else [])]
+        paths += [
+            self._home,
+            self.data,
+            sys.executable,
+            sys.base_prefix,
+            *words,
+            *(["/etc/resolv.conf"] if self._network else []),
+        ]
         real = [name for path in paths if path for name in (os.path.abspath(path), os.path.realpath(path))]
         inside = [os.path.relpath(path, place).split(os.sep)[0] for path in real if path.startswith(place + os.sep)]
         return {name for name in inside if os.path.exists(os.path.join(place, name))}
