@@ -100,8 +100,7 @@ def _late_questions(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], Table]
 ) -> dict[str, list[Sample]]:
     """What each model player would be asked late in its first game, with the fallback in every model's place."""
-    own = {name: {each.name: getattr(one, each.name) for each in fields(one)} for name, one in deciders.items()}
-    listeners = {name: _Listener(**known) for name, known in own.items()}
+    listeners = {name: _Listener(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()}
     for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
         if all(listener.heard for listener in listeners.values()):
             break
