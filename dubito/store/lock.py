@@ -24,21 +24,8 @@ def claimed(folder: Path, flag: str = "--output") -> Iterator[None]:
 
     `flag` says which folder it is, for the error. The file stays, empty: removing it could let two processes in.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("a")
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}; choose another {flag}") from None
-    with file:
-        try:
-            _lock_soon(file)
-        except OSError:
-            raise UsageError(
-                f"another process is playing into {folder}: wait for its end, or choose another {flag}"
-            ) from None
+    with _locked(folder, folder, "playing into", flag, parents=True):
         yield
-        with suppress(OSError):
-            _unlock(file)
 
 
 @contextmanager
@@ -49,18 +36,7 @@ def drafting(path: Path, named: str) -> Iterator[Path]:
     Raises UsageError that advises another of what is `named` so: another name, another --output.
     """
     draft = path.with_name(f".{path.name}.part")
-    try:
-        draft.mkdir(exist_ok=True)
-        file = (draft / LOCK).open("a")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; choose another {named}") from None
-    with file:
-        try:
-            _lock_soon(file)
-        except OSError:
-            raise UsageError(
-                f"another process is writing {path}: wait for its end, or choose another {named}"
-            ) from None
+    with _locked(draft, path, "writing", named, parents=False):
         try:
             for left in draft.iterdir():
                 if left.name != LOCK:
@@ -68,6 +44,26 @@ def drafting(path: Path, named: str) -> Iterator[Path]:
             yield draft
         finally:
             rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path, shown: Path, doing: str, other: str, *, parents: bool) -> Iterator[None]:
+    """Make a folder and hold its lock; raises UsageError: what cannot be written, or what another process is doing."""
+    try:
+        folder.mkdir(parents=parents, exist_ok=True)
+        file = (folder / LOCK).open("a")
+    except OSError as error:
+        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another {other}") from None
+    with file:
+        try:
+            _lock_soon(file)
+        except OSError:
+            raise UsageError(
+                f"another process is {doing} {shown}: wait for its end, or choose another {other}"
+            ) from None
+        yield
+        with suppress(OSError):
+            _unlock(file)
 
 
 def _lock_soon(file: IO[str]) -> None:
