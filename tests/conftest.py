@@ -133,9 +133,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
+gc.disable()  # until all is collected: it would be searched for garbage a hundred times
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: it is not searched for garbage again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

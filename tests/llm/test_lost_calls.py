@@ -3,6 +3,7 @@
 The server counts what it bills: every request that it answered, whether the answer arrived or not.
 """
 
+import itertools
 import json
 import os
 import re
@@ -64,13 +65,19 @@ DROPPED, CUT = Said(lost=None), Said(body='{"id": "x", "choices": [{"mess', lost
 SILENT = Said(body=json.dumps(reply_body("chat", usage=None)))
 
 
-@pytest.mark.parametrize("preflight", [True, False])
-@pytest.mark.parametrize(("nth", "within"), [(60, 0.05), (4, 0.2)])
-@pytest.mark.parametrize("end", [DROPPED, CUT, SILENT], ids=["dropped", "cut", "no usage"])
+ENDS = {"dropped": DROPPED, "cut": CUT, "no usage": SILENT}
+HOW_OFTEN = [(60, 0.05, True), (4, 0.2, False), (60, 0.05, False), (4, 0.2, True)]  # each so manieth; a preflight
+
+
+@pytest.mark.parametrize(
+    ("end", "often"),
+    few(itertools.product(ENDS, HOW_OFTEN), [*zip(ENDS, HOW_OFTEN, strict=False), ("no usage", HOW_OFTEN[3])]),
+)
 def test_a_lost_reply_is_assumed_to_cost_what_others_did(
-    tmp_path: Path, end: Said, nth: int, within: float, preflight: bool
+    tmp_path: Path, end: str, often: tuple[int, float, bool]
 ) -> None:
-    biller = Biller(every(nth, end))
+    nth, within, preflight = often
+    biller = Biller(every(nth, ENDS[end]))
     with Server(biller) as server:
         players = small(asker(server, "chat"), games=16, turns=20)
         how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=100 * PICO), "preflight": preflight}
