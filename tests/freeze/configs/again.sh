@@ -1,0 +1,8 @@
+#!/bin/sh
+
+read -r game
+read -r seat
+while read -r observation legal; do
+    [ "$observation" = end ] && exit 0 # end of game SCORE
+    [ -n "$legal" ] && echo "${legal%% *}"
+done

@@ -1,0 +1,216 @@
+"""What Dubito says and does today: `python -m tests.freeze.scenes [NAME...]` made it, before rooms moved.
+
+`scenes.yaml` lists commands by scene; `said/SCENE.txt` is what they said, byte for byte, but for what differs from one
+day or one machine to the next. `kept/NAME.zip` are files of today that must open later. A file is told as a digest.
+"""
+
+import os
+import re
+import runpy
+import shlex
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir, closing, redirect_stderr, redirect_stdout
+from hashlib import sha256
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from shutil import copy2, copytree, ignore_patterns, make_archive, unpack_archive
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pytest
+import yaml
+
+from dubito.cli.main import main
+from tests.cli.kit import REPO, Said
+
+HERE: Final = Path(__file__).parent
+SCENES: Final[dict[str, list[str]]] = yaml.safe_load((HERE / "scenes.yaml").read_text(encoding="utf-8"))
+OF_OPENSPIEL: Final = "openspiel|tournament|kuhn_poker|leduc|liars|gin_rummy|policy"
+AT_LENGTH: Final = frozenset(
+    {"bs", "gin_rummy", "gin_rummy-models", "gin_rummy-opens", "liars_dice", "shards", "tournament", "user-models"}
+)
+CHANGED: Final = "manifest mismatch: the file of "  # said of a bot whose file was edited, as it may be
+_MASKS: Final = (
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z| UTC)?", "<time>"),
+    (r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b(?! (for|older|more))", "<time>"),
+    (r"\b\d+(\.\d+)? (games|decisions)/s", "<speed>"),
+    (r'(<span>(median|9 of 10 at most|most)</span></th><td class="n">)[\d.,]+', r"\1<time>"),
+    (r'"seconds": ?(\[[^]]*\]|[\d.]+)', '"seconds":<time>'),
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
+    (r"\b3\.1\d\.\d+\b", "<python>"),
+)
+Speak = Callable[..., Said]
+
+
+def masked(text: str) -> str:
+    """A text without what differs from one day, folder or machine to the next."""
+    for folder, name in ((Path.cwd(), "<here>"), (Path.cwd().resolve(), "<here>"), (REPO, "<project>")):
+        text = text.replace(str(folder), name)
+    for pattern, name in _MASKS:
+        text = re.sub(pattern, name, text)
+    return text
+
+
+def in_process(*words: str) -> Said:
+    """`dubito` as the shell of the tests runs it."""
+    if words[0] == "run":
+        words += ("--no-report", "--workers", "1")
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main(words)
+    assert isinstance(ended.value.code, int)
+    return Said(ended.value.code, out.getvalue(), err.getvalue())
+
+
+def digest(path: Path) -> str:
+    """A digest of a text without its day, its place, and digests of source files."""
+    text = masked(path.read_text(encoding="utf-8"))
+    text = re.sub(r'"run": ?"[0-9a-f]{8}"', "<run>", text)
+    text = re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "<digest>", text)
+    if path.match("*-use.csv"):
+        text = re.sub(r"(?m)^([^,]+),[\d.]+,", r"\1,<time>,", text)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _files(folder: str) -> Iterator[str]:
+    """Pages and data; scripts and styles may change."""
+    lines = []
+    for path in Path(folder).rglob("*.*"):
+        if path.suffix in (".csv", ".html", ".json", ".yaml", ".jsonl") and "static" not in path.parts:
+            name = re.sub(r"-[0-9a-f]{12}\.", "-<digest>.", path.as_posix())  # of a position
+            lines.append(f"{name}  {digest(path)}")
+    yield from sorted(lines)
+
+
+def _requests(run: str) -> Iterator[str]:
+    """All requests of a run's games, a digest for each contender."""
+    with closing(sqlite3.connect(Path(run, "run.db"))) as connection:
+        query = "SELECT player, game, seat, decision, attempt, request, draw FROM attempts ORDER BY 1, 2, 3, 4, 5"
+        rows = connection.execute(query).fetchall()
+    for player in sorted({row[0] for row in rows}):
+        own = [row for row in rows if row[0] == player]
+        yield f"{sha256(repr(own).encode()).hexdigest()[:16]}  {len(own)} of {player}"
+
+
+def _cat(file: str) -> Iterator[str]:
+    yield masked(Path(file).read_text(encoding="utf-8")).rstrip("\n")
+
+
+def _user() -> Iterator[str]:
+    copytree(HERE / "user", ".", dirs_exist_ok=True, ignore=ignore_patterns("__pycache__"))
+    yield from ()
+
+
+def _take(name: str) -> Iterator[str]:
+    unpack_archive(HERE / "kept" / f"{name}.zip", ".")
+    yield from ()
+
+
+def _keep(*_: str) -> Iterator[str]:
+    yield from ()  # _write does it
+
+
+def _renew(run: str, fresh: str) -> Iterator[str]:
+    """As if the sources of bots and games were those of then: a run goes on with no others."""
+    then, now = (Path(folder, "manifest.yaml").read_text(encoding="utf-8") for folder in (run, fresh))
+    assert masked(re.sub(r"\b[0-9a-f]{64}\b", "", then)) == masked(re.sub(r"\b[0-9a-f]{64}\b", "", now))
+    Path(run, "manifest.yaml").write_text(now, encoding="utf-8")
+    yield from ()
+
+
+def _rows(folder: str) -> Iterator[str]:
+    """A dataset: columns with their types, how many rows, and a digest of them."""
+    from pyarrow import parquet
+
+    for path in sorted(Path(folder).rglob("*.parquet")):
+        table = parquet.read_table(path)
+        rows = sha256(repr(table.to_pylist()).encode()).hexdigest()[:16]
+        yield f"{rows}  {table.num_rows} of {path.as_posix()}"
+        yield from (f"    {field.name}: {field.type}" for field in table.schema)
+
+
+def _functions(file: str) -> Iterator[str]:
+    for name, value in runpy.run_path(file).items():
+        if name.startswith("test_"):
+            value()
+            yield f"{name} passes"
+
+
+_DONE_HERE: Final[dict[str, Callable[..., Iterator[str]]]] = {
+    "files": _files,
+    "requests": _requests,
+    "cat": _cat,
+    "user": _user,
+    "take": _take,
+    "keep": _keep,
+    "renew": _renew,
+    "rows": _rows,
+    "functions": _functions,
+}
+
+
+def played(name: str, speak: Speak) -> str:
+    """What a scene says, in the working directory."""
+    copytree(HERE / "configs", ".", dirs_exist_ok=True)
+    told: list[str] = []
+    for line in SCENES[name]:
+        word, *words = [str(min(Path().glob(word))) if "*" in word else word for word in shlex.split(line)]
+        told.append(f"$ {line}")
+        if word in _DONE_HERE:
+            told.extend(_DONE_HERE[word](*words))
+            continue
+        said = speak(*words) if word == "quietly" else speak(word, *words)
+        if word != "quietly":
+            told.extend(masked(said.out).splitlines())
+            told.extend(f"! {complaint}" for complaint in masked(said.err).splitlines() if CHANGED not in complaint)
+        told.append(f"exit code {said.code}")
+    return "\n".join(told) + "\n"
+
+
+def playable(name: str) -> bool:
+    """Whether what a scene needs is installed."""
+    text = "\n".join(SCENES[name])
+    return all(
+        find_spec(library) or not re.search(words, text)
+        for library, words in (("pyspiel", OF_OPENSPIEL), ("pyarrow", "^rows|--parquet"))
+    )
+
+
+def said_file(name: str) -> Path:
+    """Where it stands what a scene said."""
+    return HERE / "said" / f"{name}.txt"
+
+
+def _pack(name: str, *paths: str) -> None:
+    """What `take` brings: of a run folder what makes up the run."""
+    with TemporaryDirectory() as folder:
+        for path in paths:
+            if Path(path).is_dir():
+                copytree(path, Path(folder, path), ignore=ignore_patterns("report", "lock", "locks", "run.log"))
+            else:
+                copy2(path, folder)
+        for database in Path(folder).rglob("*.db"):
+            with closing(sqlite3.connect(database)) as connection:
+                connection.execute("PRAGMA journal_mode=DELETE")
+                connection.execute("VACUUM")
+        (HERE / "kept").mkdir(exist_ok=True)
+        make_archive(str(HERE / "kept" / name), "zip", folder)
+
+
+def _write(*names: str) -> None:
+    for name in names or SCENES:
+        with TemporaryDirectory() as folder, chdir(folder):
+            text = played(name, in_process)
+            for line in SCENES[name]:
+                if line.startswith("keep "):
+                    _pack(*shlex.split(line)[1:])
+        said_file(name).parent.mkdir(exist_ok=True)
+        said_file(name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ.pop("OPENAI_API_KEY", None)
+    _write(*sys.argv[1:])

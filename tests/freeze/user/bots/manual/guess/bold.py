@@ -1,0 +1,15 @@
+"""Bold: the last legal move, and all of its cards."""
+
+from typing import Any
+
+from dubito.game import Player
+
+
+class Bold(Player):
+    """The last of what is legal; all of its cards."""
+
+    origin = "the tests"
+
+    def play(self, view: Any) -> Any:
+        """By the view alone."""
+        return self.cards if view.node == "stake" else view.legal[-1]

@@ -1,0 +1,15 @@
+"""Dull: the first legal move, always."""
+
+from typing import Any
+
+from dubito.game import Player
+
+
+class Dull(Player):
+    """The first of what is legal; of its cards, the first one."""
+
+    origin = "the tests"
+
+    def play(self, view: Any) -> Any:
+        """By the view alone."""
+        return (self.cards[0],) if view.node == "stake" else view.legal[0]

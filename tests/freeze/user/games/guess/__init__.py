@@ -1,0 +1,1 @@
+"""A guessing game with a node of each kind."""

@@ -1,0 +1,78 @@
+"""What prompts are told."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .state import NODES, Moved, Rules, Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """All that a seat has when a node is asked."""
+
+    seat: int
+    node: str
+    turns: int
+    held: tuple[int, ...]
+    legal: tuple[Any, ...]
+    moves: tuple[tuple[int, str, Any], ...]
+
+
+class Notebook:
+    """Remembers all moves."""
+
+    def __init__(self, seat: int, rules: Rules) -> None:
+        self.seat, self.rules = seat, rules
+        self.moves: list[Moved] = []
+
+    def observe(self, event: Any, cards: Sequence[int]) -> None:
+        """Note a move."""
+        if hasattr(event, "seen"):
+            self.moves.append(event)
+
+    def answered(self, node: str, answer: Any) -> None:
+        """Everybody observes it anyway."""
+
+    def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:
+        """The question."""
+        moves = tuple((move.seat, move.node, move.seen) for move in self.moves)
+        return Position(self.seat, node, self.rules.turns, tuple(cards), tuple(view.legal), moves)
+
+
+def facts(position: Position) -> dict[str, Any]:
+    """Plain values."""
+    return {
+        "rule_text": f"A game of {position.turns} turns, four moves each.",
+        "seat": position.seat,
+        "node": position.node,
+        "held": list(position.held),
+        "legal": list(position.legal),
+        "history": [f"Seat {seat} said {node}: {seen}." for seat, node, seen in position.moves],
+        "own_moves": [place for place, (seat, _, _) in enumerate(position.moves) if seat == position.seat],
+    }
+
+
+def steady_facts() -> frozenset[str]:
+    """What stays."""
+    return frozenset(("rule_text", "seat"))
+
+
+def example_position(node: str) -> Position:
+    """The first turn."""
+    moves = tuple((0, one.name, "...") for one in NODES[: [one.name for one in NODES].index(node)])
+    return Position(0, node, 4, (1, 2, 2), tuple(Seen(node, (1, 2, 2), False).legal), moves)
+
+
+def to_json(position: Position) -> str:
+    """A line."""
+    return json.dumps(asdict(position)) + "\n"
+
+
+def from_json(text: str) -> Position:
+    """The inverse."""
+    plain = json.loads(text)
+    plain.pop("hidden", None)
+    moves = tuple((seat, node, seen) for seat, node, seen in plain.pop("moves"))
+    return Position(**plain | {"held": tuple(plain["held"]), "legal": tuple(plain["legal"]), "moves": moves})

@@ -1,0 +1,129 @@
+"""A turn is four moves: a hint, cards of the hand that are staked, a number, and whether the seat is sure of it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from dubito.errors import IllegalOutput
+from dubito.game import Bool, Cards, Choice, Ending, GameEvent, Node, Whole
+
+HINTS: Final = ("high", "low", "none")
+CARDS: Final = (1, 2, 3, 5)
+NODES: Final = (
+    Node("hint", "hint", Choice(HINTS)),
+    Node("stake", "stake", Cards(CARDS)),
+    Node("number", "number", Whole()),
+    Node("sure", "sure", Bool()),
+)
+MOST: Final = 9  # of a number
+
+
+class Rules(BaseModel):
+    """How long a game is."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    turns: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Begun(GameEvent):
+    """The cards are dealt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(GameEvent):
+    """What everybody saw of a move: of cards, how many."""
+
+    seat: int
+    node: str
+    seen: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the seat to move sees."""
+
+    node: str
+    held: tuple[int, ...]
+    said_none: bool
+
+    @property
+    def legal(self) -> Sequence[Any]:
+        """What it may do, where that is a list: of cards, those that it holds."""
+        hints = HINTS[:2] if self.said_none else HINTS
+        return {"hint": hints, "stake": self.held, "number": range(1, MOST + 1), "sure": (True, False)}[self.node]
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Cards that are not held, no card, a number out of range, a hint that was used up."""
+        if self.node == "stake":
+            if not output:
+                return "no card is staked."
+            missing = Counter(output) - Counter(self.held)
+            return f"the card {next(iter(missing))} is not in your hand that often." if missing else None
+        return None if output in self.legal else f"{output!r} is not legal now."
+
+
+class State:
+    """One game."""
+
+    def __init__(self, rules: Rules, seats: int, chance: Random) -> None:
+        self.hands = [tuple(sorted(chance.choices(CARDS, k=4))) for _ in range(seats)]
+        self.moves: list[Any] = []
+        self._turns = rules.turns
+        self._said_none = set[int]()
+
+    @property
+    def turns_played(self) -> int:
+        """Whole turns."""
+        return len(self.moves) // len(NODES)
+
+    @property
+    def seat(self) -> int:
+        """In turn."""
+        return self.turns_played % len(self.hands)
+
+    @property
+    def over(self) -> bool:
+        """After so many turns."""
+        return self.turns_played == self._turns
+
+    @property
+    def start(self) -> GameEvent:
+        """Nothing is seen of the deal."""
+        return Begun()
+
+    def view(self) -> Seen:
+        """Of the seat to move."""
+        return Seen(NODES[len(self.moves) % len(NODES)].name, self.hands[self.seat], self.seat in self._said_none)
+
+    def cards(self, seat: int, streams: object) -> tuple[int, ...]:
+        """The hand, which stays as it is."""
+        return self.hands[seat]
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """Make a move."""
+        view = self.view()
+        if why := view.why_illegal(output):
+            raise IllegalOutput(why)
+        seat = self.seat
+        self.moves.append(output)
+        if output == "none":
+            self._said_none.add(seat)
+        return [Moved(seat, view.node, len(output) if view.node == "stake" else output)]
+
+    def copy_of(self, output: Any) -> Any:
+        """A list is copied."""
+        return list(output) if isinstance(output, list) else output
+
+    def ending(self) -> Ending:
+        """Who staked more has won; of both, seat 0."""
+        per_seat = len(self.hands) * len(NODES)
+        staked = [sum(map(len, self.moves[seat * len(NODES) + 1 :: per_seat])) for seat in range(len(self.hands))]
+        winner = staked.index(max(staked))
+        marks = [int(seat == winner) for seat in range(len(staked))]
+        return Ending(False, (self.turns_played,), marks, [(each,) for each in staked])
