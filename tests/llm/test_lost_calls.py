@@ -157,7 +157,12 @@ def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, k
         return said
 
     with Server(answer) as server:
-        file = config_file(asker(server, "chat"), games=40, rules={"max_turns": 20}, prices={"some-model": LISTED})
+        file = config_file(
+            asker(server, "chat"),
+            games=16 if kills == 1 else 40,
+            rules={"max_turns": 20},
+            prices={"some-model": LISTED},
+        )
         words = (file, "--output", "r", "--quiet", "--no-report")
         for event in reached:
             with start(tmp_path, *words) as process:

@@ -28,7 +28,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
     pyspiel.random_sim_test(pyspiel.load_game(name), 1, serialize=True, verbose=False)
 
 
-@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")), ids=lambda file: file.stem)
+@cases("file", sorted(GOLDEN.glob("*.txt")))
 def test_a_playthrough_is_as_it_was(file: Path) -> None:
     """Written anew by `python -m tests.openspiel.golden`, where a change is meant."""
     # Imported where it is used: it brings SciPy, two seconds for every process that only collects the tests.
