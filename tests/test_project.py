@@ -292,6 +292,7 @@ print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, 
 """
 
 
+@pytest.mark.at_length
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside the clone, with no compiler on the path."""
