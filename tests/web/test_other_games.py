@@ -18,6 +18,7 @@ from dubito.registry import find_bots
 from dubito.sitting import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome
+from tests.conftest import few
 from tests.llm.test_any_game import HOME
 from tests.web.kit import Browser, Served, guests_of, served
 
@@ -219,7 +220,7 @@ def deal(chrome: Chrome, server: Served, game: str, seed: int = 5) -> None:
     chrome.until(f"location.pathname === '/table' && {ASKED}")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1440, False)])
+@pytest.mark.parametrize(("width", "dark"), few([(390, True), (1440, False)], 1))
 def test_bs_is_played_in_a_browser(hall: Served, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, hall, "bs")
