@@ -22,8 +22,7 @@ from dubito.llm.explain import differences, nearest
 from dubito.llm.protocols import read_reply
 from dubito.llm.wire import Instead, read_json
 from dubito.store.folder import DATABASE
-from dubito.store.model_log import ModelLog
-from dubito.store.records import StoredRequest
+from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb
 
 _FILE: Final = "cache.db"

@@ -11,8 +11,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.stored_run import bots_of_run
 from dubito.store import folder as run_folder
-from dubito.store.export import pack
-from dubito.store.shelf import RUNS, missing
+from dubito.store.folder import RUNS, missing, pack
 from dubito.workshop.dataset import write_dataset
 
 

@@ -28,7 +28,7 @@ from dubito.registry import find_bots
 from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from dubito.workshop.statements import StatedPolicy, of_bot, of_model
 from dubito.workshop.trial import TrialMeans
 

@@ -20,7 +20,7 @@ from dubito.llm.failures import AttemptFailed
 from dubito.llm.replay_tape import Differs
 from dubito.llm.wire import Place, Reply
 from dubito.record import game_named, play, records_of
-from dubito.store.export import is_export
+from dubito.store.folder import is_export
 from dubito.telling import labels
 from dubito.user_files import read_text
 

@@ -11,7 +11,7 @@ from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.llm.prices import PICO
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import PlayerLog
 
 
 def players(

@@ -11,9 +11,8 @@ from dubito.cli.output import note, print_document, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored_run import opened_run
 from dubito.llm.prices import PICO, dollars
-from dubito.store.folder import is_policy, is_trial, manifest_of
+from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, run_folders
 from dubito.store.lock import is_claimed
-from dubito.store.shelf import RUNS, last_written, run_folders
 
 
 @click.command()

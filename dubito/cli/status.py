@@ -22,8 +22,7 @@ from dubito.llm.prices import dollars
 from dubito.report.result_table import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
-from dubito.store.model_log import ModelLog
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
 
 

@@ -13,7 +13,7 @@ from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError
 from dubito.experiment.stored_run import bots_of_run
 from dubito.report.site import FOLDER, write_report
-from dubito.store.shelf import last_written
+from dubito.store.folder import last_written
 
 
 @click.command()

@@ -9,8 +9,7 @@ import click
 
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
-from dubito.store.export import is_export, unpacked
-from dubito.store.shelf import RUNS, latest, missing
+from dubito.store.folder import RUNS, is_export, latest, missing, unpacked
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

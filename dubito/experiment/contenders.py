@@ -10,7 +10,7 @@ from dubito.experiment.fallbacks import FallbackBounds, contender_bounds, fallba
 from dubito.experiment.statistics import Rate, clustered_rate, deals_to_separate, paired_difference
 from dubito.experiment.tally import Tally
 from dubito.game import Results
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import PlayerLog
 
 FEW: Final = 10  # deals: of fewer nobody is told apart from anybody
 _SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models

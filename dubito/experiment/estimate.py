@@ -21,8 +21,7 @@ from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.llm.prices import Price
 from dubito.registry import Registry
-from dubito.store.model_log import ModelLog
-from dubito.store.records import DealTotals
+from dubito.store.model_log import DealTotals, ModelLog
 
 DEALS: Final = 20  # that are played for an estimate
 _STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}}

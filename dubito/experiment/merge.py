@@ -14,10 +14,8 @@ from dubito.experiment.shards import FOLDER
 from dubito.experiment.stored_run import StoredRun, StoredShard, opened_run
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
-from dubito.store.lock import LOCK, drafting
-from dubito.store.merging import merge_into
-from dubito.store.run_db import RunDb
-from dubito.store.run_log import RunLog
+from dubito.store.lock import LOCK, RunLog, drafting
+from dubito.store.run_db import RunDb, merge_into
 
 _NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
 _SAID: Final = 20  # missing shards that are named

@@ -26,11 +26,9 @@ from dubito.handlers import Table
 from dubito.llm.failures import Interrupted
 from dubito.registry import Registry
 from dubito.store import folder as run_folder
-from dubito.store.lock import claimed
-from dubito.store.model_log import ModelLog
-from dubito.store.records import PlayerLog
+from dubito.store.lock import RunLog, claimed
+from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
-from dubito.store.run_log import RunLog
 
 Progress = Callable[[int], None]  # called with the games played so far
 

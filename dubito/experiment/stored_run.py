@@ -30,8 +30,7 @@ from dubito.game_registry import DUBITO, find_game
 from dubito.record import first_fault
 from dubito.registry import Registry, find_bots
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
-from dubito.store.model_log import ModelLog
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb
 
 _MOST_SEATS: Final = 1000  # of a table in a file

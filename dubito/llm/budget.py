@@ -18,7 +18,7 @@ from dubito.llm.forecast import Forecast, Past
 from dubito.llm.gate import MakeTry, Waiting
 from dubito.llm.prices import Tariff, dollars
 from dubito.llm.wire import Ask, Reply
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dubito.llm.failures import FALLBACK_OUTCOME, AccountFault, AttemptFailed, C
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, canonical, digest_of, draw_of
-from dubito.store.records import Decision
+from dubito.store.model_log import Decision
 
 if TYPE_CHECKING:  # a process that asks nothing, as one that lists bots, loads no templates and no retries
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts

@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 from dubito.errors import DubitoError, RunStopped
 from dubito.llm.wire import ReplyOrigin
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)

@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, field
 from math import ceil
 from typing import Final
 
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 
 LONG: Final = 50  # questions that a game is taken to have before any has finished
 _REST: Final = 0.5  # the part of a game that is assumed to be still to come, however much was played

@@ -31,8 +31,7 @@ from dubito.llm.providers import Provider, in_words
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account, ModelSettings, account_of, has_limits_by_model, is_house, key_of
 from dubito.llm.wire import Api, Ask, RawReply, Reply
-from dubito.store.model_log import ModelLog
-from dubito.store.records import Spend, TapedAttempt
+from dubito.store.model_log import ModelLog, Spend, TapedAttempt
 
 
 @dataclass(frozen=True, slots=True)

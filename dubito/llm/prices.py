@@ -22,7 +22,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
 from dubito.llm.wire import PLAIN, Charges, Request, Usage, entries
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from dubito.user_files import read_yaml
 
 PICO: Final = 10**12  # picodollars in a dollar

@@ -12,8 +12,7 @@ from dubito.llm.explain import parts
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.protocols import kept_reply
 from dubito.llm.wire import Ask, Place, Reply
-from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision, TapedAttempt, answer_in_words
+from dubito.store.model_log import Decision, ModelLog, TapedAttempt, answer_in_words
 
 HearReply = Callable[[Place, str, Reply | AttemptFailed], None]  # told what was asked, and what came of it
 

@@ -9,7 +9,7 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.decider import Decider, DecisionLog
 from dubito.llm.failures import FALLBACK_OUTCOME
 from dubito.llm.wire import Ask, Reply
-from dubito.store.records import Decision, answer_in_words
+from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
     from dubito.llm.retry import MakeAttempt

@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from dubito.store.records import RawReply as RawReply
+from dubito.store.model_log import RawReply as RawReply
 
 Api = Literal["responses", "chat", "messages"]
 Finish = Literal["stop", "length", "refusal", "other"]

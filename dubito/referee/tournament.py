@@ -26,8 +26,7 @@ from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, rea
 from dubito.referee.pair import Pair
 from dubito.referee.programs import check_copies, probe
 from dubito.referee.schedule import Pairing, startable
-from dubito.store.lock import LOCK, claimed
-from dubito.store.run_log import RunLog
+from dubito.store.lock import LOCK, RunLog, claimed
 
 _GB: Final = 1 << 30
 _POLL_SECONDS: Final = 0.5  # seconds after which a process that waits for the main one looks whether to stop

@@ -16,7 +16,7 @@ from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
 from dubito.sitting import as_sentence
-from dubito.store.records import answer_in_words
+from dubito.store.model_log import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB
 

@@ -13,7 +13,7 @@ from dubito.experiment.stored_run import StoredRun
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import difference_of
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import PlayerLog
 
 _NAMES: Final = 4  # that a sentence lists where there are more than one others
 _WIDE: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))

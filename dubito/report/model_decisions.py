@@ -13,8 +13,7 @@ from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.wire import Api, sendable
 from dubito.report.texts import Texts
-from dubito.store.model_log import ModelLog
-from dubito.store.records import StoredAttempt
+from dubito.store.model_log import ModelLog, StoredAttempt
 from dubito.store.run_db import RunDb
 from dubito.telling import question_in_words
 

@@ -1,17 +1,23 @@
 """Locks of the operating system between processes, each of which ends with its process.
 
 One process plays into a run folder at a time; one process asks for a reply of a shared cache at a time.
+
+The log of a run, `run.log`: what happened when, an event a line, as JSON. It is only for reading: no run is
+resumed from it.
 """
 
+import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import IO, Any, Final
 
-from dubito.errors import UsageError
+from dubito.errors import RunStopped, UsageError
 from dubito.user_files import check_is_file
 
 LOCK: Final = "lock"
@@ -170,3 +176,23 @@ else:
 
     def _unlock_byte(file: IO[bytes], byte: int) -> None:
         fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+
+
+LOG: Final = "run.log"
+
+
+class RunLog:
+    """Appends events; any thread may."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOG
+        self._lock = threading.Lock()
+
+    def __call__(self, event: str, **facts: Any) -> None:
+        """Write an event with its facts; raises RunStopped if that cannot be written."""
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
+        try:
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise RunStopped(f"cannot write {self._path}: {error.strerror}; is the disk full?") from None

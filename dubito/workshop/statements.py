@@ -15,7 +15,7 @@ from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings
 from dubito.policy.policy_table import Row
 from dubito.policy.tree import InfoState
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from dubito.streams import DealStreams
 from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask

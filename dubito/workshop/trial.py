@@ -30,8 +30,7 @@ from dubito.llm.settings import ModelSettings
 from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
-from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision, Spend
+from dubito.store.model_log import Decision, ModelLog, Spend
 from dubito.workshop.parts import part
 from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder
 

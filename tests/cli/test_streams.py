@@ -54,7 +54,7 @@ def test_a_killed_export_hinders_no_other(run: Shell, tmp_path: Path) -> None:
     """It lies beside its target until the next one, which is there whole or not at all."""
     (tmp_path / "scratch").mkdir()
     program = (
-        "import os, signal, shutil, dubito.store.export as export\n"
+        "import os, signal, shutil, dubito.store.folder as export\n"
         "export.copyfileobj = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\n"  # in the middle of its work
         "from dubito.cli.main import main; main(['export', 'r', 'run.zip'])"
     )

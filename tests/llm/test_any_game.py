@@ -29,8 +29,7 @@ from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.replay_tape import ReplayTape
 from dubito.llm.settings import ModelSettings, settings_for
 from dubito.registry import find_bots
-from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision
+from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from dubito.streams import DealStreams
 from tests.conftest import cases

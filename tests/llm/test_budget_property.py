@@ -16,7 +16,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.wire import Ask, Reply, Usage
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.conftest import few
 from tests.llm.kit import Outcome, ask, reply
 

@@ -16,7 +16,7 @@ from dubito.house.server import House
 from dubito.llm.budget import Caps
 from dubito.llm.prices import Price, dollars, read_prices
 from dubito.llm.wire import Usage
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.llm.kit import BOT_OF, PROTOCOLS, Unhurried, contender, ran, rows, small

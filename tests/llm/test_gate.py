@@ -15,7 +15,7 @@ from dubito.llm.prices import Tariff
 from dubito.llm.retry import MakeAttempt, retried
 from dubito.llm.settings import Account
 from dubito.llm.wire import Ask, Reply
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.conftest import cases
 from tests.llm.kit import Clock, Outcome, Script, ask, reply, settings
 

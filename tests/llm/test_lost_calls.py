@@ -19,7 +19,7 @@ import pytest
 from dubito.experiment.runner import Run
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price, dollars
-from dubito.store.records import PlayerLog
+from dubito.store.model_log import PlayerLog
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, asker, config_file, ran, reply_body, rows, small

@@ -18,7 +18,7 @@ from dubito.llm.failures import AccountFault
 from dubito.llm.forecast import Past
 from dubito.llm.prices import PICO, Price, Tariff
 from dubito.llm.wire import Ask, Reply, Usage
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Script, Server, ask, asker, contender, ran, reply, reply_body, rows, small
 from tests.resume.kit import go

@@ -31,7 +31,7 @@ from dubito.llm.prices import (
 )
 from dubito.llm.settings import HOUSE, account_of
 from dubito.llm.wire import Charges, Usage
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask, settings
 

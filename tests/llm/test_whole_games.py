@@ -12,7 +12,7 @@ from dubito.llm.budget import Budget, Caps
 from dubito.llm.forecast import LONG, Past
 from dubito.llm.prices import Price, Tariff
 from dubito.llm.wire import Usage
-from dubito.store.records import Spend
+from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Script, ask, contender, played, ran, reply, rows, small

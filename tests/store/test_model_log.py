@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.store.merging import merge_into
-from dubito.store.model_log import ModelLog
-from dubito.store.records import Decision, PlayerLog, RawReply, Spend
-from dubito.store.run_db import RunDb
+from dubito.store.model_log import Decision, ModelLog, PlayerLog, RawReply, Spend
+from dubito.store.run_db import RunDb, merge_into
 
 WORST = Spend(1, 9000, 77_000)
 USED = Spend(1, 120, 1_234)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import RunStopped, UsageError
-from dubito.store.export import is_export, pack
+from dubito.store.folder import is_export, pack
 from dubito.store.run_db import Chunk, RunDb, results_digest
 
 FIRST = Chunk(0, 2, 0, [b"\x01a", b"\x01b"])

@@ -8,7 +8,7 @@ from dubito.experiment.calibration import calibrations
 from dubito.llm.prices import Price, dollars
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import calibration_bins, calibration_table
-from dubito.store.records import answer_in_words
+from dubito.store.model_log import answer_in_words
 from dubito.workshop.parts import part
 from dubito.workshop.scores import ScoreRow, agreements, rows, stated
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry
