@@ -13,15 +13,15 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOT: Final = (
-    "dubito/streams.py",
-    "dubito/seating.py",
+    "dubito/game/streams.py",
+    "dubito/game/__init__.py",
     "dubito/games/dubito/results.py",
     "dubito/games/dubito/dealing.py",
     "dubito/experiment/outcome.py",
     "dubito/experiment/schedule.py",
     "dubito/experiment/tally.py",
     "dubito/experiment/chunk.py",
-    "dubito/handlers.py",
+    "dubito/game/table.py",
     "dubito/games/dubito/game_data.py",
     "dubito/games/dubito/hand.py",
     "dubito/games/dubito/rules.py",
@@ -97,14 +97,14 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
 
 
 def _add_twin(source: Path, bot: Path) -> str:
-    """A bot's file once more, where `dubito.native.compiled_twin` looks for its compiled class: under its digest.
+    """A bot's file once more, where `dubito.game.streams.compiled_twin` looks for its compiled class: under its digest.
 
     Each line keeps its number. The word over the class is one that a person's bot does without: it stands where a
     blank line was, as does the import of it.
     """
     text = bot.read_text(encoding="utf-8")
     for blank, word in (
-        ("\n\nfrom bots", "\nfrom dubito.native import mypyc_attr\nfrom bots"),
+        ("\n\nfrom bots", "\nfrom dubito.game.streams import mypyc_attr\nfrom bots"),
         ("\n\n\nclass ", "\n\n@mypyc_attr(allow_interpreted_subclasses=True)\nclass "),
     ):
         if text.count(blank) != 1:

@@ -15,7 +15,7 @@ from dubito.experiment.config import Config
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 
 HERE = Path(__file__).resolve().parent.parent
 

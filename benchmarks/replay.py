@@ -18,7 +18,7 @@ from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.workers import new_stop
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, find_bots
 
 HERE = Path(__file__).resolve().parent.parent
 MODELS = [

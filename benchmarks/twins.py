@@ -17,8 +17,8 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
+from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.results import RESULTS
-from dubito.registry import Registry, find_bots
 
 HERE = Path(__file__).resolve().parent.parent
 TARGET = 0.9

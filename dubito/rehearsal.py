@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import IllegalOutput, UsageError
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import MAX_JOKERS, Rules
-from dubito.handlers import Entrant, Table
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 
 _RULES: Final = Rules()
 

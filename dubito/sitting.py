@@ -13,12 +13,12 @@ from pydantic import BaseModel, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Player, Spec
-from dubito.game_registry import DUBITO
-from dubito.handlers import Entrant, Table, step
-from dubito.person import Person
-from dubito.record import Strict, first_fault, output_of, records_of
-from dubito.streams import DealStreams
-from dubito.telling import Panel, in_words_to, labels, told_of
+from dubito.game.find import DUBITO
+from dubito.game.person import Person
+from dubito.game.record import Strict, first_fault, output_of, records_of
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
+from dubito.game.words import Panel, in_words_to, labels, told_of
 
 GUEST: Final = "Guest"  # what a record calls the person
 SEEDS: Final = 2**53  # whole numbers that every browser can hold

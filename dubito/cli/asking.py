@@ -15,10 +15,10 @@ from dubito.experiment.config import check
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS
+from dubito.files import from_yaml
 from dubito.game import Spec
+from dubito.game.find import find_bots
 from dubito.llm.settings import ModelSettings, check_settings
-from dubito.registry import find_bots
-from dubito.user_files import from_yaml
 
 # Which server and account, what is sent, what may be used up, and what is kept.
 asking_options = flags(

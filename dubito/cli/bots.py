@@ -8,7 +8,7 @@ import click
 from dubito.cli.options import game_option, json_option
 from dubito.cli.output import print_document, say, table
 from dubito.errors import one_line
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, find_bots
 
 if TYPE_CHECKING:
     from dubito.cli.documents import BotsObject

@@ -7,18 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dubito.bot_deadline import in_time
 from dubito.cli.narrator import check_save, faults_of
 from dubito.cli.options import rules_from
 from dubito.errors import UsageError
 from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents
-from dubito.handlers import Entrant, Table, step
+from dubito.game.find import Registry, find_bots
+from dubito.game.record import Forfeit, records_of
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, in_time, step
+from dubito.game.words import labels
 from dubito.llm.thoughts import Thought
-from dubito.record import Forfeit, records_of
-from dubito.registry import Registry, find_bots
-from dubito.streams import DealStreams
-from dubito.telling import labels
 
 Hear = Callable[[Thought], None]
 

@@ -14,8 +14,7 @@ from dubito.experiment.model_checks import check_cache, checked_models, model_sp
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.opponents import Opponents, company
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_games
-from dubito.registry import find_bots
+from dubito.game.find import DUBITO, find_bots, find_games
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb

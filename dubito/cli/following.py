@@ -11,10 +11,10 @@ from dubito.cli.output import note
 from dubito.cli.voice import voice_for
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError
+from dubito.game.record import Forfeit
+from dubito.game.words import labels
 from dubito.llm.thoughts import Thought
-from dubito.record import Forfeit
 from dubito.report.following import FollowedRun
-from dubito.telling import labels
 
 LOOK: Final = 0.5  # seconds between two looks whether another game is finished
 

@@ -10,7 +10,7 @@ import click
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, table
 from dubito.game import Family
-from dubito.game_registry import find_families, find_games
+from dubito.game.find import find_families, find_games
 
 if TYPE_CHECKING:
     from dubito.cli.documents import GamesObject

@@ -21,7 +21,7 @@ from dubito import __version__
 from dubito.cli.listing import LateListing
 from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
-from dubito.native import engine_in_words
+from dubito.game.streams import engine_in_words
 
 _COMMANDS: Final = (
     *("demo", "run", "compare", "merge", "report", "runs", "view", "status", "replay", "export"),

@@ -11,7 +11,7 @@ from dubito.cli.run import document_of, written_report
 from dubito.cli.summary import print_summary
 from dubito.experiment import merge as merging
 from dubito.experiment.runner import finished_run
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 
 
 @click.command()

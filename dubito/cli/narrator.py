@@ -10,11 +10,11 @@ from dubito.cli.output import note, say
 from dubito.cli.voice import Voice
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
-from dubito.handlers import Table
+from dubito.game.record import Forfeit, records_of
+from dubito.game.table import Table
+from dubito.game.words import Label, forfeit_in_words, question_in_words, told_of
 from dubito.llm.thoughts import Thought
-from dubito.record import Forfeit, records_of
 from dubito.store.folder import write_whole
-from dubito.telling import Label, forfeit_in_words, question_in_words, told_of
 
 NextMove = Callable[[], tuple[Any, Sequence[Any]]]  # makes it: what was given back, and what was observed of it
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dubito.game import Spec
-from dubito.game_registry import DUBITO
+from dubito.game.find import DUBITO
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -20,9 +20,8 @@ from dubito.errors import IllegalOutput, RunStopped, UsageError
 from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game
-from dubito.person import Person
-from dubito.registry import find_bots
+from dubito.game.find import DUBITO, find_bots, find_game
+from dubito.game.person import Person
 from dubito.sitting import Sitting, as_sentence, set_up
 
 

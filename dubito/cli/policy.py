@@ -16,15 +16,14 @@ from dubito.experiment.experiment import PlayerKind, PlayerSpec, kind_of_player,
 from dubito.experiment.model_checks import CallOptions, check_asking
 from dubito.experiment.resolve import PROVIDERS
 from dubito.game import Spec
-from dubito.game_registry import find_game
-from dubito.handlers import Entrant
+from dubito.game.find import find_bots, find_game
+from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.policy.solver import ITERATIONS, solution_in
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
-from dubito.registry import find_bots
 from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder

@@ -14,15 +14,15 @@ from dubito.experiment import replay as run_replay
 from dubito.experiment.run_to_replay import RunToReplay, run_to_replay, table_of
 from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.workers import cores
-from dubito.game_registry import DUBITO, find_game
-from dubito.handlers import step
+from dubito.files import read_text
+from dubito.game.find import DUBITO, find_game
+from dubito.game.record import game_named, play, records_of
+from dubito.game.table import step
+from dubito.game.words import labels
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.replay_tape import Differs
 from dubito.llm.wire import Place, Reply
-from dubito.record import game_named, play, records_of
 from dubito.store.folder import is_export
-from dubito.telling import labels
-from dubito.user_files import read_text
 
 
 @click.command()

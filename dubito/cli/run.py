@@ -35,7 +35,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.run_to_replay import lies_of
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, find_bots
 
 _EDITED: Final = (
     "a bot whose file you edit is a new player: the same command will start a new run, from the first "

@@ -14,12 +14,12 @@ from dubito.cli.output import note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.opponents import trouble
-from dubito.http_server import listen, serve
+from dubito.game.words import told_of
 from dubito.report.following import FollowedRun
+from dubito.serve import listen, serve
 from dubito.sitting import as_sentence
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
-from dubito.telling import told_of
 from dubito.web.guard import is_loopback
 from dubito.web.table_file import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, make_app

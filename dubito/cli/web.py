@@ -32,7 +32,7 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
 
     Only this machine can reach the page unless --host says so.
     """
-    from dubito.http_server import listen, serve  # late: no other command needs a web server
+    from dubito.serve import listen, serve  # late: no other command needs a web server
     from dubito.web.app import make_app
     from dubito.web.guard import is_loopback
     from dubito.web.tables import Tables

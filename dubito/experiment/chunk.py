@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dubito.bot_deadline import in_time
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.calibration import Statement
 from dubito.experiment.experiment import Experiment, PlayerSpec
@@ -13,9 +12,9 @@ from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
-from dubito.handlers import Entrant, Table, play_game, step
-from dubito.registry import Bot, Registry
-from dubito.streams import DealStreams
+from dubito.game.find import Bot, Registry
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, in_time, play_game, step
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
     from dubito.experiment.models import Models
@@ -158,7 +157,7 @@ class ChunkPlayer:
             new = journal.stated[len(statements) :]
             statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
         if self._forfeits and table.errors:
-            from dubito.record import Forfeit  # late: games without models keep no record
+            from dubito.game.record import Forfeit  # late: games without models keep no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns)

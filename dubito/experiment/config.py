@@ -10,11 +10,10 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
-from dubito.game_registry import DUBITO
-from dubito.user_files import read_yaml
+from dubito.files import Checked, read_yaml
+from dubito.game.find import DUBITO
 
 ExecutorName = Literal["processes", "dask"]
 PlayerEntry = str | dict[str, Any]

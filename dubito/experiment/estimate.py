@@ -19,8 +19,8 @@ from dubito.experiment.model_checks import CallOptions, model_specs, price_of_mo
 from dubito.experiment.statistics import Z95
 from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
+from dubito.game.find import Registry
 from dubito.llm.prices import Price
-from dubito.registry import Registry
 from dubito.store.model_log import DealTotals, ModelLog
 
 DEALS: Final = 20  # that are played for an estimate

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from dubito.errors import listed, one_line
 from dubito.game import LineupKind
-from dubito.game_registry import DUBITO
+from dubito.game.find import DUBITO
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]

@@ -22,8 +22,7 @@ from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
 from dubito.experiment.tally import Tally
 from dubito.game import Results
-from dubito.game_registry import digest_of_game
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, digest_of_game, find_bots
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
 _loading = threading.Lock()  # workers may be threads of one process

@@ -10,11 +10,11 @@ from typing import Final
 from dubito.errors import UsageError, nearest_first, one_line
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
 from dubito.game import Player, Spec
+from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
 from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
 from dubito.llm.settings import ModelSettings, account_of, faults_of, is_house, key_of, settings_for
-from dubito.registry import Registry
 
 _NO_CAPS: Final = Caps()
 

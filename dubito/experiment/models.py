@@ -12,7 +12,8 @@ from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.run_course import RunCourse
 from dubito.game import Spec
-from dubito.handlers import Table, step
+from dubito.game.find import Registry
+from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal, Unusable
@@ -24,7 +25,6 @@ from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, load_prompt, long
 from dubito.llm.retry import MakeAttempt
 from dubito.llm.settings import faults_of
 from dubito.llm.wire import Api, Place
-from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 

@@ -9,11 +9,11 @@ from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerKind, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
-from dubito.handlers import Entrant
+from dubito.game.find import Registry
+from dubito.game.table import Entrant
 from dubito.llm.decider import Decider, GameServices, Journal
 from dubito.llm.failures import Quoting, Suspended
 from dubito.llm.thoughts import Thought, with_listener
-from dubito.registry import Registry
 from dubito.sitting import Setup, Sitting, as_sentence
 
 if TYPE_CHECKING:  # hand-written bots need no templates, retries and clients

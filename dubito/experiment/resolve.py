@@ -11,8 +11,7 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, sentence_of
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Player, Spec
-from dubito.game_registry import DUBITO, digest_of_game
-from dubito.registry import Bot, Registry
+from dubito.game.find import DUBITO, Bot, Registry, digest_of_game
 
 PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {  # of short forms, with the settings that they stand for
     "openai": {"bot": "OpenAIBot"},

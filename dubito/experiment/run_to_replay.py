@@ -17,14 +17,14 @@ from dubito.experiment.outcome import outcome_in, outcome_of, record_in
 from dubito.experiment.statistics import Rate, Sums, clustered_rate
 from dubito.experiment.stored_run import read_run
 from dubito.game import Lie, State
-from dubito.handlers import Table, step
+from dubito.game.find import Registry
+from dubito.game.record import Forfeit, output_of, play
+from dubito.game.streams import DealStreams
+from dubito.game.table import Table, step
 from dubito.llm.decider import Journal
 from dubito.llm.replay_tape import HearReply, ReplayTape
-from dubito.record import Forfeit, output_of, play
-from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.streams import DealStreams
 
 if TYPE_CHECKING:  # a run of hand-written bots needs no templates, retries and clients
     from dubito.experiment.models import Models

@@ -22,9 +22,9 @@ from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import Spec
-from dubito.handlers import Table
+from dubito.game.find import Registry
+from dubito.game.table import Table
 from dubito.llm.failures import Interrupted
-from dubito.registry import Registry
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, claimed
 from dubito.store.model_log import ModelLog, PlayerLog

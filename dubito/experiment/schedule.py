@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dubito.experiment.experiment import Experiment
-from dubito.streams import DealStreams
+from dubito.game.streams import DealStreams
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ from typing import Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.chunk import DEALS, chunk_numbers, first_game_of
 from dubito.experiment.experiment import Experiment, Shard
-from dubito.game_registry import digest_of_game
-from dubito.registry import Registry
+from dubito.game.find import Registry, digest_of_game
 
 FOLDER: Final = "{}-shard-{}-of-{}"  # of the whole run's name, the shard's number, and how many there are
 _FORM: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch

@@ -26,9 +26,8 @@ from dubito.experiment.experiment import (
 from dubito.experiment.outcome import Outcome, outcome_in
 from dubito.experiment.tally import Tally, kept_tally
 from dubito.game import Spec
-from dubito.game_registry import DUBITO, find_game
-from dubito.record import first_fault
-from dubito.registry import Registry, find_bots
+from dubito.game.find import DUBITO, Registry, find_bots, find_game
+from dubito.game.record import first_fault
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb

@@ -17,8 +17,8 @@ from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
+from dubito.game.streams import DealStreams
 from dubito.llm.failures import AccountFault, Interrupted, Suspended
-from dubito.streams import DealStreams
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models

@@ -19,7 +19,7 @@ from dubito.errors import RunStopped, one_line
 from dubito.experiment import job
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.experiment import Experiment
-from dubito.registry import Registry
+from dubito.game.find import Registry
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _PARTS: Final = 4  # of a chunk among the last ones

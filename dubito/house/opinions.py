@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import HousePolicy, Spec
-from dubito.game_registry import DUBITO
+from dubito.game.find import DUBITO
 from dubito.house.core import Policy
 from dubito.house.structured import Opinion
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
-from dubito.game_registry import find_games
+from dubito.game.find import find_games
 from dubito.house.anthropic_wire import AnthropicWire
 from dubito.house.call_log import Call, CallLog
 from dubito.house.chat_wire import ChatWire
@@ -31,7 +31,7 @@ from dubito.house.refusal import Refusal, RefusalKind
 from dubito.house.request import HeardRequest
 from dubito.house.responses_wire import ResponsesWire
 from dubito.house.wire_base import Wire, WireName
-from dubito.http_server import listen, plain_http
+from dubito.serve import listen, plain_http
 
 _HOST: Final = "127.0.0.1"
 _CONTEXT: Final = 200_000  # tokens

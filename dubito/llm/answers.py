@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
-from dubito.checked import Checked
+from dubito.files import Checked
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.failures import AttemptFailed, Cause
 from dubito.llm.wire import Reply, TwinKey, read_json, without_twins

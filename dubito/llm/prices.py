@@ -17,13 +17,12 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.files import Checked, read_yaml
 from dubito.llm.protocols.bodies import modes_of
 from dubito.llm.settings import HOUSE, is_house
 from dubito.llm.wire import PLAIN, Charges, Request, Usage, entries
 from dubito.store.model_log import Spend
-from dubito.user_files import read_yaml
 
 PICO: Final = 10**12  # picodollars in a dollar
 _FILE: Final = Path(__file__).with_name("prices.yaml")

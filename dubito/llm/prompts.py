@@ -21,10 +21,11 @@ from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
 import dubito
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.files import Checked, from_yaml
 from dubito.game import Position, Spec
-from dubito.game_registry import DUBITO, find_game
+from dubito.game.find import DUBITO, find_game
+from dubito.game.record import first_fault
 from dubito.llm import answers
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -36,8 +37,6 @@ from dubito.llm.templates import (
     read_described,
     said,
 )
-from dubito.record import first_fault
-from dubito.user_files import from_yaml
 
 OWN_PROMPTS: Final = Path(dubito.__file__).resolve().parent.parent / "prompts"
 _ANSWER_FORMAT: Final = "answer_format"  # beside the facts: what the reply has to look like

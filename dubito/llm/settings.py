@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
+from dubito.files import Checked
 from dubito.game import Spec
 from dubito.llm.wire import Api, entries
 

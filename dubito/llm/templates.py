@@ -29,7 +29,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.user_files import read_text
+from dubito.files import read_text
 
 DESCRIPTION: Final = "prompt.yaml"
 _STEPS: Final = 1_000_000  # of one rendering; the longest of ours takes a hundredth

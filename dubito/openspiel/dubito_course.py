@@ -13,6 +13,7 @@ from typing import Any, Final, Self, cast
 
 from dubito.errors import UsageError
 from dubito.game import Player
+from dubito.game.streams import SeatStreams
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     COPIES,
@@ -34,7 +35,6 @@ from dubito.games.dubito.rules import Rules, check_players, deal_hands
 from dubito.openspiel import dubito_worlds
 from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 from dubito.openspiel.dubito_deal import Deal
-from dubito.streams import SeatStreams
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
 NO_YES: Final = (0, 1)

@@ -10,10 +10,10 @@ import pyspiel
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent, Player, Seating, make_player
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
 from dubito.openspiel.course import Course, LogEntry
 from dubito.openspiel.spiel import HarnessGame, HarnessState
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 
 
 class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import in_our_words, read_config
+from dubito.files import Checked
 from dubito.referee.dialect import DIALECTS
 from dubito.referee.games import load
 from dubito.referee.limits import Limits

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from dubito.errors import UsageError
 from dubito.game import Seating, make_player
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant
 from dubito.games.openspiel.state import Game
-from dubito.handlers import Entrant
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
-from dubito.streams import DealStreams
 
 _MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.stored_run import read_run
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.replays import ReplayedGames
 from dubito.report.texts import Texts

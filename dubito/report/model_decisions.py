@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError
 from dubito.game import Spec
+from dubito.game.words import question_in_words
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
@@ -15,7 +16,6 @@ from dubito.llm.wire import Api, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog, StoredAttempt
 from dubito.store.run_db import RunDb
-from dubito.telling import question_in_words
 
 _REASONS: Final = 2000  # characters beside a seat; the whole reply stands below
 

@@ -7,12 +7,12 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.outcome import Outcome, outcome_of, record_in
 from dubito.experiment.run_to_replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
 from dubito.experiment.stored_run import StoredRun
-from dubito.handlers import Table, step
-from dubito.record import output_of, play
-from dubito.registry import Registry
+from dubito.game.find import Registry
+from dubito.game.record import output_of, play
+from dubito.game.streams import DealStreams
+from dubito.game.table import Table, step
+from dubito.game.words import labels
 from dubito.report.story import Turns, story_of_game, winners
-from dubito.streams import DealStreams
-from dubito.telling import labels
 
 
 class NotShown(DubitoError):

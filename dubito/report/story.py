@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dubito.game import Ending, Results, Spec
-from dubito.record import Forfeit, play, records_of, whole_game
+from dubito.game.record import Forfeit, play, records_of, whole_game
+from dubito.game.words import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 from dubito.sitting import GUEST
-from dubito.telling import Label, Line, Marks, Panel, forfeit_in_words, labels, marks_of, names_to, told_of
 
 Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 

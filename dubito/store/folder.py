@@ -20,9 +20,9 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import RunStopped, UsageError, nearest_first, one_line
+from dubito.files import check_is_file, read_yaml
 from dubito.store.lock import LOCK, drafting
 from dubito.store.run_db import RunDb, reading
-from dubito.user_files import check_is_file, read_yaml
 
 MANIFEST: Final = "manifest.yaml"
 RESULTS: Final = "all_games.yaml"

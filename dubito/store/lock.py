@@ -18,7 +18,7 @@ from shutil import rmtree
 from typing import IO, Any, Final
 
 from dubito.errors import RunStopped, UsageError
-from dubito.user_files import check_is_file
+from dubito.files import check_is_file
 
 LOCK: Final = "lock"
 _POLL_SECONDS: Final = 0.05  # seconds: a look at a lock takes far less

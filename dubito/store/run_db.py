@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.user_files import check_is_file
+from dubito.files import check_is_file
 
 _FORMAT: Final = 3  # of the tables below; kept in SQLite's user_version
 _LONGEST: Final = 64 << 20  # bytes of a value that is read; the sums of a run with 500 bots are the longest

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game import Spec
-from dubito.record import records_of
+from dubito.game.record import records_of
+from dubito.game.words import told_of
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
@@ -20,7 +21,6 @@ from dubito.report.texts import Texts
 from dubito.sitting import as_sentence
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
-from dubito.telling import told_of
 from dubito.web.guard import VIEWER
 from dubito.web.summaries import Summaries, Summary, dealt_at, files, record_in
 

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dubito.game import Bool, Cards, Choice
-from dubito.person import wanted
+from dubito.game.person import wanted
+from dubito.game.words import Panel
 from dubito.sitting import Sitting
-from dubito.telling import Panel
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
-from dubito.game_registry import DUBITO, find_game
-from dubito.record import Strict, game_named, play, records_of, whole_game
+from dubito.game.find import DUBITO, find_game
+from dubito.game.record import Strict, game_named, play, records_of, whole_game
+from dubito.game.words import names_to
 from dubito.report.story import won_by
 from dubito.sitting import GUEST, as_sentence
 from dubito.store.folder import write_whole
-from dubito.telling import names_to
 
 MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC
 _JUST_WON: Final = ("won", "win")  # what a game calls a win of which there is one kind

@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents, trouble
-from dubito.record import Strict
+from dubito.game.record import Strict
+from dubito.game.words import names_to
 from dubito.sitting import Setup, as_sentence
-from dubito.telling import names_to
 from dubito.web.frames import after, dealt, words
 
 BROKEN: Final = "something is broken here: the terminal that serves this page says what"

@@ -17,7 +17,8 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
-from dubito.record import output_of, play
+from dubito.game.record import output_of, play
+from dubito.game.words import labels
 from dubito.report.following import FollowedRun
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.page_parts import GamePage
@@ -26,7 +27,6 @@ from dubito.report.story import story_of_game, title_of, won_by
 from dubito.report.texts import Texts
 from dubito.sitting import as_sentence
 from dubito.store.run_db import RunDb
-from dubito.telling import labels
 from dubito.web.guard import VIEWER, site_at
 
 NEWS: Final = "/api/news"  # what a page asks

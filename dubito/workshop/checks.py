@@ -6,9 +6,9 @@ from itertools import chain
 from pathlib import Path
 
 from dubito.errors import DubitoError
+from dubito.files import read_text
 from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
-from dubito.user_files import read_text
 from dubito.workshop.differ import unified
 from dubito.workshop.parts import part
 from dubito.workshop.prefix import beginning_fault, requests, system_fault

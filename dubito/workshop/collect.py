@@ -15,10 +15,10 @@ from dubito.experiment.models import Models
 from dubito.experiment.outcome import outcome_of
 from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.schedule import Lineup
-from dubito.handlers import Table
+from dubito.game.find import Registry
+from dubito.game.table import Table
 from dubito.llm.decider import Journal
 from dubito.llm.replay_tape import ReplayTape
-from dubito.registry import Registry
 from dubito.store.model_log import ModelLog
 from dubito.workshop.recorder import Origin, recorded_positions
 from dubito.workshop.recordings import RecordedPosition

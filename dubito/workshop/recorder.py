@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dubito.game import GameEvent, Position, Spec
-from dubito.handlers import Table, step
+from dubito.game.table import Table, step
 from dubito.workshop.parts import part
 from dubito.workshop.recordings import Provenance, RecordedPosition
 

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
+from dubito.files import read_text
 from dubito.game import Spec
+from dubito.game.record import Strict
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
-from dubito.record import Strict
-from dubito.user_files import read_text
 from dubito.workshop.parts import part
 
 _Count = Annotated[int, Field(ge=0)]

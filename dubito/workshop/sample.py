@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from dubito.errors import UsageError
 from dubito.game import Spec
-from dubito.handlers import Entrant, Table
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.workshop.parts import part
 from dubito.workshop.recorder import Origin, recorded_positions
 from dubito.workshop.recordings import RecordedPosition

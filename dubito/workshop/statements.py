@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from dubito.errors import BotError, one_line
 from dubito.game import Seating, Spec, make_player
-from dubito.handlers import Entrant
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings
 from dubito.policy.policy_table import Row
 from dubito.policy.tree import InfoState
 from dubito.store.model_log import Spend
-from dubito.streams import DealStreams
 from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask
 

@@ -13,7 +13,7 @@ from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, play
 from dubito.experiment.workers import Crew, new_stop
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 
 
 def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], int]) -> str:

@@ -10,6 +10,9 @@ from random import Random
 
 import dubito
 from dubito.game import Seating, make_player
+from dubito.game.find import Bot, BotKind, find_bots
+from dubito.game.streams import DealStreams, SeatStreams
+from dubito.game.table import Entrant, step
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import PlayerData, TurnData
@@ -17,9 +20,6 @@ from dubito.games.dubito.hand import Hand, HandView
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.record import ending, sentence
 from dubito.games.dubito.rules import Rules
-from dubito.handlers import Entrant, step
-from dubito.registry import Bot, BotKind, find_bots
-from dubito.streams import DealStreams, SeatStreams
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)

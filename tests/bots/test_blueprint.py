@@ -9,11 +9,11 @@ from typing import get_args
 import pytest
 
 from dubito.errors import BotError
+from dubito.game.find import KINDS, Bot, BotKind
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.rules import Rules, WinRule
-from dubito.handlers import Entrant, play_game
-from dubito.registry import KINDS, Bot, BotKind
-from dubito.streams import DealStreams
 from tests.bots.kit import entrants, load_bot, played
 
 TEMPLATE = """\

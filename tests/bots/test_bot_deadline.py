@@ -8,15 +8,14 @@ from contextlib import suppress
 import pytest
 
 from bots.manual.random_boi import RandomBoi
-from dubito.bot_deadline import in_time
 from dubito.errors import BotError, UsageError
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, in_time, play_game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.spec import SPEC
-from dubito.handlers import Entrant, Table, play_game
-from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, entrants, told
 from tests.conftest import cases
 from tests.engine.test_hostile import Quiet

@@ -11,7 +11,7 @@ import dubito
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Config
 from dubito.experiment.resolve import resolve
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 from hatch_build import BOTS
 
 BOT = """from bots.base import BotBase

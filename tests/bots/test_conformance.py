@@ -12,14 +12,14 @@ from typing import get_args
 import pytest
 
 from dubito.game import Player
+from dubito.game.find import KINDS, Bot, find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.player import FiveNodes, PlayerAI
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
-from dubito.handlers import Entrant, Table
-from dubito.registry import KINDS, Bot, find_bots
-from dubito.streams import DealStreams
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
 from tests.conftest import few
 

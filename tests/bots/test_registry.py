@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
+from dubito.game.find import KINDS, BotKind, find_bots
+from dubito.game.table import Entrant
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules
-from dubito.handlers import Entrant
-from dubito.registry import KINDS, BotKind, find_bots
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
 from tests.conftest import cases
 
@@ -300,7 +300,7 @@ def test_a_class_stays_the_same_however_often_it_is_found(tmp_path: Path) -> Non
 IMPORTED_FIRST = """
 from pathlib import Path
 from bots.manual.stefa_bot import StefaBot
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 print(find_bots(Path.cwd()).find("StefaBot").cls is StefaBot)
 """
 
@@ -318,13 +318,13 @@ def test_an_empty_registry_has_nothing_to_suggest() -> None:
 FOREIGN = """
 from pathlib import Path
 {first}
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 registry = find_bots(Path.cwd())
 assert not registry.broken, registry.broken
 from dubito.games.dubito.dealing import deal_table
-from dubito.handlers import Entrant, play_game
+from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.rules import Rules
-from dubito.streams import DealStreams
+from dubito.game.streams import DealStreams
 table = [Entrant(name, registry.find(name).cls) for name in ("Good", "StefaBot", "ClaudeBot")]
 assert play_game(deal_table(table, Rules(), DealStreams(1, 1))).over
 import bots.base

@@ -13,13 +13,13 @@ from itertools import combinations
 from random import Random
 from typing import Any, Literal, cast
 
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, Event, TurnData, TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules, WinRule, deal_hands, why_illegal
-from dubito.handlers import Entrant, Table
-from dubito.streams import DealStreams
 
 LETTERS = "*A23456789TJQK"
 Deal = Literal["full", "short", "clumped"]

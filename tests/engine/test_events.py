@@ -4,6 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import (
     CardsPlayedEvent,
@@ -17,8 +19,6 @@ from dubito.games.dubito.game_data import (
 )
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import Rules, WinRule
-from dubito.handlers import Entrant, Table, play_game, step
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 

@@ -5,9 +5,9 @@ from typing import Any, NoReturn
 import pytest
 
 from dubito.errors import BotError, IllegalOutput
+from dubito.game.table import Entrant, step
 from dubito.games.dubito.game_data import TurnData, TurnOutput
 from dubito.games.dubito.player import PlayerAI
-from dubito.handlers import Entrant, step
 from tests.conftest import cases
 from tests.engine.helpers import position, snapshot, table
 

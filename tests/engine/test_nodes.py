@@ -6,10 +6,10 @@ from itertools import combinations
 import pytest
 
 from bots.base import BotBase
+from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.player import NODES, PlayerAI
-from dubito.handlers import Entrant, Table, step
 from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 

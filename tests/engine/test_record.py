@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
+from dubito.game.table import step
+from dubito.game.words import seat_label
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     CardsPlayedEvent,
@@ -32,8 +34,6 @@ from dubito.games.dubito.record import (
     sentence,
 )
 from dubito.games.dubito.rules import Rules
-from dubito.handlers import step
-from dubito.telling import seat_label
 from tests.conftest import cases
 from tests.engine.helpers import cards, output, position, run, scripted, table
 

@@ -5,12 +5,12 @@ from functools import partial
 import pytest
 
 from dubito.game import Seating, make_player
+from dubito.game.streams import DealStreams
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.hand import HandView
 from dubito.games.dubito.player import PlayerAI
 from dubito.games.dubito.rules import WinRule
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, position, run
 

@@ -13,8 +13,8 @@ from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
+from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.results import RESULTS
-from dubito.registry import Registry, find_bots
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 

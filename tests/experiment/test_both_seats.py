@@ -11,7 +11,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups
 from dubito.experiment.statistics import clustered_rate, paired_difference
 from dubito.experiment.tally import tally_of
-from dubito.streams import DealStreams
+from dubito.game.streams import DealStreams
 from tests.experiment.test_duels import DRAWN, LOST, RESULTS, WON, game
 from tests.games.kit import registry_of
 

@@ -18,14 +18,14 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups
 from dubito.experiment.tally import Tally
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import JOKER, TurnOutput
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.results import RESULTS
 from dubito.games.dubito.rules import Rules
 from dubito.llm.decider import Journal
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small

@@ -8,7 +8,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check, read_config
 from dubito.experiment.resolve import resolve
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 

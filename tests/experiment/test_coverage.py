@@ -11,8 +11,8 @@ from dubito.experiment.config import check
 from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.statistics import paired_difference
+from dubito.game.find import find_bots
 from dubito.games.dubito.results import RESULTS
-from dubito.registry import find_bots
 from tests.conftest import few
 
 TWIN = '''

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.streams import DealStreams
+from dubito.game.streams import DealStreams
 from tests.experiment.kit import experiment, outcomes
 
 FIELD = ["StefaBot", "ClaudeBot", "SusBoi", "MrDoubt"]

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.game import Spec, State
-from dubito.game_registry import find_game, find_games
-from dubito.handlers import Entrant, Table, step
-from dubito.registry import Registry, find_bots
-from dubito.streams import DealStreams
+from dubito.game.find import Registry, find_bots, find_game, find_games
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from tests.cli.kit import REPO
 from tests.conftest import few
 

@@ -10,8 +10,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.stored_run import opened_run
-from dubito.game_registry import find_game
-from dubito.registry import find_bots
+from dubito.game.find import find_bots, find_game
 from tests.cli.kit import Shell
 from tests.games.kit import WRITING, write_kuhn
 from tests.llm.kit import rows

@@ -14,8 +14,9 @@ from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
 from dubito.experiment.models import asking
 from dubito.game import Player
-from dubito.game_registry import find_game
-from dubito.handlers import Entrant, Table, step
+from dubito.game.find import find_bots, find_game
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.opinions import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
@@ -28,10 +29,8 @@ from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.replay_tape import ReplayTape
 from dubito.llm.settings import ModelSettings, settings_for
-from dubito.registry import find_bots
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.llm.kit import Heard, Server, Unhurried, reply, says
 

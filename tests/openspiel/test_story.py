@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from dubito.game import GameEvent
-from dubito.game_registry import find_game
+from dubito.game.find import find_bots, find_game
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from dubito.games.defuse.cards import ACTS, DEFUSE
 from dubito.games.dubito.game_data import DoubtResolvedEvent
 from dubito.games.dubito.player import Listener
-from dubito.handlers import Entrant, Table, step
 from dubito.openspiel.bs_course import DONE, NO, YES
 from dubito.openspiel.defuse_course import CARDS, PLACES
 from dubito.openspiel.dubito_cards import DONE as CARDS_DONE
 from dubito.openspiel.dubito_cards import DOUBT
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.openspiel.kit import new
 

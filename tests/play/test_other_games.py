@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dubito.person import Person
-from dubito.record import game_named
+from dubito.game.person import Person
+from dubito.game.record import game_named
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, registry_of, write_kuhn
 from tests.llm.test_any_game import HOME

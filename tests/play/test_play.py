@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
+from dubito.game.find import find_bots
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.frames import dealt
 from dubito.games.dubito.game_data import TurnOutput
@@ -17,7 +18,6 @@ from dubito.games.dubito.person import read_move
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
-from dubito.registry import find_bots
 from dubito.sitting import Sitting, set_up
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases

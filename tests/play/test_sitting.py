@@ -7,6 +7,10 @@ import pytest
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.experiment.opponents import Opponents
+from dubito.game.find import Registry, find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, play_game
+from dubito.game.words import in_words_to, labels
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
 from dubito.games.dubito.record import ending
@@ -14,11 +18,7 @@ from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.told import to_me
-from dubito.handlers import Entrant, play_game
-from dubito.registry import Registry, find_bots
 from dubito.sitting import GUEST, Guest, as_sentence, set_up
-from dubito.streams import DealStreams
-from dubito.telling import in_words_to, labels
 from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]

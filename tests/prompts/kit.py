@@ -5,16 +5,16 @@ from pathlib import Path
 from random import Random
 
 import dubito
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, step
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
 from dubito.games.dubito.player import FiveNodes
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
-from dubito.handlers import Entrant, step
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 from tests.conftest import few
 
 REPO = Path(dubito.__file__).resolve().parent.parent

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, step
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.rules import Rules, deal_hands
-from dubito.handlers import Entrant, step
-from dubito.streams import DealStreams
 from tests.prompts.kit import PROMPTS, RULES, TABLES, asked_bot, by_temper
 from tests.prompts.worlds import Move, World, questions, twin
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.core_game import Result
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.facts import Position, facts
@@ -16,11 +18,9 @@ from dubito.games.dubito.player import NODES
 from dubito.games.dubito.positions import example_position
 from dubito.games.dubito.rules import Rules
 from dubito.games.dubito.spec import SPEC
-from dubito.handlers import Entrant, play_game
 from dubito.house.opinions import models
 from dubito.house.structured import Opinion
 from dubito.llm.templates import plain
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot, turns

@@ -8,8 +8,8 @@ import pytest
 
 from bots.manual.openspiel.first_legal import FirstLegal
 from dubito.errors import UsageError
+from dubito.game.table import Entrant
 from dubito.games.openspiel.sight import seen_by
-from dubito.handlers import Entrant
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.seated import Courses, SeatTaken, play

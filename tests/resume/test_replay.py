@@ -21,9 +21,9 @@ from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.threads import ThreadedChunks
+from dubito.game.find import find_bots
 from dubito.games.dubito.rules import is_honest
 from dubito.llm.replay_tape import ReplayTape
-from dubito.registry import find_bots
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made
 from tests.conftest import cases

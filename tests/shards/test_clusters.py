@@ -14,7 +14,7 @@ import yaml
 
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
-from dubito.registry import find_bots
+from dubito.game.find import find_bots
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import ran
 from tests.shards.kit import everything_in

@@ -19,9 +19,8 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run, play
 from dubito.experiment.workers import Crew
-from dubito.game_registry import find_game
+from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.results import RESULTS
-from dubito.registry import find_bots
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.experiment.kit import experiment, means, registry

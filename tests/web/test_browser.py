@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dubito.game.find import find_bots
 from dubito.games.dubito.record import load, replay
-from dubito.registry import find_bots
 from tests.chromium import Chrome
 from tests.conftest import few
 from tests.web.kit import Served, served

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dubito.game.record import records_of
 from dubito.games.defuse.spec import SPEC
-from dubito.record import records_of
 from tests.chromium import Chrome
 from tests.conftest import few
 from tests.games.kit import registry_of

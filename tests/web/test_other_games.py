@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from dubito.game.find import find_bots
+from dubito.game.record import records_of
 from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.spec import SPEC
 from dubito.games.bs.state import Game
-from dubito.record import records_of
-from dubito.registry import find_bots
 from dubito.sitting import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome

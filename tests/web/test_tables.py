@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dubito.game.find import find_bots
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.frames import after, dealt
 from dubito.games.dubito.game_data import TurnOutput
@@ -17,7 +18,6 @@ from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.rules_config import RulesConfig
 from dubito.games.dubito.spec import SPEC
-from dubito.registry import find_bots
 from dubito.sitting import set_up
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
 from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, write_files

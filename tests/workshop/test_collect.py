@@ -10,6 +10,8 @@ import yaml
 
 from dubito.errors import UsageError
 from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData, TurnOutput
@@ -17,14 +19,12 @@ from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI
 from dubito.games.dubito.rules import Rules, deal_hands, is_honest
 from dubito.games.dubito.spec import SPEC
 from dubito.games.dubito.workshop import Hidden
-from dubito.handlers import Entrant
 from dubito.llm.budget import Caps
 from dubito.llm.decider import Decider, Journal
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings, check_settings
 from dubito.llm.wire import Ask, Place, Reply
-from dubito.streams import DealStreams
 from dubito.workshop.collect import evenly_spaced, from_config, from_run, spread
 from dubito.workshop.recorder import Origin, Watcher, recorded_positions
 from dubito.workshop.recordings import Provenance, RecordedPosition, read_recorded

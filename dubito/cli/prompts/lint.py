@@ -7,7 +7,7 @@ import click
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
 from dubito.errors import one_line
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.report.result_table import cell_text
 from dubito.workshop.lint import lint as advice_on

@@ -13,7 +13,7 @@ from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.stored_run import Identity, opened_run
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, find_bots
 from dubito.store.folder import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run
 from dubito.workshop.recordings import RecordedPosition, write_files

@@ -9,10 +9,10 @@ import click
 from dubito.cli.options import game_option
 from dubito.cli.output import say, table
 from dubito.errors import UsageError
+from dubito.files import read_text
 from dubito.game import Position, Spec
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.user_files import read_text
 from dubito.workshop.checks import golden_files
 from dubito.workshop.differ import differences
 from dubito.workshop.recordings import write_files

@@ -12,7 +12,7 @@ from dubito.cli.prompts.trial_report import print_trial
 from dubito.errors import UsageError
 from dubito.experiment.model_checks import check_asking, price_of_model
 from dubito.game import Spec
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.workshop.recordings import read_folder, shipped

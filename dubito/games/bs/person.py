@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from dubito.game.words import Label
 from dubito.games.bs.state import Game
 from dubito.games.bs.told import numbers, to_me
-from dubito.telling import Label
 
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
 HOW: Final = (

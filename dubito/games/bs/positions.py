@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError, create_model
 
-from dubito.checked import Checked
 from dubito.errors import UsageError
+from dubito.files import Checked
+from dubito.game.record import first_fault
 from dubito.games.bs.cards import COPIES, NUMBERS
 from dubito.games.bs.notebook import Number, Position
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
-from dubito.record import first_fault
 
 FORMAT: Final = "bs position 1"
 _EXAMPLE_DEAL: Final = 1

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from dubito.checked import Checked
+from dubito.files import Checked
 
 
 class BSRules(Checked):

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, GameEvent
+from dubito.game.streams import SeatStreams
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, Hand, HandView
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.table import SEATS, Public, Table, check
-from dubito.streams import SeatStreams
 
 # By mover: who is asked whether it is BS after each seat, in seat order (B5); None: nobody more.
 _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None), (1, 2, None, None))

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dubito.game import GameEvent
+from dubito.game.words import ME, Label, Line, Marks, Panel
 from dubito.games.bs.cards import Card
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.rule_text import OBJECTIVE, rounds, rule_sentences
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import SEATS
-from dubito.telling import ME, Label, Line, Marks, Panel
 
 _TO_ME: Final = {
     f"{ME} puts": "You put",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dubito.errors import IllegalOutput
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.notebook import STRICT, Number, Position
 from dubito.games.bs.rules_config import BSRules
@@ -15,8 +17,6 @@ from dubito.games.bs.state import Game, deal
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.table import Table as View
 from dubito.games.bs.witness import Witness
-from dubito.handlers import Entrant, Table
-from dubito.streams import DealStreams
 
 RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
 _SEED: Final = 0

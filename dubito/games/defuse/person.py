@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
+from dubito.game.words import Label
 from dubito.games.defuse.cards import ACTS, HELD, in_words
 from dubito.games.defuse.state import Game
 from dubito.games.defuse.told import count
-from dubito.telling import Label
 
 BOTS: Final = ("Medium",)
 HARD: Final = ("Sapper",)

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError
+from dubito.files import Checked
+from dubito.game.record import first_fault
 from dubito.games.defuse.cards import DEALT, DEFUSE, IN_HAND
 from dubito.games.defuse.knowledge import Witness
 from dubito.games.defuse.notebook import Act, ActName, Position
-from dubito.record import first_fault
 
 FORMAT: Final = "defuse position 1"
 Seat = Annotated[int, Field(ge=0, le=1)]

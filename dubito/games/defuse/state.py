@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput
 from dubito.game import Ending, GameEvent
+from dubito.game.streams import SeatStreams
 from dubito.games.defuse.cards import ACTS, BOMB, DEALT, DEFUSE, DRAW, HELD, IN_HAND, SHOWN, SPARE, HandView
 from dubito.games.defuse.events import (
     DealEvent,
@@ -23,7 +24,6 @@ from dubito.games.defuse.events import (
     PlayEvent,
     TakeEvent,
 )
-from dubito.streams import SeatStreams
 
 NodeName = Literal["turn", "place"]
 _NOTHING: Final[tuple[GameEvent, ...]] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dubito.game import GameEvent
+from dubito.game.words import ME, Label, Line, Marks, Panel
 from dubito.games.defuse.cards import HELD, in_words
 from dubito.games.defuse.events import (
     DealEvent,
@@ -17,7 +18,6 @@ from dubito.games.defuse.events import (
 )
 from dubito.games.defuse.rule_text import OBJECTIVE, rule_sentences
 from dubito.games.defuse.state import Game
-from dubito.telling import ME, Label, Line, Marks, Panel
 
 _TO_ME: Final = {
     f": {ME} wins": ": you win",

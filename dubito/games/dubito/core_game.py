@@ -10,6 +10,7 @@ from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.game import Ending
+from dubito.game.streams import Loose, SeatStreams, mypyc_attr
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -21,8 +22,6 @@ from dubito.games.dubito.events import (
 from dubito.games.dubito.game_data import JOKER, NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.hand import Hand, HandView
 from dubito.games.dubito.rules import Rules, check_players, is_honest, why_illegal
-from dubito.native import Loose, mypyc_attr
-from dubito.streams import SeatStreams
 
 
 class Result(StrEnum):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from random import Random
 
 from dubito.game import Player
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.rules import Rules, deal_hands
-from dubito.handlers import Entrant, Table
-from dubito.streams import DealStreams
 
 
 def deal_game(rules: Rules, seats: int, deck: Random) -> Game:

@@ -9,13 +9,13 @@ and the compiler keeps only those as they are written.
 from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 
+from dubito.game.streams import Loose, mypyc_attr
 from dubito.games.dubito.events import CardsPlayedEvent as CardsPlayedEvent
 from dubito.games.dubito.events import DiscardEvent as DiscardEvent
 from dubito.games.dubito.events import DoubtResolvedEvent as DoubtResolvedEvent
 from dubito.games.dubito.events import Event as Event
 from dubito.games.dubito.events import GameStartEvent as GameStartEvent
 from dubito.games.dubito.events import PlayerWonEvent as PlayerWonEvent
-from dubito.native import Loose, mypyc_attr
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))

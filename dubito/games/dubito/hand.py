@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dubito.game.streams import Loose, SeatStreams, mypyc_attr
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS
-from dubito.native import Loose, mypyc_attr
-from dubito.streams import SeatStreams
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

@@ -7,13 +7,13 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
+from dubito.game.record import Strict, first_fault
+from dubito.game.words import Label
 from dubito.games.dubito.core_game import Game, Result
 from dubito.games.dubito.game_data import JOKER, NUMBERS, TurnOutput
 from dubito.games.dubito.record import card_name, cards_in_words
 from dubito.games.dubito.rules import why_illegal as refused
 from dubito.games.dubito.told import to_me
-from dubito.record import Strict, first_fault
-from dubito.telling import Label
 
 BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
 HARD: Final = ("Sherlock",)

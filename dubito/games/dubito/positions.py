@@ -12,8 +12,9 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError, create_model
 
-from dubito.checked import Checked
 from dubito.errors import UsageError, one_line
+from dubito.files import Checked
+from dubito.game.record import first_fault
 from dubito.games.dubito.game_data import (
     JOKER,
     MOST,
@@ -29,7 +30,6 @@ from dubito.games.dubito.player import NODES
 from dubito.games.dubito.questions import Questions
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules
 from dubito.games.dubito.sample import sample_table
-from dubito.record import first_fault
 
 FORMAT: Final = "dubito position 1"
 _EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dubito.game.table import Table, step
 from dubito.games.dubito.game_data import Event, TurnOutput
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.notebook import Notebook
 from dubito.games.dubito.player import FiveNodes, Listener
-from dubito.handlers import Table, step
 
 Note = Callable[[int, Position], None]  # is told each question, with its seat, before it is answered
 

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, Literal, assert_never
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
+from dubito.game.record import Strict, as_lines, first_fault, seal
+from dubito.game.words import Label, seat_label
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import (
     COPIES,
@@ -28,8 +30,6 @@ from dubito.games.dubito.game_data import (
 )
 from dubito.games.dubito.hand import Hand
 from dubito.games.dubito.rules import Rules, check_players
-from dubito.record import Strict, as_lines, first_fault, seal
-from dubito.telling import Label, seat_label
 
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import UsageError
 from dubito.game import Lie
+from dubito.game.streams import mypyc_attr
 from dubito.games.dubito.game_data import COPIES, JOKER, MOST, NUMBERS, TurnOutput
 from dubito.games.dubito.hand import Hand
-from dubito.native import mypyc_attr
 
 WinRule = Literal["immediate", "contested"]
 

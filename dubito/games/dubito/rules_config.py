@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import Field
 
-from dubito.checked import Checked
+from dubito.files import Checked
 from dubito.games.dubito.rules import MAX_JOKERS, Rules, WinRule
 
 _RULES: Final = Rules()

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table
 from dubito.games.dubito.dealing import deal_table
 from dubito.games.dubito.game_data import TurnData
 from dubito.games.dubito.player import FiveNodes
 from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
-from dubito.handlers import Entrant, Table
-from dubito.streams import DealStreams
 
 _SEED: Final = 0
 

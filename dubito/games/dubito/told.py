@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.dubito.core_game import Game
 from dubito.games.dubito.game_data import Event, PlayerWonEvent, TurnOutput
 from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, narrated
 from dubito.games.dubito.rule_text import objective, rule_sentences, scoring
 from dubito.games.dubito.rules import Rules, is_honest
-from dubito.telling import ME, Label, Line, Panel
 
 _LETTERS: Final = "*A23456789TJQK"  # a card is a letter, so that a hand is a short word
 _OPENING: Final = "AB"  # the nodes that are asked on an empty board

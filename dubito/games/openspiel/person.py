@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
+from dubito.game.words import Label
 from dubito.games.openspiel.state import Game
-from dubito.telling import Label
 
 _GIN: Final = "openspiel:gin_rummy"
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from dubito.checked import Checked
 from dubito.errors import UsageError
+from dubito.files import Checked
+from dubito.game.record import first_fault
 from dubito.games.openspiel.sight import Entry
 from dubito.games.openspiel.state import Game, View
-from dubito.record import first_fault
 
 NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
 FORMAT: Final = "openspiel position 1"

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput, RunStopped, one_line
 from dubito.game import Ending, GameEvent
+from dubito.game.streams import SeatStreams
 from dubito.games.openspiel.engine import range_of
 from dubito.games.openspiel.events import DealEvent, SeenEvent
 from dubito.games.openspiel.sight import Entry, Sight, Step, apply_step, names_at
-from dubito.streams import SeatStreams
 
 NODE: Final = "act"
 GAME_COUNTS: Final = ("moves",)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dubito.game import GameEvent, Spec
+from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.openspiel.events import DealEvent, SeenEvent
 from dubito.games.openspiel.rule_text import objective, rule_sentences
 from dubito.games.openspiel.sight import words_of
 from dubito.games.openspiel.spec import engine_of
 from dubito.games.openspiel.state import Game
-from dubito.telling import ME, Label, Line, Panel
 
 
 @dataclass(frozen=True)

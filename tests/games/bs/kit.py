@@ -6,12 +6,12 @@ from random import Random
 from typing import Any
 
 from dubito.game import GameEvent
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.state import Game, deal
 from dubito.games.bs.table import Public
-from dubito.handlers import Entrant, Table, step
-from dubito.streams import DealStreams
 
 Bot = type[BSBot]
 

@@ -9,7 +9,7 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run, play
-from dubito.registry import Registry, find_bots
+from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
 from tests.llm.kit import Unhurried, contender
 

@@ -12,11 +12,12 @@ import pytest
 
 from dubito.experiment.model_checks import CallOptions, fallback_of
 from dubito.experiment.models import asking
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.house import MODELS
 from dubito.games.bs.rules_config import BSRules
 from dubito.games.bs.sample import sample_game
 from dubito.games.bs.spec import SPEC
-from dubito.handlers import Entrant, Table, step
 from dubito.house.opinions import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
@@ -25,7 +26,6 @@ from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import settings_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.streams import DealStreams
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.experiment.kit import REPO

@@ -16,9 +16,9 @@ from bots.manual.bs.player3 import Player3
 from bots.manual.bs.player4 import Player4
 from bots.manual.bs.risk_taker import RiskTaker
 from bots.manual.bs.two_card import TwoCard
+from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.table import Public, Table
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.games.bs.kit import play_deal, seat_bots, with_hands
 

@@ -13,11 +13,11 @@ from bots.manual.bs.player1 import Player1
 from bots.manual.bs.player2 import Player2
 from bots.manual.bs.player3 import Player3
 from bots.manual.bs.player4 import Player4
+from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
 from dubito.games.bs.state import Game
 from dubito.games.bs.table import Table
-from dubito.streams import DealStreams
 from tests.games.bs.kit import play_deal
 
 GAMES = 3000

@@ -12,13 +12,13 @@ import pytest
 from bots.manual.bs.hoarder import Hoarder
 from bots.manual.bs.player1 import Player1
 from dubito.errors import BotError, IllegalOutput, UsageError
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, play_game
+from dubito.game.table import Table as SeatedTable
 from dubito.games.bs.cards import DECK, Card
 from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.state import SEAT_COUNTS, Game
 from dubito.games.bs.table import Table
-from dubito.handlers import Entrant, play_game
-from dubito.handlers import Table as SeatedTable
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from dubito.checked import NoRules
+from dubito.files import NoRules
 from dubito.game import Player
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, play_game
 from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game
-from dubito.handlers import Entrant, Table, play_game
-from dubito.streams import DealStreams
 from tests.games.kit import registry_of
 
 BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}

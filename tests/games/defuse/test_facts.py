@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from dubito.checked import NoRules
 from dubito.errors import UsageError
+from dubito.files import NoRules
 from dubito.game import GameEvent
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
 from dubito.games.defuse.house import act, place, read_facts

@@ -1,6 +1,6 @@
 """Golden renderings; `dubito prompts golden --game defuse NAME` writes them anew when a change was meant."""
 
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.workshop.checks import golden_files
 from tests.cli.kit import REPO

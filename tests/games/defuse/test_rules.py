@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from dubito.checked import NoRules
 from dubito.errors import IllegalOutput, UsageError
+from dubito.files import NoRules
+from dubito.game.streams import DealStreams
 from dubito.games.defuse.cards import ALL_CARDS
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 from dubito.games.defuse.spec import SPEC
 from dubito.games.defuse.state import Game, deal, shuffle
-from dubito.streams import DealStreams
 from tests.conftest import cases
 from tests.games.defuse.kit import dealt, state_of, with_cards
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dubito.game_registry import find_game
+from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from tests.cli.kit import REPO
 

@@ -11,8 +11,7 @@ from dubito.experiment.config import check
 from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Run, play
-from dubito.game_registry import find_game
-from dubito.registry import find_bots
+from dubito.game.find import find_bots, find_game
 from dubito.report.duels import Duels
 from tests.cli.kit import REPO
 from tests.conftest import cases

@@ -7,8 +7,8 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game import Choice
-from dubito.game_registry import find_game
-from dubito.streams import DealStreams
+from dubito.game.find import find_game
+from dubito.game.streams import DealStreams
 from tests.cli.kit import REPO
 from tests.conftest import cases, few
 

@@ -5,11 +5,10 @@ from itertools import islice
 import pytest
 
 from dubito.errors import UsageError
-from dubito.game_registry import find_game
-from dubito.handlers import Entrant, Table, step
+from dubito.game.find import find_bots, find_game
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import load_prompt, prompt_names
-from dubito.registry import find_bots
-from dubito.streams import DealStreams
 from tests.cli.kit import REPO
 from tests.conftest import cases
 from tests.games.kit import OPENSPIEL

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dubito.errors import IllegalOutput
 from dubito.game import Bool, Cards, Choice, Ending, GameEvent, Node, Whole
-from dubito.streams import SeatStreams
+from dubito.game.streams import SeatStreams
 
 HINTS: Final = ("high", "low", "none")
 CARDS: Final = (1, 2, 3, 5)

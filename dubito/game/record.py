@@ -15,8 +15,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Spec, State
-from dubito.streams import DealStreams
-from dubito.telling import forfeit_in_words, seat_label, told_of
+from dubito.game.streams import DealStreams
+from dubito.game.words import forfeit_in_words, seat_label, told_of
 
 
 class Strict:

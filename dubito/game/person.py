@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 from dubito.errors import UsageError, one_line
 from dubito.game import Bool, Cards, Choice, Node, Spec
-from dubito.streams import DealStreams
-from dubito.telling import Label
+from dubito.game.streams import DealStreams
+from dubito.game.words import Label
 
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 

@@ -1,9 +1,13 @@
-"""Files that people write: text, and YAML that is refused where YAML itself would settle something in silence."""
+"""Files that people write: text, and YAML that is refused where YAML itself would settle something in silence.
+
+What people write in files and flags, checked by pydantic.
+"""
 
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic import BaseModel, ConfigDict
 
 from dubito.errors import UsageError, one_line
 
@@ -110,3 +114,13 @@ class _Careful(yaml.SafeLoader):
 
 for _kind in ("int", "float"):
     _Careful.add_constructor(f"tag:yaml.org,2002:{_kind}", _Careful.construct_number)
+
+
+class Checked(BaseModel):
+    """No key more than these, and no value of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class NoRules(Checked):
+    """The `rules` of a game that has nothing to vary."""

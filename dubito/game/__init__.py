@@ -5,30 +5,227 @@ A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view(
 Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
 `house` (`MODELS`: stand-in policies), `told` (words and panels for viewer and terminal). Those of a `Family` have an
 `of(spec)` that gives what one of its games has.
+
+What a game counts and how it is rated: a definition, not the results of a run (experiment/results.py).
+
+Who sits where: the base of every bot of every game, and how an instance gets its seat.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from dubito.errors import UsageError, one_line
-from dubito.results import FALLBACK_TURNS as FALLBACK_TURNS
-from dubito.results import FORFEITS as FORFEITS
-from dubito.results import Ending as Ending
-from dubito.results import Habit as Habit
-from dubito.results import Measure as Measure
-from dubito.results import Results as Results
-from dubito.seating import Player as Player
-from dubito.seating import Seating as Seating
-from dubito.seating import fallback_for as fallback_for
-from dubito.seating import make_player as make_player
-from dubito.streams import SeatStreams
+from dubito.game.streams import Held, Loose, SeatStreams, mypyc_attr
 
-if TYPE_CHECKING:  # a command that only lists starts in a moment: no pydantic for a type alone
+if TYPE_CHECKING:
     from pydantic import BaseModel
+
+FALLBACK_TURNS: Final = "fallback_turns"  # the last count of every seat: turns played for a bot that failed
+FORFEITS: Final = "forfeits"  # a seat count of games that can be forfeited: whether this seat did
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A finished game in whole numbers from 0, as `Results` names them; lists are by seat."""
+
+    capped: bool  # over because of a cap, not of the rules
+    game_counts: tuple[int, ...]
+    marks: list[int]  # what a seat came to: a place, a win, a return
+    counts: list[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is rated: a whole number a seat, from 0 to `scale`, that follows from its bucket or is one of its counts."""
+
+    key: str
+    title: str  # of its column
+    name: str  # in headings: Hard wins
+    values: tuple[int, ...] = ()  # by bucket; none where it is a count
+    scale: int = 1  # how many are a whole one
+    count: str = ""  # of the seat's counts, the one that it is
+    span: tuple[float, float] | None = None  # what 0 and `scale` stand for; None: shares of games, told in percent
+
+    @property
+    def titled(self) -> str:
+        """The title with its unit."""
+        return self.title if self.span else f"{self.title} %"
+
+    @property
+    def named(self) -> str:
+        """The name with its unit."""
+        return self.name if self.span else f"{self.name}, %"
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A way to play, as a ratio of two of a seat's counts."""
+
+    key: str
+    title: str  # of its column
+    name: str  # in charts: bluffs
+    count: str
+    of: str
+    most: int = 1  # how many of the first there can be to one of the second; above 1 it is no share, but a number
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a game counts, and what of it is rated."""
+
+    buckets: tuple[str, ...]  # what a game can be for a seat, in the plural: hard_wins, losses
+    endings: tuple[str, ...]  # the same in words for one seat: hard win, loss
+    bucket: Callable[[int, bool], int]  # of a mark, in a game that was capped or not: its place in `buckets`
+    measures: tuple[Measure, ...]  # the first one ranks
+    headline: tuple[str, ...]  # of the measures: what pairs, seats and bounds are told of; neighbours, of the last
+    equal_share: Callable[[int], Mapping[str, float]]  # at so many seats: each measure if all are alike, where known
+    game_counts: tuple[str, ...]  # the first one is the turns
+    seat_counts: tuple[str, ...]
+    scoreboard: tuple[str, ...] = ()  # of the buckets: those whose counts stand before the games in the ranking
+    averaged: tuple[str, ...] = ()  # of the seat's counts: published as means
+    habits: tuple[Habit, ...] = ()
+    standing: Callable[[int, int, bool], int] | None = None  # of a mark, at so many seats, capped: 0 to 2 (seats - 1)
+    unfinished: str | None = None  # the bucket of games that have no standing
+    ended: Callable[[int, bool], str] | None = None  # of a mark, capped: how a seat ended; None: as `endings` has it
+    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # of the game's counts a game
+    lies: str = ""  # of the habits, in a game with lies: the share of moves that are (Spec.lie)
+    lies_in_words: str = ""  # what is a lie by choice, and what is a forced one
+    lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
+    charted: tuple[str, ...] = ()  # the habits that are drawn, shares all of them; neighbours are ordered by the first
+    rate: str = "win rate"  # what the last headline measure is called where neighbours are
+    meaning: str = ""  # of the first measure, in a sentence for people
+    neighbours: str = ""  # what sits behind the variation with neighbours, in words
+    habits_in_words: str = ""  # what a reader must know of the habits
+    stated: str = ""  # of what models state the probability, in words
+
+    def ended_in_words(self, mark: int, capped: bool) -> str:
+        """How the game ended for a seat."""
+        return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
+
+    @cached_property
+    def counts(self) -> tuple[str, ...]:
+        """What is kept of every seat: the game's counts, and the turns that were played for a bot that failed."""
+        return (*self.seat_counts, FALLBACK_TURNS)
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """Of the game's own: those that are published as they are, neither as means nor as a measure."""
+        others = {*self.averaged, *(measure.count for measure in self.measures)}
+        return tuple(count for count in self.seat_counts if count not in others)
+
+    @cached_property
+    def seat_sums(self) -> tuple[str, ...]:
+        """What a run sums over a player's seats."""
+        return ("games", *self.counts, *(("position",) if self.standing else ()))
+
+    @cached_property
+    def by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
+        """By bucket: every measure; None where one does not follow from it."""
+        if any(measure.count for measure in self.measures):
+            return None
+        return tuple(zip(*(measure.values for measure in self.measures), strict=True))
+
+    def measured(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
+        """Every measure of a seat, by its bucket and its counts."""
+        if self.by_bucket is not None:
+            return self.by_bucket[bucket]
+        return tuple(
+            counts[self.counts.index(measure.count)] if measure.count else measure.values[bucket]
+            for measure in self.measures
+        )
+
+    def measure(self, key: str) -> Measure:
+        """The measure of that key."""
+        return self.measures[self.place(key)]
+
+    def habit(self, key: str) -> Habit:
+        """The habit of that key."""
+        return next(habit for habit in self.habits if habit.key == key)
+
+    def place(self, key: str) -> int:
+        """Where a measure stands among all."""
+        return [measure.key for measure in self.measures].index(key)
+
+
+@dataclass(slots=True)
+class Seating:
+    """Where an instance sits: attached before its `__init__`, one per seat and game."""
+
+    id: int  # the seat
+    game: int
+    deal: int
+    streams: SeatStreams
+    look: Callable[[SeatStreams], Any]  # makes what the bot holds as `self.cards`
+    services: object | None = None  # for a model player: its way to ask, made by the run
+    rules: object | None = None  # of the game; None: as the game's defaults have them
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+class Player(Generic[Held]):
+    """The base of every bot of every game: answers what it sees with an output.
+
+    `self.id` is the seat, `self.cards` what it holds, `self.rng` the bot's own random stream; all three are there
+    already in `__init__`.
+    """
+
+    is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
+    origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
+    usual: ClassVar[bool] = True  # False: only where a config names it; not inherited
+
+    _seating: Seating
+    _rng: Loose[Random | None] = None  # of its own choice, in place of its seat's
+    _rules: Any = None  # of its game, where the game's own base says them
+    cards: Held
+    id: Loose[int]
+
+    def __init__(self, id: Loose[int]) -> None:
+        self.id = id
+
+    @property
+    def rng(self) -> Loose[Random]:
+        """The bot's own random stream (R27)."""
+        return self._seating.streams.bot if self._rng is None else self._rng
+
+    @rng.setter
+    def rng(self, rng: Loose[Random]) -> None:
+        self._rng = rng
+
+    def play(self, view: Any) -> Any:
+        """Decide this move."""
+        raise NotImplementedError(f"{type(self).__name__} has no play()")
+
+    def observe(self, event: Any) -> None:
+        """Called after every move with what the table saw; does nothing by default."""
+
+    @classmethod
+    def observes(cls) -> bool:
+        """Whether its instances are to be told anything; events are not built for nobody."""
+        return cls.observe is not Player.observe
+
+
+P = TypeVar("P", bound=Player)
+
+
+def make_player(cls: type[P], seating: Seating, settings: Mapping[str, Any]) -> P:
+    """A new instance in its seat; each gets settings of its own, so that none can reach another's."""
+    player: Any = cls.__new__(cls)
+    player._seating = seating
+    player.cards = seating.look(seating.streams)
+    player.id = seating.id
+    player.__init__(seating.id, **(deepcopy(dict(settings)) if settings else {}))
+    return player  # type: ignore[no-any-return]
+
+
+def fallback_for(cls: type[P], seating: Seating) -> P:
+    """A new instance of a rule-based bot, to play in the place of this seat's own."""
+    streams = seating.streams.for_fallback()
+    return make_player(cls, replace(seating, streams=streams, services=None), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +405,7 @@ class Family(NamedTuple):
 
 def no_rules(**said: Any) -> "BaseModel":
     """The `rules` of a game with nothing to vary: refuses every key."""
-    from dubito.checked import NoRules  # late: whoever lists bots or games needs no pydantic
+    from dubito.files import NoRules  # late: whoever lists bots or games needs no pydantic
 
     return NoRules(**said)
 
