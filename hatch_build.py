@@ -15,18 +15,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOT: Final = (
     "dubito/game/streams.py",
     "dubito/game/__init__.py",
-    "dubito/games/dubito/results.py",
-    "dubito/games/dubito/dealing.py",
+    "dubito/games/dubito/engine.py",
     "dubito/experiment/outcome.py",
     "dubito/experiment/schedule.py",
     "dubito/experiment/tally.py",
     "dubito/experiment/chunk.py",
     "dubito/game/table.py",
-    "dubito/games/dubito/game_data.py",
-    "dubito/games/dubito/hand.py",
-    "dubito/games/dubito/rules.py",
-    "dubito/games/dubito/core_game.py",
-    "dubito/games/dubito/player.py",
+    "dubito/games/dubito/cards.py",
+    "dubito/games/dubito/bot.py",
     "bots/base.py",
 )
 BOTS: Final = (

@@ -22,12 +22,11 @@ from resource import RUSAGE_SELF, getrusage
 
 from speed import timed
 
-from dubito.games.dubito.facts import Position, facts
-from dubito.games.dubito.game_data import CardsPlayedEvent, Event
-from dubito.games.dubito.memory import Memory
-from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.sample import sample_table
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.cards import CardsPlayedEvent, Event
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.facts import Position, facts, sample_table
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.witness import Memory
 from dubito.llm.answers import read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
@@ -53,7 +52,7 @@ def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
     found: list[Position] = []
     for deal in count():
-        game = recorded_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), SPEC, Rules())
+        game = recorded_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break

@@ -32,7 +32,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.tally import tally_of
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent

@@ -18,7 +18,7 @@ from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 
 HERE = Path(__file__).resolve().parent.parent
 TARGET = 0.9

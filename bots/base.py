@@ -1,7 +1,7 @@
 """BotBase: a strategy is its answers at the five nodes A-E."""
 
 from dubito.game.streams import mypyc_attr
-from dubito.games.dubito.player import FiveNodes
+from dubito.games.dubito.bot import FiveNodes
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

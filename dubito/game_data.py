@@ -1,3 +1,3 @@
-"""The words of Dubito, where bots import them from: a re-export of `dubito.games.dubito.game_data`."""
+"""The words of Dubito, where bots import them from: a re-export of `dubito.games.dubito.cards`."""
 
-from dubito.games.dubito.game_data import *  # noqa: F403
+from dubito.games.dubito.cards import *  # noqa: F403

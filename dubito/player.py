@@ -1,3 +1,3 @@
-"""The bases of Dubito's bots, where bots import them from: a re-export of `dubito.games.dubito.player`."""
+"""The bases of Dubito's bots, where bots import them from: a re-export of `dubito.games.dubito.bot`."""
 
-from dubito.games.dubito.player import *  # noqa: F403
+from dubito.games.dubito.bot import *  # noqa: F403

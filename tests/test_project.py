@@ -146,7 +146,7 @@ def test_a_room_imports_only_what_stands_above_it() -> None:
 
 
 ROOMS = ("llm", "store", "policy", "experiment", "house", "report", "web", "workshop", "cli")
-DOORS = ("game_data", "facts", "player", "rehearsal")  # to Dubito's package, for bots
+DOORS = ("game_data", "facts", "player")  # to Dubito's package, for bots
 GROUND = ("errors", "files", "game")  # what a game may stand on
 
 

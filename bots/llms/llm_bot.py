@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bots.base import BotBase
 from dubito.game import fallback_for
-from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.player import NODES, FiveNodes
+from dubito.games.dubito.bot import NODES, FiveNodes
+from dubito.games.dubito.cards import Event, TurnData, TurnOutput
 
 if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
     from dubito.games.dubito.facts import Position
@@ -22,7 +22,7 @@ class LLMBot(BotBase):
 
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
-        from dubito.games.dubito.notebook import Notebook
+        from dubito.games.dubito.knowledge import Notebook
         from dubito.llm.decider import GameServices
 
         super().__init__(id)

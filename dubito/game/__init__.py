@@ -2,9 +2,9 @@
 
 A game is a `Spec`. Dealt, it is a `State` that is driven by its outputs: `view()` is what the seat to move sees,
 `apply(output)` makes its move and returns what the table observes. Bots are `Player`s of the game's own base class.
-Beside its `spec.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
-`house` (`MODELS`: stand-in policies), `told` (words and panels for viewer and terminal). Those of a `Family` have an
-`of(spec)` that gives what one of its games has.
+Beside its `game.py`, a game's package may hold modules that are found by name: `facts` (`Facts`: what prompts say),
+`stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table). Those of a
+`Family` have an `of(spec)` that gives what one of its games has.
 
 What a game counts and how it is rated: a definition, not the results of a run (experiment/results.py).
 
@@ -490,8 +490,10 @@ class Spec:
             raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
         return cast(Facts, module)
 
-    def module(self, name: str) -> Any:
-        """A module of the game that not every game has, None without one; of a family's, what it is `of` this game."""
-        path = f"{self.package}.{name}"
-        module: Any = import_module(path) if find_spec(path) else None
+    def module(self, name: str, before: str = "") -> Any:
+        """A module of the game that not every game has, by its name or the one it had `before`, None without one; of a
+        family's, what it is `of` this game."""
+        paths = [f"{self.package}.{each}" for each in (name, before) if each]
+        path = next(filter(find_spec, paths), None)
+        module: Any = import_module(path) if path else None
         return module.of(self) if hasattr(module, "of") else module

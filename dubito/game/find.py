@@ -1,6 +1,6 @@
 """Foreign code imported by its path, so that no package of the same name stands in the way.
 
-Games by name: a package with a `spec.py` in `dubito/games`, or in `games` of the working directory, is found.
+Games by name: a package with a `game.py` in `dubito/games`, or in `games` of the working directory, is found.
 
 Bots of a game by name: drop a file into `bots/manual` or `bots/llms`, and it is found.
 
@@ -59,7 +59,7 @@ def import_as(name: str, file: Path, source: bytes, package: Path | None = None)
 DUBITO: Final = "dubito"  # the game where none is named
 _HOME: Final = Path(dubito.__file__).resolve().parent
 _OWN: Final = _HOME / "games"
-_SPEC: Final = "spec.py"
+_FILES: Final = ("game.py", "spec.py")  # that say what the game is; the second one is what it was called before
 _LOADED: Final[dict[str, str]] = {}  # packages of the user's, with the digest of what was imported
 
 
@@ -124,8 +124,7 @@ def _folders(working_directory: Path) -> Iterator[Path]:
     """The packages of games, those that come with Dubito first; no folder of the user's may take one of their names."""
     seen = set[str]()
     for root in (_OWN, working_directory / "games"):
-        for file in sorted(root.glob(f"*/{_SPEC}")):
-            folder = file.parent
+        for folder in sorted({file.parent for name in _FILES for file in root.glob(f"*/{name}")}):
             if folder.name in seen and folder.resolve().parent != _OWN:
                 shown = f"{one_line(str(folder))}: {folder.name}"
                 raise UsageError(f"{shown} is the name of a game that comes with Dubito: rename the folder")
@@ -136,27 +135,29 @@ def _folders(working_directory: Path) -> Iterator[Path]:
 
 def _load_game(folder: Path) -> Spec | Family:
     if folder.parent == _OWN:
-        module = import_module(f"dubito.games.{folder.name}.spec")
+        file = folder / _FILES[0]
+        module = import_module(f"dubito.games.{folder.name}.game")
     else:
-        module = _import_from(folder.parent.resolve(), folder.name)
-    spec = getattr(module, "SPEC", None)
-    if not isinstance(spec, Spec | Family):
-        raise UsageError(f"{one_line(str(folder / _SPEC))} defines no game: it needs `SPEC = Spec(...)` of dubito.game")
-    if spec.name != folder.name:
-        raise UsageError(f"{one_line(str(folder / _SPEC))}: the game is named {spec.name!r}: name it as its folder")
-    return spec
+        file = next(folder / name for name in _FILES if (folder / name).is_file())
+        module = _import_from(folder.parent.resolve(), folder.name, file.stem)
+    game = getattr(module, "GAME", None) or getattr(module, "SPEC", None)
+    if not isinstance(game, Spec | Family):
+        raise UsageError(f"{one_line(str(file))} defines no game: it needs `GAME = Spec(...)` of dubito.game")
+    if game.name != folder.name:
+        raise UsageError(f"{one_line(str(file))}: the game is named {game.name!r}: name it as its folder")
+    return game
 
 
-def _import_from(games: Path, name: str) -> ModuleType:
-    """The `spec` of a package of the user's, as `games.NAME.spec`: so its bots import from it, wherever it lies."""
+def _import_from(games: Path, name: str, module: str) -> ModuleType:
+    """A module of a package of the user's, as `games.NAME.game`: so its bots import from it, wherever it lies."""
     _pin(games)
     digest, mark = _digest(games / name), f"games.{name}"
     if _LOADED.get(mark) != digest:  # edited since
-        for module in [module for module in sys.modules if f"{module}.".startswith(f"{mark}.")]:
-            del sys.modules[module]
+        for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{mark}.")]:
+            del sys.modules[loaded]
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a cache of bytecode could be of other bytes
     try:
-        spec = import_module(f"{mark}.spec")
+        found = import_module(f"{mark}.{module}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: its import may raise anything
@@ -165,7 +166,7 @@ def _import_from(games: Path, name: str) -> ModuleType:
     finally:
         sys.dont_write_bytecode = written
     _LOADED[mark] = digest
-    return spec
+    return found
 
 
 def _pin(games: Path) -> None:

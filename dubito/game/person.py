@@ -1,4 +1,4 @@
-"""What a person at a table types, by the kind of answer that is asked; a game's `person` module may know better."""
+"""What a person at a table types, by the kind of answer that is asked; a game's `words` may know better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,11 @@ from dubito.game.words import Label
 _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
+def _words(spec: Spec) -> Any:
+    """What the game's own module says of people, None without one."""
+    return spec.module("words", before="person")
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A rule that a page lets people vary, with its values in words, the usual one first."""
@@ -23,12 +28,12 @@ class Option:
 
 def options_of(spec: Spec) -> list[Option]:
     """What of a game's rules a page offers: what its module says."""
-    return [Option(*option) for option in getattr(spec.module("person"), "OPTIONS", ())]
+    return [Option(*option) for option in getattr(_words(spec), "OPTIONS", ())]
 
 
 def lead_of(spec: Spec) -> str:
     """A game in a sentence or two."""
-    return str(getattr(spec.module("person"), "LEAD", f"{spec.summary}."))
+    return str(getattr(_words(spec), "LEAD", f"{spec.summary}."))
 
 
 def bots_of(spec: Spec, there: Sequence[Any]) -> list[str]:
@@ -38,13 +43,13 @@ def bots_of(spec: Spec, there: Sequence[Any]) -> list[str]:
 
 
 class Person:
-    """What a person in a seat sees in words, and how they answer: by the game's module `person`, as far as it says so.
+    """What a person in a seat sees in words, and how they answer: by the game's module `words`, as far as it says so.
 
     What it leaves unsaid of a game whose every move is one node's answer is typed by the kind of that answer.
     """
 
     def __init__(self, spec: Spec) -> None:
-        self._spec, self._module = spec, spec.module("person")
+        self._spec, self._module = spec, _words(spec)
 
     def _own(self, name: str) -> Any:
         return getattr(self._module, name, None)

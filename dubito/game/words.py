@@ -1,4 +1,4 @@
-"""A game in words: by the `told` of its package, or, where it has none, by its events and outputs as plain data."""
+"""A game in words: by the `words` of its package, or, where it has none, by its events and outputs as plain data."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ class Teller(Protocol):
 
 
 class Told(Protocol):
-    """A game's module `told`: its words for people. Sentences name a seat by its label."""
+    """A game's module `words`: its words for people. Sentences name a seat by its label."""
 
     @property
     def Teller(self) -> Callable[[Any, Label], Teller]:  # noqa: N802, a class
@@ -89,8 +89,8 @@ def question_in_words(spec: Spec, node: str) -> str:
 
 def told_of(spec: Spec) -> Told:
     """The words of a game."""
-    module = spec.module("told")
-    return _PlainTold(spec) if module is None else cast(Told, module)
+    module = spec.module("words", before="told")
+    return cast(Told, module) if hasattr(module, "Teller") else _PlainTold(spec)
 
 
 def seat_label(seat: int) -> str:

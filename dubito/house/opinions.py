@@ -1,4 +1,4 @@
-"""How the house's models answer: `house-random` at random, the others as the `house` modules of their games say.
+"""How the house's models answer: `house-random` at random, the others as the `stand_in` modules of their games say.
 
 They read nothing but what they were sent: the text, and the schema of the answer. No position, no game, no memory
 reaches them.
@@ -36,7 +36,7 @@ def models(game: Spec) -> tuple[str, ...]:
 
 
 def _policies(game: Spec) -> Mapping[str, HousePolicy]:
-    module = game.module("house")
+    module = game.module("stand_in", before="house")
     return {} if module is None else module.MODELS
 
 

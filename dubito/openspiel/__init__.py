@@ -12,11 +12,11 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 from dubito.errors import UsageError
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.spec import SPEC as BS
-from dubito.games.defuse.spec import SPEC as DEFUSE
-from dubito.games.dubito.rules import MIN_PLAYERS, Rules
-from dubito.games.dubito.spec import SPEC as DUBITO
+from dubito.games.bs.cards import BSRules
+from dubito.games.bs.game import GAME as BS
+from dubito.games.defuse.game import GAME as DEFUSE
+from dubito.games.dubito.engine import MIN_PLAYERS, Rules
+from dubito.games.dubito.game import GAME as DUBITO
 from dubito.openspiel.bs_course import BSCourse
 from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
 from dubito.openspiel.dubito_cards import CardsCourse

@@ -11,10 +11,9 @@ from typing import Any, Final, Self, cast
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent, Player
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS
-from dubito.games.bs.events import PlayEvent, TurnEvent, WinEvent
-from dubito.games.bs.spec import RESULTS, SPEC
-from dubito.games.bs.state import Game, deal
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import Game, deal
+from dubito.games.bs.game import GAME, RESULTS
 from dubito.games.bs.table import SEATS
 from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
@@ -87,7 +86,7 @@ class BSCourse(Course):
             self._go_on()
         elif action == DONE:
             picks, self.picks = self.picks, []
-            self._tell(game.apply(SPEC.output_of("cards", picks, game.cards(game.seat, cast(Any, None)))))
+            self._tell(game.apply(GAME.output_of("cards", picks, game.cards(game.seat, cast(Any, None)))))
             self._go_on()
         else:
             self._answers += 1
@@ -153,7 +152,7 @@ class BSCourse(Course):
             raise IllegalOutput(why)
         if isinstance(output, bool):
             return [YES if output else NO]
-        return [*sorted(SPEC.answer_of("cards", output)), DONE]
+        return [*sorted(GAME.answer_of("cards", output)), DONE]
 
     def words(self, player: int, action: int) -> str:
         """As `card 7`, `done` or `accuses`; of chance as `deal 7`, `accuser 2` or `loses 7`."""

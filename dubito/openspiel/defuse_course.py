@@ -10,7 +10,7 @@ from typing import Final, Self, cast
 
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player
-from dubito.games.defuse.cards import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, Game, deal
 from dubito.games.defuse.events import (
     DrawEvent,
     EndEvent,
@@ -20,8 +20,7 @@ from dubito.games.defuse.events import (
     PlayEvent,
     TakeEvent,
 )
-from dubito.games.defuse.spec import RESULTS
-from dubito.games.defuse.state import Game, deal
+from dubito.games.defuse.game import RESULTS
 from dubito.openspiel import defuse_worlds
 from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 

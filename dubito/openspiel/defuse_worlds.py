@@ -12,8 +12,8 @@ from math import exp, lgamma
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dubito.games.defuse.cards import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
-from dubito.games.defuse.notebook import Act, Notebook
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
+from dubito.games.defuse.knowledge import Act, Notebook
 from dubito.openspiel.course import CHANCE
 
 if TYPE_CHECKING:

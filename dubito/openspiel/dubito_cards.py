@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
-from dubito.games.dubito.game_data import MOST, NUMBERS, TurnOutput
-from dubito.games.dubito.rules import why_illegal
+from dubito.games.dubito.cards import MOST, NUMBERS, TurnOutput
+from dubito.games.dubito.engine import why_illegal
 from dubito.openspiel.course import CHANCE, Pieces, one_hot
 from dubito.openspiel.dubito_course import VALUES, DubitoCourse
 

@@ -14,8 +14,8 @@ from typing import Any, Final, Self, cast
 from dubito.errors import UsageError
 from dubito.game import Player
 from dubito.game.streams import SeatStreams
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.bot import NODES, FiveNodes, Listener
+from dubito.games.dubito.cards import (
     COPIES,
     MOST,
     NUMBERS,
@@ -24,14 +24,13 @@ from dubito.games.dubito.game_data import (
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
+    Hand,
+    HandView,
     PlayerWonEvent,
     TurnData,
     TurnOutput,
 )
-from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import NODES, FiveNodes, Listener
-from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import Rules, check_players, deal_hands
+from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands
 from dubito.openspiel import dubito_worlds
 from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 from dubito.openspiel.dubito_deal import Deal

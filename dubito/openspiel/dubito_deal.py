@@ -10,7 +10,7 @@ from itertools import product
 from math import comb, factorial, perm, prod
 from typing import Final
 
-from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS
 
 SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     COPIES,
     JOKER,
     NUMBERS,

@@ -82,7 +82,7 @@ def _question(sitting: Sitting) -> Question | None:
 
 def dealt(sitting: Sitting) -> dict[str, Any]:
     """The table before the first move."""
-    if own := sitting.spec.module("frames"):
+    if own := sitting.spec.module("page", before="frames"):
         return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
     return asdict(frame_of(sitting, 0, 0, None, sitting.start))
 
@@ -91,12 +91,12 @@ def after(
     sitting: Sitting, move: int, turn: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
 ) -> dict[str, Any]:
     """The table after a move, the `move`th, of that turn."""
-    if own := sitting.spec.module("frames"):
+    if own := sitting.spec.module("page", before="frames"):
         return asdict(own.after(sitting.game, mover, output, events, said, sitting.me))
     return asdict(frame_of(sitting, move, turn, mover, said))
 
 
 def words(sitting: Sitting) -> dict[str, Any]:
     """What the game's own page needs to call things."""
-    own = sitting.spec.module("frames")
+    own = sitting.spec.module("page", before="frames")
     return dict(own.WORDS) if own else {}

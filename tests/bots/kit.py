@@ -13,13 +13,10 @@ from dubito.game import Seating, make_player
 from dubito.game.find import Bot, BotKind, find_bots
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import PlayerData, TurnData
-from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import Hand, HandView, PlayerData, TurnData
+from dubito.games.dubito.engine import Game, Rules, deal_table
 from dubito.games.dubito.record import ending, sentence
-from dubito.games.dubito.rules import Rules
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)

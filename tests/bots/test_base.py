@@ -12,10 +12,9 @@ from dubito.errors import IllegalOutput
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
-from dubito.games.dubito.game_data import TurnData, TurnOutput
-from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import PlayerAI, missing_nodes
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.bot import PlayerAI, missing_nodes
+from dubito.games.dubito.cards import Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, neighbour, opening, regular, told
 from tests.conftest import cases
 

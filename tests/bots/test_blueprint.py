@@ -12,13 +12,12 @@ from dubito.errors import BotError
 from dubito.game.find import KINDS, Bot, BotKind
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.rules import Rules, WinRule
+from dubito.games.dubito.engine import Rules, WinRule, deal_table
 from tests.bots.kit import entrants, load_bot, played
 
 TEMPLATE = """\
 from bots.base import BotBase
-from dubito.games.dubito.game_data import TurnData
+from dubito.games.dubito.cards import TurnData
 
 class MyBot(BotBase):
     def bluff_first_hand(self, p: TurnData) -> bool:
@@ -35,7 +34,7 @@ class MyBot(BotBase):
 
 EXAMPLE = '''\
 from bots.base import BotBase
-from dubito.games.dubito.game_data import TurnData
+from dubito.games.dubito.cards import TurnData
 
 class ExampleBot(BotBase):
     """
@@ -74,7 +73,7 @@ PLAY = """
 
 OBSERVE = """
     def observe(self, event) -> None:
-        from dubito.games.dubito.game_data import DoubtResolvedEvent, DiscardEvent
+        from dubito.games.dubito.cards import DoubtResolvedEvent, DiscardEvent
         match event:
             case DoubtResolvedEvent() as e:
                 # e.correct, e.target_id, e.latest_cards, e.board_cards …
@@ -85,7 +84,7 @@ OBSERVE = """
 """
 
 EVENT_IMPORTS = """\
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     TurnData,
     CardsPlayedEvent, DoubtResolvedEvent, DiscardEvent, PlayerWonEvent,
 )

@@ -15,11 +15,9 @@ from dubito.game import Player
 from dubito.game.find import KINDS, Bot, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import TurnData
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.player import FiveNodes, PlayerAI
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule
+from dubito.games.dubito.bot import FiveNodes, PlayerAI
+from dubito.games.dubito.cards import Hand, TurnData
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, REPO, Scripted, entrants, in_seat, played, run_python, told
 from tests.conftest import few
 
@@ -88,7 +86,7 @@ def test_draws_from_no_randomness_but_its_own(bot: Bot, rules: Rules) -> None:
 
 A_GAME_OF_ALL = f"""
 import json
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.engine import Rules
 from tests.bots.kit import entrants, told
 print(json.dumps([told(entrants(name, *{BOTS[:3]}), Rules(), {SEED}, 1) for name in {BOTS}]))
 """

@@ -17,9 +17,8 @@ from bots.base import BotBase
 from dubito import game_data
 from dubito.game.find import Bot, find_bots
 from dubito.game.table import Entrant
-from dubito.games.dubito.game_data import PlayerData, TurnData
-from dubito.games.dubito.hand import HandView
-from dubito.games.dubito.rules import Rules, WinRule
+from dubito.games.dubito.cards import HandView, PlayerData, TurnData
+from dubito.games.dubito.engine import Rules, WinRule
 from tests.bots.kit import (
     NODES_A_TO_E,
     NUMBER,

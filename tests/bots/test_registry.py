@@ -10,8 +10,8 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.find import KINDS, BotKind, find_bots
 from dubito.game.table import Entrant
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.engine import Rules
 from tests.bots.kit import REGISTRY, REPO, entrants, load_bot, played, run_python, write_bot
 from tests.conftest import cases
 
@@ -321,9 +321,9 @@ from pathlib import Path
 from dubito.game.find import find_bots
 registry = find_bots(Path.cwd())
 assert not registry.broken, registry.broken
-from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.engine import deal_table
 from dubito.game.table import Entrant, play_game
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.engine import Rules
 from dubito.game.streams import DealStreams
 table = [Entrant(name, registry.find(name).cls) for name in ("Good", "StefaBot", "ClaudeBot")]
 assert play_game(deal_table(table, Rules(), DealStreams(1, 1))).over

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.bot import FiveNodes, PlayerAI
+from dubito.games.dubito.cards import (
     CardsPlayedEvent,
     DoubtResolvedEvent,
     Event,
@@ -14,9 +15,8 @@ from dubito.games.dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.games.dubito.player import FiveNodes, PlayerAI
-from dubito.games.dubito.rules import Rules
-from dubito.rehearsal import at_turn
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.rehearsal import at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
 from tests.conftest import cases
 

@@ -14,8 +14,7 @@ import pytest
 
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.engine import Rules, deal_table
 from tests.bots.kit import REGISTRY
 
 GAMES = 12_000  # at length; in the gate a quarter of them

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dubito.games.dubito.game_data import TurnData
+from dubito.games.dubito.cards import TurnData
 from tests.bots.kit import NUMBER, REGISTRY, chance, in_seat, neighbour, opening, regular
 from tests.conftest import cases
 

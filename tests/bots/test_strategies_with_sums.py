@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from dubito.games.dubito.game_data import PlayerData
-from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import PlayerData
 from tests.bots.kit import (
     HIGHEST_DRAW,
     NUMBER,

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 
 
 def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(SPEC.demo, "games", 4)
-    monkeypatch.setitem(SPEC.demo, "rules", {"max_turns": 20})
+    monkeypatch.setitem(GAME.demo, "games", 4)
+    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 20})
     said = shell("demo")
     assert said.code == 0, said.err
     lines = said.out.splitlines()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dubito.experiment.outcome import unpack
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
 from tests.conftest import few

@@ -13,9 +13,8 @@ from pathlib import Path
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.record import GameRecord, Recorder, dump
-from dubito.games.dubito.rules import Rules
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "tests" / "data" / "golden"

@@ -15,11 +15,9 @@ from typing import Any, Literal, cast
 
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, Event, TurnData, TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules, WinRule, deal_hands, why_illegal
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Event, Hand, TurnData, TurnOutput
+from dubito.games.dubito.engine import Game, Rules, WinRule, deal_hands, why_illegal
 
 LETTERS = "*A23456789TJQK"
 Deal = Literal["full", "short", "clumped"]

@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     NUMBERS,
     CardsPlayedEvent,
     DiscardEvent,
@@ -20,7 +19,7 @@ from dubito.games.dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.games.dubito.rules import Rules, WinRule
+from dubito.games.dubito.engine import Game, Rules, WinRule
 from tests.conftest import cases
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.rules import Rules, check_players, deal_hands
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand
+from dubito.games.dubito.engine import Game, Rules, check_players, deal_hands
 from tests.conftest import cases
 from tests.engine.helpers import hand, position
 

@@ -6,8 +6,8 @@ import pytest
 
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game, step
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -17,8 +17,7 @@ from dubito.games.dubito.game_data import (
     TurnData,
     TurnOutput,
 )
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules, WinRule
+from dubito.games.dubito.engine import Rules, WinRule, deal_table
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 

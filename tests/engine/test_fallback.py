@@ -9,12 +9,9 @@ from dubito.errors import BotError
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table, play_game, step
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.hand import HandView
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import Event, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Game, Rules, deal_table
 from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
+from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import GameRecord, RecordedOutput, dump, load, replay
-from dubito.games.dubito.rules import Rules
 from tests.engine import golden
 from tests.engine.golden import Golden
 

@@ -9,8 +9,8 @@ import pytest
 from bots.base import BotBase
 from dubito.errors import BotError, IllegalOutput, RunStopped
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.game_data import CardsPlayedEvent, Event, TurnData, TurnOutput
-from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import CardsPlayedEvent, Event, TurnData, TurnOutput
 from dubito.games.dubito.record import Recorder
 from tests.conftest import cases
 from tests.engine.helpers import output, position, run, script, scripted, snapshot, table

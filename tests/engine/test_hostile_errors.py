@@ -6,8 +6,8 @@ import pytest
 
 from dubito.errors import BotError, IllegalOutput
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.game_data import TurnData, TurnOutput
-from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import TurnData, TurnOutput
 from tests.conftest import cases
 from tests.engine.helpers import position, snapshot, table
 

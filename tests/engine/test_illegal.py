@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.rules import why_illegal
+from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.engine import Game, why_illegal
 from tests.conftest import cases
 from tests.engine.helpers import position, run, snapshot
 

@@ -7,9 +7,9 @@ import pytest
 
 from bots.base import BotBase
 from dubito.game.table import Entrant, Table, step
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.player import NODES, PlayerAI
+from dubito.games.dubito.bot import NODES, PlayerAI
+from dubito.games.dubito.cards import NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.engine import Game
 from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 

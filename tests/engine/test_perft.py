@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.rules import WinRule
+from dubito.games.dubito.engine import Game, WinRule
 from tests.engine import reference
 from tests.engine.helpers import LETTERS, WIN_RULES, cards, legal_outputs, position, twins
 from tests.engine.reference import World

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.core_game import Game, Result
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     COPIES,
     JOKER,
     NUMBERS,
@@ -22,7 +21,7 @@ from dubito.games.dubito.game_data import (
     PlayerWonEvent,
     TurnOutput,
 )
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.engine import Game, Result, Rules
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
 SETUPS = st.builds(

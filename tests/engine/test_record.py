@@ -9,8 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.table import step
 from dubito.game.words import seat_label
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -19,6 +18,7 @@ from dubito.games.dubito.game_data import (
     PlayerWonEvent,
     TurnOutput,
 )
+from dubito.games.dubito.engine import Game, Rules
 from dubito.games.dubito.record import (
     GameRecord,
     RecordedOutput,
@@ -33,7 +33,6 @@ from dubito.games.dubito.record import (
     replay,
     sentence,
 )
-from dubito.games.dubito.rules import Rules
 from tests.conftest import cases
 from tests.engine.helpers import cards, output, position, run, scripted, table
 

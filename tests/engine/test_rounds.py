@@ -3,7 +3,7 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     JOKER,
     NUMBERS,
     CardsPlayedEvent,
@@ -11,8 +11,8 @@ from dubito.games.dubito.game_data import (
     DoubtResolvedEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.rules import WinRule, is_honest
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.engine import WinRule, is_honest
+from dubito.games.dubito.game import GAME
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
@@ -127,9 +127,9 @@ def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, l
     """R5, R22, R25: a joker alone is honest, but who holds only jokers of the number cannot choose to be."""
     game = position(f"72/{held}/56")
     run(game, "7 as 7")
-    assert SPEC.lie is not None
-    assert SPEC.lie(game, output(laid)) == lie
-    assert SPEC.lie(game, output("doubt")) is None
+    assert GAME.lie is not None
+    assert GAME.lie(game, output(laid)) == lie
+    assert GAME.lie(game, output("doubt")) is None
 
 
 @cases(
@@ -138,8 +138,8 @@ def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, l
 )
 def test_who_opens_a_round_bluffs_by_choice(laid: str, lie: str | None) -> None:
     """R24, R25: any card can be declared as what it is."""
-    assert SPEC.lie is not None
-    assert SPEC.lie(position("**78/34/56"), output(laid)) == lie
+    assert GAME.lie is not None
+    assert GAME.lie(position("**78/34/56"), output(laid)) == lie
 
 
 @cases(

@@ -10,11 +10,9 @@ from bots.manual.just_put_cards import JustPutCards
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import Rules, deal_hands
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import Event, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules, deal_hands, deal_table
 from tests.conftest import cases
 
 STREAMS = ("bot", "framework", "fallback")

@@ -6,11 +6,9 @@ import pytest
 
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import NUMBERS, PlayerData, TurnData, TurnOutput
-from dubito.games.dubito.hand import HandView
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import WinRule
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import NUMBERS, HandView, PlayerData, TurnData, TurnOutput
+from dubito.games.dubito.engine import Game, WinRule
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, position, run
 

@@ -12,9 +12,8 @@ from dubito.errors import BotError, IllegalOutput
 from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.game_data import NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.hand import Hand, HandView
-from dubito.games.dubito.player import FiveNodes, PlayerAI
+from dubito.games.dubito.bot import FiveNodes, PlayerAI
+from dubito.games.dubito.cards import NUMBERS, Hand, HandView, TurnData, TurnOutput
 from tests.conftest import cases
 from tests.engine.helpers import cards, hand, position, run, table
 from tests.engine.test_hostile import Quiet

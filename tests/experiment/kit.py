@@ -14,7 +14,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 

@@ -20,11 +20,8 @@ from dubito.experiment.schedule import lineups
 from dubito.experiment.tally import Tally
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import JOKER, TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
+from dubito.games.dubito.engine import RESULTS, Game, Rules
 from dubito.llm.decider import Journal
 from tests.conftest import cases
 from tests.experiment.kit import experiment, registry

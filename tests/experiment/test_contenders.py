@@ -9,7 +9,7 @@ import pytest
 from dubito.experiment.contenders import Contender, as_systems, contender_pairs, contender_ranking
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.tally import Tally, add_contended, tally_of
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]

@@ -12,7 +12,7 @@ from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.statistics import paired_difference
 from dubito.game.find import find_bots
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from tests.conftest import few
 
 TWIN = '''

@@ -9,7 +9,7 @@ from dubito.experiment.fallbacks import add_touched, fallback_share
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.ranking import ranking
 from dubito.experiment.tally import Tally, tally_of
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.experiment.outcome import Outcome, unpack
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from tests.conftest import cases
 
 small = st.integers(0, 300)

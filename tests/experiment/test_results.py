@@ -9,8 +9,8 @@ from dubito.experiment.outcome import Outcome
 from dubito.experiment.ranking import by_table_size, ranking
 from dubito.experiment.results import all_games
 from dubito.experiment.tally import Tally, tally_of
-from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.engine import RESULTS
+from dubito.games.dubito.game import GAME
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -49,7 +49,7 @@ def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]
 
 def test_r30_r31_every_field_of_every_bucket() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, SPEC)
+    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, GAME)
     assert list(results) == BOTS
     buckets = ["total", *(result for result in RESULTS.buckets)]
     for player, name in enumerate(BOTS):
@@ -67,7 +67,7 @@ def test_r30_r31_every_field_of_every_bucket() -> None:
 
 
 def test_r30_total_is_the_sum_of_the_other_four() -> None:
-    for buckets in all_games(tally_of([[game] for game in games()], RESULTS), BOTS, SPEC).values():
+    for buckets in all_games(tally_of([[game] for game in games()], RESULTS), BOTS, GAME).values():
         parts = [buckets[result] for result in RESULTS.buckets]
         for name in ("games", *FIELDS):
             assert buckets["total"][name] == sum(part[name] for part in parts)
@@ -75,7 +75,7 @@ def test_r30_total_is_the_sum_of_the_other_four() -> None:
 
 def test_r30_by_table_size() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, SPEC)
+    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, GAME)
     for name, buckets in results.items():
         sizes = buckets["by_table_size"]
         assert list(sizes) == [3, 4, 6]
@@ -90,14 +90,14 @@ def test_r30_by_table_size() -> None:
 def test_r31_the_two_losers_share_their_place() -> None:
     """n = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
     game = Outcome((9, 0), False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(RESULTS.counts)] * 4)
-    results = all_games(tally_of([[game]], RESULTS), BOTS, SPEC)
+    results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
     positions = [results[name]["total"]["relative_position"] for name in BOTS]
     assert positions == pytest.approx([1, 2 / 3, 1 / 6, 1 / 6])
 
 
 def test_r31_means_over_nothing_are_null() -> None:
     game = Outcome((9, 0), True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(RESULTS.counts)] * 3)
-    results = all_games(tally_of([[game]], RESULTS), BOTS, SPEC)
+    results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
     assert results["StefaBot"]["total"]["relative_position"] is None, "unfinished seats are left out"
     assert results["StefaBot"]["hard_wins"]["avg_cards"] is None
     assert results["MrDoubt"]["total"]["avg_cards"] is None

@@ -15,10 +15,8 @@ from dubito.experiment.statistics import (
     student,
     wilson,
 )
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.cards import Hand
+from dubito.games.dubito.engine import RESULTS, Game, Rules
 from tests.conftest import cases, few
 
 

@@ -18,8 +18,8 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.experiment.stored_run import opened_run
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.wire import Api
@@ -45,7 +45,7 @@ MODELS: Final[Mapping[str, Any]] = {
         {"bot": "AnthropicBot", "name": "two", "model": "house-random", "prompt": "reasoned", "base_url": "house"},
     ],
 }
-GAME: Final = ("StefaBot", "UsualBot", "ClaudeBot", "MrDoubt", "--seed", "3", "--deal", "7")
+SEATED: Final = ("StefaBot", "UsualBot", "ClaudeBot", "MrDoubt", "--seed", "3", "--deal", "7")
 
 
 def request_digests() -> dict[str, str]:
@@ -90,7 +90,7 @@ def _write() -> None:
 
         for name, words in HAND_WRITTEN.items():
             run(name, *words)
-        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": SPEC.demo}.items():
+        for name, config in {"finished": MODELS, "stopped": MODELS, "demo": GAME.demo}.items():
             (home / f"{name}.yaml").write_text(yaml.safe_dump(dict(config)))
         one, other = ("--cache", str(home / "cache")), ("--cache", str(home / "other"))
         finished, _ = run("finished", str(home / "finished.yaml"), *one), run("demo", str(home / "demo.yaml"), *one)
@@ -100,7 +100,7 @@ def _write() -> None:
         (HERE / "finished.zip").unlink(missing_ok=True)
         _dubito("export", str(finished), str(HERE / "finished.zip"))
         (HERE / "game.json").unlink(missing_ok=True)
-        _dubito("play-game", *GAME, "--save", str(HERE / "game.json"))
+        _dubito("play-game", *SEATED, "--save", str(HERE / "game.json"))
     DIGESTS.write_text(json.dumps({"results": digests, "requests": request_digests()}, indent=1) + "\n")
 
 

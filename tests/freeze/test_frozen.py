@@ -7,7 +7,7 @@ from shutil import copytree
 import pytest
 import yaml
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 from tests.freeze.made import HAND_WRITTEN, HERE, MODELS, frozen, request_digests
 
@@ -29,7 +29,7 @@ def test_games_end_as_they_did(shell: Shell, name: str) -> None:
 def test_the_demo_ends_as_it_did(shell: Shell, at_length: bool) -> None:
     if not at_length:
         pytest.skip("takes long: --at-length")
-    Path("demo.yaml").write_text(yaml.safe_dump(SPEC.demo))
+    Path("demo.yaml").write_text(yaml.safe_dump(GAME.demo))
     assert said_digest(shell("run", "demo.yaml", "--output", "r", "--quiet").out) == FROZEN["results"]["demo"]
 
 

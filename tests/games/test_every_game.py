@@ -184,5 +184,5 @@ def test_a_run_of_models_on_the_house_ends_and_replays(game: Spec, shell: Shell)
 
 def test_every_game_of_the_house_is_in_its_list(shell: Shell) -> None:
     listed = shell("games").out
-    for folder in (REPO / "dubito" / "games").glob("*/spec.py"):
+    for folder in (REPO / "dubito" / "games").glob("*/game.py"):
         assert re.search(rf"^{folder.parent.name}(:NAME)? ", listed, re.MULTILINE)

@@ -67,7 +67,7 @@ def test_its_words_are_spoken_where_it_has_them(shell: Shell) -> None:
         assert told[2] == f"   1. Careful 0 {'bets' if bets else 'passes'}."
         assert told[-1].startswith("The game is over: Careful ")
     assert len({told[1] for told in cards}) > 1
-    Path("games/kuhn/told.py").unlink()
+    Path("games/kuhn/words.py").unlink()
     assert shell(*words).out.startswith("DealEvent\n   1. ActEvent: seat 0, act ")
 
 
@@ -94,13 +94,13 @@ def test_a_model_at_it_is_asked_again_for_what_is_no_act(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("SPEC = 5\n", "games/kuhn/spec.py defines no game: it needs `SPEC = Spec(...)` of dubito.game"),
-        ("SPEC = (\n", "importing it raises SyntaxError: "),
+        ("GAME = 5\n", "games/kuhn/game.py defines no game: it needs `GAME = Spec(...)` of dubito.game"),
+        ("GAME = (\n", "importing it raises SyntaxError: "),
         ("raise SystemExit\n", "importing it raises SystemExit: "),
     ],
 )
 def test_a_game_that_cannot_be_used_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
-    Path("games/kuhn/spec.py").write_text(source)
+    Path("games/kuhn/game.py").write_text(source)
     with pytest.raises(UsageError) as caught:
         find_game("kuhn", Path.cwd())
     assert sentence in str(caught.value)
@@ -112,7 +112,7 @@ def test_an_edited_game_is_another_game(shell: Shell) -> None:
     """A run says which bytes it was played with."""
     before = find_bots(Path.cwd(), "kuhn")
     assert shell("run", "--game", "kuhn", "--games", "4", "--output", "r").code == 0
-    spec = Path("games/kuhn/spec.py")
+    spec = Path("games/kuhn/game.py")
     spec.write_text(spec.read_text().replace("two seats, one bet", "two seats and a bet"))
     assert find_bots(Path.cwd(), "kuhn").game.summary != before.game.summary
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")

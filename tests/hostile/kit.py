@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.facts import example_position
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decider import Decider, Journal

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Form, form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
@@ -19,8 +19,8 @@ from dubito.llm.wire import Api, RawReply, Reply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 
-PLAIN: Final = form_of(("answer",), SPEC.node("C"))
-REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), SPEC.node("C"))
+PLAIN: Final = form_of(("answer",), GAME.node("C"))
+REASONED: Final = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C"))
 GENERATED: Final = 5 * settings().max_examples
 REPEATS: Final = settings(max_examples=GENERATED, suppress_health_check=list(HealthCheck))
 UNFINISHED: Final = ("incomplete", "failed", "cancelled", "queued", "in_progress")

@@ -12,7 +12,7 @@ import httpx2
 import openai
 from pydantic import BaseModel, ConfigDict
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.house.call_log import Call
 from dubito.house.core import Policy
 from dubito.house.opinions import house_policy
@@ -48,7 +48,7 @@ def _play(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | N
     return Opinion("say yes" in prompt, understood=True)
 
 
-_HOUSE: Final = house_policy([SPEC])
+_HOUSE: Final = house_policy([GAME])
 
 
 def opinion(model: str, prompt: str, chance: Random) -> Opinion:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
-from dubito.games.dubito.house import read_facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.stand_in import read_facts
 from tests.conftest import cases
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, RULES, turns

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import REASKS, ModelAnswer, form_of, re_ask, read_answer
 from dubito.llm.failures import CAUSES, AttemptFailed, Cause
 from dubito.llm.wire import Finish, RawReply, Reply
 from tests.conftest import cases
 
-PLAIN = form_of(("answer",), SPEC.node("C"))
+PLAIN = form_of(("answer",), GAME.node("C"))
 
 
 def said(text: str | None, finish: Finish = "stop") -> Reply:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
@@ -100,7 +100,7 @@ def test_a_body_without_a_choice_has_no_text(choices: Any) -> None:
 def test_an_answer_with_something_around_it_is_malformed(text: str) -> None:
     """docs/servers.md says what to do about it; nothing is cut out of a reply."""
     with pytest.raises(AttemptFailed) as failed:
-        read_answer(read({"content": text}), form_of(("answer",), SPEC.node("C")))
+        read_answer(read({"content": text}), form_of(("answer",), GAME.node("C")))
     assert (failed.value.cause, failed.value.detail) == ("malformed", AROUND)
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, re_ask, read_answer
 from dubito.llm.failures import AttemptFailed
 from dubito.llm.wire import RawReply, Reply
 from tests.conftest import cases
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")
-AT_C = form_of(ALL, SPEC.node("C"))
+AT_C = form_of(ALL, GAME.node("C"))
 AROUND = "something stands before or behind the JSON object, where no word and no code fence may stand"
 
 
@@ -37,7 +37,7 @@ def stating(p_bluff: str, answer: str = "true") -> str:
 @cases("node", "ABCDE")
 @cases("fields", [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL])
 def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(fields: tuple[Field, ...], node: str) -> None:
-    form = form_of(fields, SPEC.node(node))
+    form = form_of(fields, GAME.node(node))
     expected = [field for field in fields if field != "p_bluff" or node == "C"]
     assert list(form.fields) == expected
     assert list(form.schema["properties"]) == expected, "models write their fields in this order"
@@ -56,17 +56,17 @@ def test_the_types_of_the_fields() -> None:
 
 def test_the_order_of_the_fields_is_the_prompts() -> None:
     other: tuple[Field, ...] = ("p_bluff", "reasoning", "answer")
-    assert list(form_of(other, SPEC.node("C")).schema["properties"]) == list(other)
-    assert answer_format(ALL, SPEC.nodes).index('"reasoning"') < answer_format(ALL, SPEC.nodes).index('"p_bluff"')
-    assert answer_format(other, SPEC.nodes).index('"p_bluff"') < answer_format(other, SPEC.nodes).index('"reasoning"')
+    assert list(form_of(other, GAME.node("C")).schema["properties"]) == list(other)
+    assert answer_format(ALL, GAME.nodes).index('"reasoning"') < answer_format(ALL, GAME.nodes).index('"p_bluff"')
+    assert answer_format(other, GAME.nodes).index('"p_bluff"') < answer_format(other, GAME.nodes).index('"reasoning"')
 
 
 def test_what_a_prompt_says_of_the_reply() -> None:
-    assert "{" in answer_format(("answer",), SPEC.nodes), "an example"
-    said = answer_format(ALL, SPEC.nodes)
+    assert "{" in answer_format(("answer",), GAME.nodes), "an example"
+    said = answer_format(ALL, GAME.nodes)
     assert said.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
     assert "at question C only" in said
-    assert "p_bluff" not in answer_format(("reasoning", "answer"), SPEC.nodes)
+    assert "p_bluff" not in answer_format(("reasoning", "answer"), GAME.nodes)
 
 
 @cases(("answer", "expected"), [("true", True), ("false", False)])
@@ -157,7 +157,7 @@ def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
 
 @cases("node", "ABDE")
 def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
-    form = form_of(ALL, SPEC.node(node))
+    form = form_of(ALL, GAME.node(node))
     assert malformed(stating("0.4"), form) == "it has other fields than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
 
@@ -172,7 +172,7 @@ def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
     ],
 )
 def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], node: str, wanted: str) -> None:
-    form = form_of(fields, SPEC.node(node))
+    form = form_of(fields, GAME.node(node))
     assert form.wanted == wanted
     assert wanted in (re_ask(AttemptFailed("malformed", "it is not JSON"), form) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of
 from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.protocols import Exchange, build_request
@@ -29,7 +29,7 @@ PARAMETERS = {
     "timeout": 3,
     "extra_body": {"x": 1},
 }
-SCHEMA = form_of(("reasoning", "p_bluff", "answer"), SPEC.node("C")).schema
+SCHEMA = form_of(("reasoning", "p_bluff", "answer"), GAME.node("C")).schema
 
 
 def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:

@@ -13,8 +13,8 @@ from bots.base import BotBase
 from bots.manual.defuse.medium import Medium
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent
-from dubito.games.defuse.state import View
-from dubito.games.dubito.game_data import Event, GameStartEvent, PlayerWonEvent, TurnData
+from dubito.games.defuse.engine import View
+from dubito.games.dubito.cards import Event, GameStartEvent, PlayerWonEvent, TurnData
 from dubito.openspiel import SeatedBot
 from tests.conftest import cases
 from tests.openspiel.kit import drawn

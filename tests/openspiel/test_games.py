@@ -13,8 +13,8 @@ import pyspiel
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.games.dubito.core_game import Result
-from dubito.games.dubito.game_data import DiscardEvent
+from dubito.games.dubito.cards import DiscardEvent
+from dubito.games.dubito.engine import Result
 from tests.conftest import cases, few
 from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
 

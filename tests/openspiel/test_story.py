@@ -12,9 +12,9 @@ from dubito.game import GameEvent
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.defuse.cards import ACTS, DEFUSE
-from dubito.games.dubito.game_data import DoubtResolvedEvent
-from dubito.games.dubito.player import Listener
+from dubito.games.defuse.engine import ACTS, DEFUSE
+from dubito.games.dubito.bot import Listener
+from dubito.games.dubito.cards import DoubtResolvedEvent
 from dubito.openspiel.bs_course import DONE, NO, YES
 from dubito.openspiel.defuse_course import CARDS, PLACES
 from dubito.openspiel.dubito_cards import DONE as CARDS_DONE

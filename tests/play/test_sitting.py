@@ -11,13 +11,11 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.game.words import in_words_to, labels
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
+from dubito.games.dubito.cards import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
+from dubito.games.dubito.engine import Rules, deal_table
+from dubito.games.dubito.game import GAME, RulesConfig
 from dubito.games.dubito.record import ending
-from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.rules_config import RulesConfig
-from dubito.games.dubito.spec import SPEC
-from dubito.games.dubito.told import to_me
+from dubito.games.dubito.words import to_me
 from dubito.sitting import GUEST, Guest, as_sentence, set_up
 from tests.web.kit import guests_of
 
@@ -39,7 +37,7 @@ def guests(registry: Registry) -> Opponents:
 def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry, guests: Opponents) -> None:
     """The bots beside them meet the streams and the turn data of any other game."""
     for seed in range(5):
-        setup = set_up(SPEC, BOTS, RulesConfig(win_rule="contested"), 1, seed, deal=3)
+        setup = set_up(GAME, BOTS, RulesConfig(win_rule="contested"), 1, seed, deal=3)
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
         among = play_game(deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3))
         shadow = deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3)
@@ -57,7 +55,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
 
 
 def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(SPEC, BOTS, RulesConfig(), 0, 1), 0)
+    sitting = guests.seat(set_up(GAME, BOTS, RulesConfig(), 0, 1), 0)
     before = deepcopy(sitting.game.hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
@@ -72,17 +70,17 @@ def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
 
 
 def test_chance_seats_him_as_the_seed_says() -> None:
-    seats = [set_up(SPEC, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
+    seats = [set_up(GAME, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
     assert set(seats) == {0, 1, 2, 3}
-    assert seats == [set_up(SPEC, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
-    assert set_up(SPEC, BOTS, RulesConfig(), None, None).seed != set_up(SPEC, BOTS, RulesConfig(), None, None).seed
-    assert set_up(SPEC, BOTS, RulesConfig(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
+    assert seats == [set_up(GAME, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
+    assert set_up(GAME, BOTS, RulesConfig(), None, None).seed != set_up(GAME, BOTS, RulesConfig(), None, None).seed
+    assert set_up(GAME, BOTS, RulesConfig(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
 
 
 def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
     for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
         with pytest.raises(UsageError, match=f"nobody here is named '{name}': {hint}"):
-            guests.seat(set_up(SPEC, ["MrDoubt", name], RulesConfig(), 0, 1), 0)
+            guests.seat(set_up(GAME, ["MrDoubt", name], RulesConfig(), 0, 1), 0)
 
 
 def test_a_reason_is_a_sentence() -> None:
@@ -92,27 +90,27 @@ def test_a_reason_is_a_sentence() -> None:
 
 def test_nobody_else_has_his_name_in_the_record() -> None:
     with pytest.raises(UsageError, match="nobody else may be named Guest"):
-        set_up(SPEC, [GUEST, "MrDoubt"], RulesConfig(), 0, 1)
+        set_up(GAME, [GUEST, "MrDoubt"], RulesConfig(), 0, 1)
 
 
 def test_he_is_spoken_to() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
-    assert in_words_to(SPEC, [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
-    assert in_words_to(SPEC, [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
+    assert in_words_to(GAME, [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You put down 2 cards as 7s."]
+    assert in_words_to(GAME, [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 puts down 2 cards as 7s."]
     mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
-    assert in_words_to(SPEC, [mine], label, 1) == [
+    assert in_words_to(GAME, [mine], label, 1) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker out of the game. You pick up 2 cards."
     ]
     caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
-    assert in_words_to(SPEC, [caught], label, 1) == [
+    assert in_words_to(GAME, [caught], label, 1) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]
 
 
 def test_the_end_is_told_to_him(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(SPEC, ["MrNoDoubt", "MrNoDoubt"], RulesConfig(max_turns=1), 0, 1), 0)
+    sitting = guests.seat(set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], RulesConfig(max_turns=1), 0, 1), 0)
     *_, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))
@@ -124,5 +122,5 @@ def test_what_another_seat_alone_observes_is_not_told() -> None:
         only = 2
 
     event, label = Peeked(2, 7, 1), labels(["A", GUEST, "B"], 1)
-    assert in_words_to(SPEC, [event], label, 1) == []
-    assert in_words_to(SPEC, [event], label, 2) == ["B puts down 1 card as 7s."]
+    assert in_words_to(GAME, [event], label, 1) == []
+    assert in_words_to(GAME, [event], label, 2) == ["B puts down 1 card as 7s."]

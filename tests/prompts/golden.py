@@ -6,8 +6,8 @@ the templates, the facts or the example that was meant; review the difference be
 
 from pathlib import Path
 
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt, prompt_names
 
 NAMES = prompt_names(OWN_PROMPTS.parent)

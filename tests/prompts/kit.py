@@ -8,12 +8,10 @@ import dubito
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.bot import FiveNodes
+from dubito.games.dubito.cards import Event, TurnData, TurnOutput
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, deal_hands, deal_table
 from dubito.games.dubito.facts import OwnPlay, Position
-from dubito.games.dubito.game_data import Event, TurnData, TurnOutput
-from dubito.games.dubito.player import FiveNodes
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, deal_hands
 from dubito.llm.prompts import load_prompt, prompt_names
 from tests.conftest import few
 

@@ -6,7 +6,7 @@ from resource import RUSAGE_SELF, getrusage
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.facts import example_position
 from dubito.llm.prompts import Prompt
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}

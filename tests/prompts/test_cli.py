@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.positions import example_position, to_json
+from dubito.games.dubito.facts import example_position, to_json
 from dubito.llm.prompts import load_prompt
 from tests.cli.kit import Shell
 from tests.prompts.golden import NAMES, renderings

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.core_game import Game, Result
-from dubito.games.dubito.facts import OwnPlay, Position, facts
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     COPIES,
     JOKER,
     CardsPlayedEvent,
@@ -19,11 +17,11 @@ from dubito.games.dubito.game_data import (
     GameStartEvent,
     TurnOutput,
 )
-from dubito.games.dubito.memory import Memory
-from dubito.games.dubito.notebook import Notebook
-from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.engine import Game, Result, Rules, is_honest
+from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
+from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.record import card_name, kept_plural
-from dubito.games.dubito.rules import Rules, is_honest
+from dubito.games.dubito.witness import Memory
 from dubito.llm.prompts import SeatTexts
 from tests.conftest import cases
 from tests.engine.helpers import cards, position

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.facts import facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position, facts
 from dubito.llm.explain import common
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request

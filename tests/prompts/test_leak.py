@@ -6,9 +6,8 @@ import pytest
 
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
-from dubito.games.dubito.dealing import deal_table
+from dubito.games.dubito.engine import Rules, deal_hands, deal_table
 from dubito.games.dubito.facts import facts
-from dubito.games.dubito.rules import Rules, deal_hands
 from tests.prompts.kit import PROMPTS, RULES, TABLES, asked_bot, by_temper
 from tests.prompts.worlds import Move, World, questions, twin
 

@@ -10,14 +10,11 @@ import pytest
 
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.games.dubito.core_game import Result
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.facts import Position, facts
-from dubito.games.dubito.house import read_facts, sharp, stated_chance
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.engine import Result, Rules, deal_table
+from dubito.games.dubito.facts import Position, example_position, facts
+from dubito.games.dubito.game import GAME
+from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
 from dubito.house.opinions import models
 from dubito.house.structured import Opinion
 from dubito.llm.templates import plain
@@ -100,7 +97,7 @@ def said(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@cases("model", models(SPEC))
+@cases("model", models(GAME))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.facts import facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position, from_json, to_json
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position, facts, from_json, to_json
 from tests.conftest import cases
 from tests.prompts.kit import TABLES, turns
 

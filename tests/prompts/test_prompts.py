@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.facts import facts
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position, facts
+from dubito.games.dubito.game import GAME
 from dubito.llm.answers import answer_format
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, SeatTexts, load_prompt, prompt_names
 from dubito.llm.templates import plain
@@ -229,7 +228,7 @@ def test_the_answer_format_and_the_rules_come_from_the_code(node: str, name: str
         *values["rule_text"],
         values["objective"],
         values["scoring"],
-        answer_format(prompt.fields, SPEC.nodes),
+        answer_format(prompt.fields, GAME.nodes),
     ):
         assert text in rendered.system
     for text in (values["question"], values["if_true"], values["if_false"]):

@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from dubito.games.dubito.core_game import Game
+from dubito.games.dubito.cards import COPIES, NUMBERS, Event, GameStartEvent, Hand, TurnOutput
+from dubito.games.dubito.engine import Game, Rules
 from dubito.games.dubito.facts import OwnPlay, Position
-from dubito.games.dubito.game_data import COPIES, NUMBERS, Event, GameStartEvent, TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.rules import Rules
 
 Move = tuple[bool, int | None, tuple[int, ...]]  # doubt, number, physical cards
 

@@ -9,7 +9,7 @@ import pytest
 from bots.manual.openspiel.first_legal import FirstLegal
 from dubito.errors import UsageError
 from dubito.game.table import Entrant
-from dubito.games.openspiel.sight import seen_by
+from dubito.games.openspiel.state import seen_by
 from dubito.referee.dialect import V1
 from dubito.referee.games import load
 from dubito.referee.seated import Courses, SeatTaken, play

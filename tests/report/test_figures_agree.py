@@ -16,10 +16,8 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.cards import Hand, TurnOutput
+from dubito.games.dubito.engine import Game, Rules
 from tests.cli.kit import REPO
 from tests.conftest import few
 from tests.llm.kit import contender

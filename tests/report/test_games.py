@@ -13,7 +13,7 @@ from dubito.cli.report import report as command
 from dubito.errors import UsageError
 from dubito.experiment.outcome import Outcome, unpack
 from dubito.game.find import find_bots
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from dubito.report.site import write_report
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows

@@ -14,8 +14,7 @@ from dubito.experiment.results import beside
 from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import opened_run
 from dubito.experiment.variation import variation
-from dubito.games.dubito.core_game import Result
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, cell_text
 from dubito.report.scan import Scan, scan

@@ -115,7 +115,7 @@ def check_forfeit(game: Any) -> None:
 
 def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrome) -> None:
     write_kuhn(Path.cwd())
-    Path("games/kuhn/told.py").unlink()
+    Path("games/kuhn/words.py").unlink()
     flags = ("--games", "8", "--contenders", "house:house-random@plain,Careful", "--output", "r", "--report")
     assert shell("run", "--game", "kuhn", *flags).code == 0
     game = game_of(0)

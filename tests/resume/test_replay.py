@@ -22,7 +22,7 @@ from dubito.experiment.replay_shares import shared_chunks, worth
 from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.threads import ThreadedChunks
 from dubito.game.find import find_bots
-from dubito.games.dubito.rules import is_honest
+from dubito.games.dubito.engine import is_honest
 from dubito.llm.replay_tape import ReplayTape
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made
@@ -196,7 +196,7 @@ def test_published_counts_that_do_not_follow_are_a_difference(run: Shell) -> Non
 
 def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the liar were right."""
-    monkeypatch.setattr("dubito.games.dubito.core_game.is_honest", lambda cards, number: not is_honest(cards, number))
+    monkeypatch.setattr("dubito.games.dubito.engine.is_honest", lambda cards, number: not is_honest(cards, number))
     said = run("replay", "r")
     assert said.code == 1
     assert said.out.startswith("differs: ")

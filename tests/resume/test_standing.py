@@ -13,7 +13,7 @@ import pytest
 from dubito.cli.output import GamesProgress
 from dubito.cli.run import document_of, verdict
 from dubito.cli.summary import print_summary
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.wire import Place, draw_of
 from tests.cli.kit import Shell
 from tests.conftest import few
@@ -80,8 +80,8 @@ def test_what_is_finished_is_told_from_what_is_published(
 
 def test_a_stopped_demo_ends_and_goes_on(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of fewer and shorter games than ours, in which Ctrl-C is pressed when two have ended."""
-    monkeypatch.setitem(SPEC.demo, "games", 8)
-    monkeypatch.setitem(SPEC.demo, "rules", {"max_turns": 40})
+    monkeypatch.setitem(GAME.demo, "games", 8)
+    monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 40})
     tell = GamesProgress.__call__
 
     def press(progress: GamesProgress, games: int) -> None:

@@ -20,7 +20,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run, play
 from dubito.experiment.workers import Crew
 from dubito.game.find import find_bots, find_game
-from dubito.games.dubito.results import RESULTS
+from dubito.games.dubito.engine import RESULTS
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.experiment.kit import experiment, means, registry
@@ -57,7 +57,7 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     packed = [job.play_chunk(text, number) for number in range(3)]
     rows = [row for one in packed for row in job.played_from(one, own.game.results).outcomes]
     assert len(rows) == 6
-    spec = tmp_path / "games" / "kuhn" / "spec.py"
+    spec = tmp_path / "games" / "kuhn" / "game.py"
     spec.write_text(f"{spec.read_text()}# edited\n")
     job._player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.game.record import records_of
-from dubito.games.defuse.spec import SPEC
+from dubito.games.defuse.game import GAME
 from tests.chromium import Chrome
 from tests.conftest import few
 from tests.games.kit import registry_of
@@ -55,7 +55,7 @@ def test_a_game_is_played_to_its_end(hall: Served, chrome: Chrome, width: int, d
     assert {*done} == {"see", "draw", "Answer"}
     assert chrome.text("#result") in ("For you: won.", "For you: lost.")
     (path,) = hall.folder.glob("*.json")
-    records = records_of(SPEC)
+    records = records_of(GAME)
     record = records.load(path.read_text())
     assert list(records.replay(record)) == record.story
     chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=1")

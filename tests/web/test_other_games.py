@@ -12,9 +12,9 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.game.record import records_of
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.spec import SPEC
-from dubito.games.bs.state import Game
+from dubito.games.bs.cards import BSRules
+from dubito.games.bs.engine import Game
+from dubito.games.bs.game import GAME
 from dubito.sitting import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome
@@ -62,7 +62,7 @@ def test_a_whole_game_of_bs_is_played_and_saved(hall: Served) -> None:
     browser = hall.browser()
     end = to_the_end(browser, browser.sit(BOTS, game="bs", seed=5, seat=2))
     text = (hall.folder / f"{end['record']}.json").read_text()
-    records = records_of(SPEC)
+    records = records_of(GAME)
     record = records.load(text)
     assert list(records.replay(record)) == record.story
     assert (record.seed, record.players) == (5, ["Player1", "Player4", "Guest", "CalculatingLiar"])
@@ -137,7 +137,7 @@ def test_what_is_no_yes_or_no_is_refused(hall: Served, answer: Any) -> None:
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:
     guests = guests_of(find_bots(home, "bs"))
     for seed in range(3):
-        sitting = guests.seat(set_up(SPEC, BOTS, BSRules(), seed % 4, seed), 0)
+        sitting = guests.seat(set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
         while not sitting.game.over:
             mover, given = sitting.game.seat, None
             if sitting.asked:

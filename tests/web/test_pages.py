@@ -8,9 +8,9 @@ from pathlib import Path
 import dubito.report
 import dubito.web
 from dubito.game.find import find_bots
-from dubito.games.dubito import told
+from dubito.games.dubito import words as told
+from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load
-from dubito.games.dubito.rules import Rules
 from dubito.sitting import SEEDS
 from tests.web.kit import Browser, Served, served
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dubito.game import Ending, Spec
-from dubito.games.bs.spec import RESULTS as BS
-from dubito.games.dubito.results import RESULTS as DUBITO
+from dubito.games.bs.game import RESULTS as BS
+from dubito.games.dubito.engine import RESULTS as DUBITO
 from dubito.web import summaries as module
 from dubito.web.summaries import Summaries, Summary, dealt_at
 from tests.conftest import cases

@@ -12,12 +12,10 @@ from dubito.errors import UsageError
 from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.dealing import deal_table
-from dubito.games.dubito.game_data import TurnData, TurnOutput
-from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI
-from dubito.games.dubito.rules import Rules, deal_hands, is_honest
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI
+from dubito.games.dubito.cards import TurnData, TurnOutput
+from dubito.games.dubito.engine import Game, Rules, deal_hands, deal_table, is_honest
+from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps
 from dubito.llm.decider import Decider, Journal
@@ -102,7 +100,7 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
     streams = DealStreams(3, size)
     table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
     watcher, game = (
-        Watcher(table, Origin("a run", 3, size, 8), SPEC, rules),
+        Watcher(table, Origin("a run", 3, size, 8), GAME, rules),
         Game(rules, deal_hands(streams.deck(), size, rules)),
     )
     decisions = Counter[int]()
@@ -158,9 +156,9 @@ def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
-    found = recorded_positions(table, Origin(None, 1, 1, 1), SPEC, rules)
+    found = recorded_positions(table, Origin(None, 1, 1, 1), GAME, rules)
     assert {one.position.seat for one in found} == {0, 2}
-    assert all(read_recorded(one.text, SPEC) == one for one in found), (
+    assert all(read_recorded(one.text, GAME) == one for one in found), (
         "what is no question of the walk would be refused"
     )
     assert len(found) > 20
@@ -267,7 +265,7 @@ def test_bad_input_to_record_is_one_sentence(shell: Shell, words: tuple[str, ...
 
 
 _SILENT = """
-from dubito.games.dubito.player import PlayerAI
+from dubito.games.dubito.bot import PlayerAI
 
 class Silent(PlayerAI):
     def play(self, p):

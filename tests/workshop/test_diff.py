@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.games.dubito.positions import example_position, to_json
+from dubito.games.dubito.facts import example_position, to_json
 from tests.cli.kit import Shell
 from tests.prompts.golden import renderings
 from tests.workshop.kit import prompt

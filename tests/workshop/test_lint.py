@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.cards import GameStartEvent
 from dubito.games.dubito.facts import Position, facts
-from dubito.games.dubito.game_data import GameStartEvent
-from dubito.games.dubito.player import NODES
+from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import kept_plural
-from dubito.games.dubito.spec import SPEC
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
 from dubito.workshop.lint import another, lint, missing, unused
 from dubito.workshop.prefix import beginning_fault, requests, system_fault
@@ -20,28 +20,28 @@ from tests.workshop.kit import PLAIN, prompt
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
 ASKS = "{{ question }} {{ if_true }} {{ if_false }} {{ hand }}"
 KEYS = PLAIN.variables
-SOME = sample_games(SPEC)[::5]  # of three table sizes, under both win rules
+SOME = sample_games(GAME)[::5]  # of three table sizes, under both win rules
 
 
 def of_node(node: str) -> list[Position]:
     """Some positions at which it is asked."""
-    return [one.position for game in sample_games(SPEC) for one in game if one.position.node == node][:3]
+    return [one.position for game in sample_games(GAME) for one in game if one.position.node == node][:3]
 
 
 @pytest.mark.parametrize(
     "folder", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["reasoned"])
 )
 def test_there_is_nothing_to_say_of_our_own_prompts(folder: str) -> None:
-    assert lint(Prompt(OWN_PROMPTS / folder), sample_games(SPEC)).findings == []
+    assert lint(Prompt(OWN_PROMPTS / folder), sample_games(GAME)).findings == []
 
 
 def test_the_sample_games_are_of_all_kinds() -> None:
     """Else what is measured on them would be worth little."""
-    starts = [game[0].position.events[0] for game in sample_games(SPEC)]
+    starts = [game[0].position.events[0] for game in sample_games(GAME)]
     sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
     assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)
-    assert {(game[0].position.rules.win_rule) for game in sample_games(SPEC)} == {"immediate", "contested"}
-    assert {one.position.node for game in sample_games(SPEC) for one in game} == set(NODES)
+    assert {(game[0].position.rules.win_rule) for game in sample_games(GAME)} == {"immediate", "contested"}
+    assert {one.position.node for game in sample_games(GAME) for one in game} == set(NODES)
 
 
 def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_another_value_is_another_one(value: object) -> None:
 
 def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
     """What the question and its effects are trusted to say, they say."""
-    for game in sample_games(SPEC):
+    for game in sample_games(GAME):
         for one in game:
             values, turn = facts(one.position), one.position.turn
             if one.position.node in "CDE":
@@ -105,10 +105,10 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
 
 
 def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
-    made = requests(PLAIN, sample_games(SPEC)[:2])
+    made = requests(PLAIN, sample_games(GAME)[:2])
     last: dict[tuple[int, int], list[str]] = {}
     decisions: dict[tuple[int, int], int] = {}
-    asked = [(number, one.position) for number, game in enumerate(sample_games(SPEC)[:2]) for one in game]
+    asked = [(number, one.position) for number, game in enumerate(sample_games(GAME)[:2]) for one in game]
     assert len(made) == len(asked) > 100
     for one, (number, position) in zip(made, asked, strict=True):
         rendered = PLAIN.render(position)
@@ -149,7 +149,7 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     assert lines[0].startswith("mine: A test. On average over 12 games")
     assert lines[1].split() == ["node", "requests", "bytes", "tokens,", "about", "as", "the", "request", "before", "%"]
     mine = Prompt(Path("prompts/mine"))
-    made = [mine.render(one.position) for game in sample_games(SPEC) for one in game if one.position.node == "A"]
+    made = [mine.render(one.position) for game in sample_games(GAME) for one in game if one.position.node == "A"]
     size = sum(len("".join([one.system, *one.history, one.user]).encode()) for one in made) / len(made)
     assert lines[2].split()[:4] == ["A", f"{len(made)}", f"{size:.0f}", f"{size / 4:.0f}"]
     assert lines[7].startswith("- facts that no template uses: ")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import DubitoError
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import checks, golden_files
 from dubito.workshop.recordings import read_folder, shipped, write_files
@@ -73,7 +73,7 @@ def test_failures_are_readable(project: Path) -> None:
     (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
     example = example_position("D").turn.my_n_cards
     held = [
-        one.position.turn.my_n_cards for one in read_folder(shipped(SPEC), SPEC).values() if one.position.node == "D"
+        one.position.turn.my_n_cards for one in read_folder(shipped(GAME), GAME).values() if one.position.node == "D"
     ]
     fails = f"node == 'D' and own_cards == {next(n for n in held if n != example)}"
     (mine / "user.jinja").write_text(f"New.\n{{% if {fails} %}}{{{{ 1 // 0 }}}}{{% endif %}}{{{{ question }}}}\n")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.dubito.positions import example_position, from_json, to_json
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.facts import example_position, from_json, to_json
+from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
 from tests.conftest import cases
 from tests.workshop.kit import positions
@@ -19,13 +19,13 @@ Damage = Callable[[dict[str, Any]], object]
 
 def test_a_recorded_position_comes_back() -> None:
     for one in positions():
-        assert read_recorded(one.text, SPEC) == one
+        assert read_recorded(one.text, GAME) == one
         assert from_json(one.text) == one.position, "who renders a prompt never sees what is hidden"
 
 
 def test_a_position_without_hidden_truth_is_read_too() -> None:
     position = example_position("C")
-    assert read_recorded(to_json(position), SPEC) == RecordedPosition(SPEC, position)
+    assert read_recorded(to_json(position), GAME) == RecordedPosition(GAME, position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [
@@ -48,7 +48,7 @@ def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> N
     file = json.loads(one.text)
     damage(file["hidden"])
     with pytest.raises(UsageError, match="this is no position: hidden") as caught:
-        read_recorded(json.dumps(file), SPEC)
+        read_recorded(json.dumps(file), GAME)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -57,19 +57,19 @@ def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> Non
     one, two = positions()[:2]
     write_files({tmp_path / "deep" / "b.json": one.text, tmp_path / "deep" / "a.json": two.text})
     (tmp_path / "deep" / "notes.txt").write_text("nothing")
-    found = read_folder(tmp_path / "deep", SPEC)
+    found = read_folder(tmp_path / "deep", GAME)
     assert list(found.items()) == [("a.json", two), ("b.json", one)]
     assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), "a trial numbers them so"
     (tmp_path / "deep" / "c.json").write_text("{}")
     with pytest.raises(UsageError, match=r"deep/c\.json: this is no position"):
-        read_folder(tmp_path / "deep", SPEC)
+        read_folder(tmp_path / "deep", GAME)
 
 
 def test_folders_that_hold_no_positions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no positions: `dubito prompts record` makes some"):
-        read_folder(tmp_path, SPEC)
+        read_folder(tmp_path, GAME)
     with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file or directory"):
-        read_folder(tmp_path / "nowhere", SPEC)
+        read_folder(tmp_path / "nowhere", GAME)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot write .*a\.json: File exists"):
         write_files({tmp_path / "file" / "a.json": ""})

@@ -4,7 +4,7 @@ import pytest
 
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.statistics import clustered_rate
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.llm.decider import StatedProbability
 from dubito.llm.prices import Price
 from dubito.llm.wire import Usage
@@ -57,7 +57,7 @@ def test_what_never_came_is_in_no_rate_of_answers() -> None:
 
 def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
     others = [taken(one) for one in positions() if one.position.node != "C"]
-    bare = [taken(RecordedPosition(SPEC, one.position)) for one in OF_C]
+    bare = [taken(RecordedPosition(GAME, one.position)) for one in OF_C]
     assert [row.right.value for row in rows(others, None)] == [None] * 5
     assert [row.right.value for row in rows(bare, None)] == [None] * 2
 
@@ -96,7 +96,7 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
 def test_stated_probabilities_are_held_against_the_truth() -> None:
     said = [taken(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
     silent = [taken(one) for one in OF_C]
-    bare = [taken(RecordedPosition(SPEC, one.position), p=0.5) for one in OF_C]
+    bare = [taken(RecordedPosition(GAME, one.position), p=0.5) for one in OF_C]
     (own,) = calibrations(stated([silent, said, bare]), ["silent", "own", "bare"])
     honest = sum(not truth(one) for one in OF_C)
     assert (own.name, own.statements) == ("own", 40)

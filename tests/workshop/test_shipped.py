@@ -4,9 +4,9 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from dubito.games.dubito.game_data import GameStartEvent
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.cards import GameStartEvent
+from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import read_folder, shipped
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO
@@ -20,15 +20,15 @@ def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell)
             f"dubito prompts record prompts/positions/{rule}.yaml --count 20 --output prompts/positions"
             in (REPO / "docs" / "prompts.md").read_text()
         )
-        config = shutil.copy(shipped(SPEC) / f"{rule}.yaml", shell.folder)
+        config = shutil.copy(shipped(GAME) / f"{rule}.yaml", shell.folder)
         assert shell("prompts", "record", str(config), "--count", "20", "--output", "made").code == 0
     made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
-    assert {file.name: file.read_bytes() for file in shipped(SPEC).glob("*.json")} == made
+    assert {file.name: file.read_bytes() for file in shipped(GAME).glob("*.json")} == made
     assert len(made) == 40
 
 
 def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
-    found = [one for one in read_folder(shipped(SPEC), SPEC).values() if one.hidden]
+    found = [one for one in read_folder(shipped(GAME), GAME).values() if one.hidden]
     starts = [one.position.events[0] for one in found]
     sizes = Counter(len(start.player_ids) for start in starts if isinstance(start, GameStartEvent))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 8)
@@ -40,5 +40,5 @@ def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
 
 
 def test_no_shipped_prompt_fails_on_them() -> None:
-    for one in read_folder(shipped(SPEC), SPEC).values():
+    for one in read_folder(shipped(GAME), GAME).values():
         assert f"node: {one.position.node}" in PLAIN.render(one.position).user

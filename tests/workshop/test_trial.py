@@ -14,9 +14,9 @@ from dubito.errors import UsageError
 from dubito.experiment.model_checks import CallOptions
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.run_to_replay import run_to_replay
-from dubito.games.dubito.player import NODES
-from dubito.games.dubito.positions import example_position
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.bot import NODES
+from dubito.games.dubito.facts import example_position
+from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.failures import AccountFault
 from dubito.llm.settings import check_settings
@@ -29,7 +29,7 @@ from tests.house.kit import opinion
 from tests.llm.kit import Heard, Said, Server, Unhurried, contender, error_body, ran, rows, says, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
-FOUND = dict(list(read_folder(shipped(SPEC), SPEC).items())[::4])  # two of each node
+FOUND = dict(list(read_folder(shipped(GAME), GAME).items())[::4])  # two of each node
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.games.dubito.spec import SPEC
+from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import shipped
 from tests.cli.kit import Shell, made
 from tests.llm.kit import Server, config_file, contender, says
@@ -51,14 +51,14 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
     name, said_first = flips[0].removeprefix("flipped: ").split(": ")
-    assert (shipped(SPEC) / name).exists()
+    assert (shipped(GAME) / name).exists()
     assert said_first in ("yes by plain, no by plain again", "no by plain, yes by plain again")
     assert lines[8].split()[:3] == ["plain", "again", "A"]
 
 
 def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(shipped(SPEC).glob("C-*.json"))[:3]:
+    for file in sorted(shipped(GAME).glob("C-*.json"))[:3]:
         shutil.copy(file, "own")
     price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
     Path("prices.yaml").write_text(yaml.safe_dump(price))
@@ -80,7 +80,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
 
 def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(shipped(SPEC).glob("?-*.json"))[::8]:
+    for file in sorted(shipped(GAME).glob("?-*.json"))[::8]:
         shutil.copy(file, "own")
     own = ("--positions", "own", "--output", "r")
     said = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", *own)

@@ -2,12 +2,10 @@
 
 from random import Random
 
-from dubito.games.dubito.facts import Position
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.sample import sample_table
-from dubito.games.dubito.spec import SPEC
-from dubito.games.dubito.worlds import World, pairs
+from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.facts import Position, World, pairs, sample_table
+from dubito.games.dubito.game import GAME
 from dubito.workshop.recorder import Origin, Watcher
 from tests.conftest import cases
 
@@ -15,7 +13,7 @@ from tests.conftest import cases
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
     """The questions of a sample game, each with the world in which it is asked."""
     table = sample_table(rules, size, size)
-    watcher = Watcher(table, Origin(None, 0, size, size), SPEC, rules)
+    watcher = Watcher(table, Origin(None, 0, size, size), GAME, rules)
     hands = tuple(tuple(hand.cards) for hand in table.game.hands)
     moves: list[TurnOutput] = []
     found = []

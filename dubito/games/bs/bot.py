@@ -5,8 +5,7 @@ from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.game import GameEvent, Player
-from dubito.games.bs.cards import Card, HandView
-from dubito.games.bs.events import DealEvent, RoundEvent
+from dubito.games.bs.cards import Card, DealEvent, HandView, RoundEvent
 from dubito.games.bs.table import Public, Table
 
 

@@ -1,9 +1,19 @@
-"""Cards and hands of BS: the engine's truth of a hand, and the read-only view that a bot holds as `self.cards`."""
+"""Cards and hands of BS: the engine's truth of a hand, and the read-only view that a bot holds as `self.cards`.
+
+What the players of BS observe. Nobody is told who accused or what was played: players infer it from the sizes.
+
+BS's `rules` as a config says them, checked.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from pydantic import Field
+
 from dubito.errors import IllegalOutput
+from dubito.files import Checked
+from dubito.game import GameEvent
 
 NUMBERS: Final = 13
 COPIES: Final = 4
@@ -127,3 +137,50 @@ class HandView:
 def _kind(value: object) -> str:
     """The value's type in words: its own text could be anything."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class DealEvent(GameEvent):
+    """The hands are dealt; seat 0 begins, with number 0."""
+
+    hands: tuple[int, ...]  # sizes, by seat
+
+
+@dataclass(frozen=True, slots=True)
+class PlayEvent(GameEvent):
+    """A seat has put cards on the pile, face down, said to be of this number."""
+
+    seat: int
+    number: int
+    n_cards: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent(GameEvent):
+    """A turn is over, an accusation resolved, if there was one."""
+
+    pile: int
+    hands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEvent(GameEvent):
+    """A round is over, four turns long unless somebody won."""
+
+    round: int  # from 1
+    number: int  # that would be asked next
+    pile: int
+    hands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WinEvent(GameEvent):
+    """A seat has no cards left, and the game is over."""
+
+    seat: int
+
+
+class BSRules(Checked):
+    """What of the rules may be varied."""
+
+    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)

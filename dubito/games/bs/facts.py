@@ -2,20 +2,272 @@
 
 Everything that a hand-written bot can see or derive is in the facts, and nothing else. Players are seats, never names;
 cards are their numbers.
+
+What one seat of BS has seen, in sentences, an event a line: each line is the same whenever it is told.
+
+Some games to try a prompt on, by players who answer by chance; and second worlds that a seat cannot tell apart.
+
+A second world is the same game with two cards in each other's place, in hands and plays. If the seat saw neither, and
+no accusation ended otherwise, it cannot know in which of the two it is.
+
+A position of BS as a file, and an example of each node.
+
+The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot see:
+nothing here reads it.
 """
 
+import json
 from collections import Counter
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache, lru_cache
+from random import Random
+from typing import Any, Final, Literal
 
-from dubito.games.bs.cards import COPIES, NUMBERS
-from dubito.games.bs.history import count, lines
-from dubito.games.bs.notebook import Notebook, Position
-from dubito.games.bs.positions import example_position, from_json, to_json
-from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.table import SEATS
-from dubito.games.bs.witness import Witness
+from pydantic import ValidationError, create_model
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.files import Checked
+from dubito.game import GameEvent
+from dubito.game.record import first_fault
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, BSRules, Card
+from dubito.games.bs.engine import Game
+from dubito.games.bs.table import SEATS, Table
+from dubito.games.bs.witness import Laid, Notebook, Number, Position, Seen, Witness
+from dubito.games.bs.words import OBJECTIVE, rule_sentences
+
+
+def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]:
+    """The history, and the places in it of the seat's own moves: its plays, and its answers."""
+    told = [f"Every seat is dealt {NUMBERS} cards. Yours: {numbers(dealt)}."]
+    own = []
+    for seen in witness.turns:
+        if seen.mover == witness.seat:
+            own.append(len(told))
+        told.append(_play(seen))
+        if seen.turn.answer is not None:
+            own.append(len(told))
+            told.append("You accuse it." if seen.turn.answer else "You do not accuse it.")
+        if seen.turn.is_over:
+            told.append(_ending(seen, witness.seat))
+    return told, own
+
+
+def numbers(cards: Iterable[int]) -> str:
+    """The numbers of cards: 3 3 7."""
+    return " ".join(map(str, cards)) or "none"
+
+
+def count(n: int) -> str:
+    """1 card, 2 cards."""
+    return f"{n} card{'s' * (n != 1)}"
+
+
+def _play(seen: Seen) -> str:
+    put = f"{count(seen.turn.n_cards)} as {_plural(seen.number)}"
+    if not seen.turn.cards:
+        return f"seat {seen.mover} puts down {put}."
+    kind = "honest" if set(seen.turn.cards) == {seen.number} else "a lie"
+    return f"You put down {put}: {numbers(seen.turn.cards)}, {kind}."
+
+
+def _ending(seen: Seen, own: int) -> str:
+    turn, accuser = seen.turn, seen.accuser
+    if accuser is None:
+        return f"Nobody accuses it: {count(turn.pile or 0)} on the pile."
+    who = f"seat {accuser} accuses it" if accuser != own else "Your accusation counts"
+    taker = seen.mover if seen.lie else accuser
+    take = f"you take the pile: {_shown(seen.shown)}" if taker == own else f"seat {taker} takes the pile"
+    if not seen.lie:
+        return f"{who}, and it was honest: {take}."
+    card = f"a card of seat {accuser} is the new pile" if accuser != own else f"your {turn.lost} is the new pile"
+    return f"{who}, and it was a lie: {take}; {card}."
+
+
+def _shown(shown: Iterable[Laid]) -> str:
+    """What was taken up, from the bottom, with who put it there."""
+    return ", ".join(_part(laid) for laid in shown)
+
+
+def _part(laid: Laid) -> str:
+    how = "drawn" if laid.number is None else f"as {_plural(laid.number)}"
+    return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
+
+
+def _plural(number: int) -> str:
+    return f"{number}s"
+
+
+_HONEST: Final = 0.85  # who holds the number plays it, mostly
+_ACCUSES: Final = 0.1
+_TRIES: Final = 8  # to find a second world
+
+Output = bool | Sequence[Card]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of a game, and what was answered."""
+
+    position: Position
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A game so far, as its deal and its moves."""
+
+    deal: int
+    hands: tuple[tuple[Card, ...], ...]
+    moves: tuple[Output, ...] = ()
+    rules: BSRules = field(default_factory=BSRules)
+
+    def other(self, chance: Random) -> "World":
+        """The world in which two cards have changed places."""
+        one, two = chance.sample(DECK, 2)
+        places = {one: two, two: one}
+        hands = tuple(tuple(places.get(card, card) for card in hand) for hand in self.hands)
+        moves = tuple(
+            move if isinstance(move, bool) else [places.get(card, card) for card in move] for move in self.moves
+        )
+        return replace(self, hands=hands, moves=moves)
+
+    def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
+        """The question to this seat after all moves, and all that it saw on the way.
+
+        Raises IllegalOutput if a move cannot be made in this world.
+        """
+        game = Game(self.hands, self.rules.max_rounds, Random(self.deal))
+        book, saw = Notebook(seat, self.rules), list[Any]()
+
+        def tell(events: Sequence[GameEvent]) -> None:
+            for event in events:
+                book.observe(event, game.hands[seat].cards)
+                saw.append((event, list(game.hands[seat].cards)))
+
+        tell([game.start])
+        for move in self.moves:
+            if game.seat == seat:
+                book.answered(game.view().node, move)
+                saw.append(move)
+            tell(game.apply(move))
+        return book.position(game.view().node, game.view(), game.hands[seat].cards), saw
+
+
+def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
+    """The questions of a game by chance, each with the game so far."""
+    chance, deck, rules = Random(deal), list(DECK), BSRules()
+    chance.shuffle(deck)
+    hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
+    game = Game(hands, rules.max_rounds, Random(deal))
+    books = [Notebook(seat, rules) for seat in SEATS]
+    world = World(deal, tuple(hands), rules=rules)
+
+    def tell(events: Sequence[GameEvent]) -> None:
+        for event in events:
+            for seat, book in enumerate(books):
+                book.observe(event, game.hands[seat].cards)
+
+    tell([game.start])
+    while not game.over:
+        seat, view = game.seat, game.view()
+        output = by_chance(view, game.hands[seat].cards, chance)
+        yield world, Asked(books[seat].position(view.node, view, game.hands[seat].cards), output)
+        books[seat].answered(view.node, output)
+        world = replace(world, moves=(*world.moves, output))
+        tell(game.apply(output))
+
+
+def by_chance(view: Table, cards: Sequence[Card], chance: Random) -> Output:
+    """A legal answer of whoever sees this and holds these cards."""
+    if view.node == "bs":
+        return chance.random() < _ACCUSES
+    held = [card for card in cards if card.number == view.number]
+    if held and chance.random() < _HONEST:
+        return held
+    return chance.sample(cards, min(len(cards), chance.randint(1, 2)))
+
+
+def pairs(deal: int) -> Iterator[tuple[Position, Position]]:
+    """The positions of a sample game for which another world is found, each beside its own in that world."""
+    chance = Random(deal)
+    for world, asked in sample_game(deal):
+        seat = asked.position.seat
+        _, saw = world.seen_by(seat)
+        for _ in range(_TRIES):
+            with suppress(IllegalOutput):
+                there, seen = world.other(chance).seen_by(seat)
+                if seen == saw:
+                    yield asked.position, there
+                    break
+
+
+FORMAT: Final = "bs position 1"
+_EXAMPLE_DEAL: Final = 1
+_EXAMPLE_TURNS: Final = 20  # by then there are accusations, and piles that were taken up
+_FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fields(Position)} | {
+    "dealt": (tuple[Number, ...], ...),
+    "format": (Literal["bs position 1"], ...),
+    "hidden": (Any, None),
+}
+_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
+
+
+def to_json(position: Position) -> str:
+    """The position as a file, a field a line and a turn a line."""
+    plain = {field.name: getattr(position, field.name) for field in fields(Position)}
+    turns = [json.dumps(asdict(turn)) for turn in position.turns]
+    lines = [f'"format": {json.dumps(FORMAT)}', f'"rules": {position.rules.model_dump_json()}']
+    lines += [f'"{name}": {json.dumps(plain[name])}' for name in ("seat", "node", "dealt")]
+    lines.append('"turns": [\n  ' + ",\n  ".join(turns) + "\n ]" if turns else '"turns": []')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def from_json(text: str) -> Position:
+    """The inverse of `to_json`; raises UsageError that names what is malformed, or what contradicts what."""
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
+    position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
+    try:
+        _check(position)
+    except UsageError as error:
+        raise UsageError(f"this is no position: {error}") from None
+    return position
+
+
+def _check(position: Position) -> None:
+    """Raise UsageError for what no game can have."""
+    seat, turns = position.seat, position.turns
+    if seat not in SEATS:
+        raise UsageError(f"seat: seats are 0 to {SEATS[-1]}")
+    if len(position.dealt) != NUMBERS or max(Counter(position.dealt).values()) > COPIES:
+        raise UsageError(f"dealt: it is {NUMBERS} cards, at most {COPIES} of one number")
+    if any(not turn.is_over for turn in turns[:-1]):
+        raise UsageError("turns: only the last one may lack pile and hands")
+    if (position.node == "bs") != bool(turns and not turns[-1].is_over):
+        raise UsageError("turns: the last one is not over at bs, and all are at cards")
+    if (position.node == "cards") != (position.mover == seat):
+        raise UsageError(f"node: seat {seat} is not asked that here, where it is the turn of seat {position.mover}")
+    if position.node == "bs" and turns[-1].answer is not None:
+        raise UsageError(f"turns.{len(turns) - 1}: answer: it is asked for now")
+    if len(turns) - (position.node == "bs") >= len(SEATS) * position.rules.max_rounds:
+        raise UsageError("turns: the game was over after max_rounds")
+    if 0 in Witness(position).hands and position.node == "cards":
+        raise UsageError("turns: the game is over")
+
+
+@cache
+def example_position(node: str) -> Position:
+    """A fixed position in the middle of a game at which this node is asked, by players who answer by chance."""
+    return next(
+        asked.position
+        for _, asked in sample_game(_EXAMPLE_DEAL)
+        if asked.position.node == node and len(asked.position.turns) >= _EXAMPLE_TURNS
+    )
+
 
 __all__ = ["Notebook", "Position", "example_position", "facts", "from_json", "steady_facts", "to_json"]
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
-from dubito.games.defuse.cards import DRAW, ENDING, WITHIN, HandView
-from dubito.games.defuse.state import View
+from dubito.games.defuse.engine import DRAW, ENDING, WITHIN, HandView, View
 
 Seen = tuple[str, ...]
 Turn = Generator[str, Seen, str | None] | str | None

@@ -2,14 +2,346 @@
 
 `notebook` collects a seat's events; `memory` turns them into what it can derive (`witness`: the cards that are
 certain); `knowledge` makes the facts for prompts; `positions` reads and writes files.
+
+The questions of a game that is watched: a player is watched if it answers the nodes A-E one by one.
+
+Tables to try a prompt on: every size under both win rules, with players who answer by chance.
+
+A position as a file, and an example of each node.
+
+The file is JSON with the fields of `Position`. Beside them may stand `hidden`, the truth that the seat cannot
+see: nothing here reads it.
+
+Two worlds that one seat cannot tell apart: the same game with other cards where it never looked.
+
+One change is made: what somebody put down was another card of theirs, or two others were dealt each other's card.
+Then the moves are made again. If one is refused, or the seat sees anything else than before, it is no such world.
 """
 
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from random import Random
+from typing import Any, Final, Literal, get_args
+
+from pydantic import ValidationError, create_model
+
+from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.files import Checked
+from dubito.game.record import first_fault
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
+from dubito.games.dubito.bot import NODES, FiveNodes, Listener
+from dubito.games.dubito.cards import (
+    COPIES,
+    JOKER,
+    MOST,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    Hand,
+    TurnData,
+    TurnOutput,
+)
+from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, WinRule, deal_table
+from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
 from dubito.games.dubito.knowledge import facts as facts
 from dubito.games.dubito.knowledge import rate as rate
 from dubito.games.dubito.knowledge import steady_facts as steady_facts
-from dubito.games.dubito.memory import OwnPlay as OwnPlay
-from dubito.games.dubito.notebook import Notebook as Notebook
-from dubito.games.dubito.positions import example_position as example_position
-from dubito.games.dubito.positions import from_json as from_json
-from dubito.games.dubito.positions import to_json as to_json
+from dubito.games.dubito.witness import Memory
+from dubito.games.dubito.witness import OwnPlay as OwnPlay
+
+Note = Callable[[int, Position], None]  # is told each question, with its seat, before it is answered
+
+
+class Questions:
+    """Plays a game at a table turn by turn, and notes what its players are asked."""
+
+    def __init__(self, table: Table, rules: Any, note: Note) -> None:
+        """Listen to the players of a table whose game has not begun; `rules` as a notebook takes them."""
+        self._table = table
+        self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
+        self._tell([table.game.start])
+        for seat, player in zip(self._seats, table.players, strict=True):
+            if isinstance(player, FiveNodes):
+                player.listeners += (seat,)
+
+    def step(self) -> TurnOutput:
+        """Play one turn."""
+        game = self._table.game
+        self._seats[game.seat].notebook.turn_begins(game.hands[game.seat].cards)
+        output: TurnOutput
+        output, events = step(self._table, announce=True)
+        self._tell(events, output.cards or ())
+        return output
+
+    def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
+        for seat, hand in zip(self._seats, self._table.game.hands, strict=True):
+            for event in events:
+                seat.notebook.observe(event, hand.cards, played)
+
+
+class _Seat(Listener):
+    """Listens to one player."""
+
+    def __init__(self, seat: int, rules: Any, table: Table, note: Note) -> None:
+        self.notebook = Notebook(seat, rules)
+        self._seat, self._table, self._note = seat, table, note
+
+    def asked(self, node: str) -> None:
+        """The walk's question is noted, not those that a bot asks itself on its way."""
+        game = self._table.game
+        self._note(self._seat, self.notebook.position(node, game.turn_data(), game.hands[self._seat].cards))
+
+    def answered(self, node: str, answer: bool) -> None:
+        """The node's answer is noted, for the questions that follow on this turn."""
+        self.notebook.answered(node, answer)
+
+
+_SEED: Final = 0
+
+
+class _ByChance(FiveNodes):
+    """Chances under which all kinds of things happen: doubts, sets, wins, long and short rounds."""
+
+    def bluff_first_hand(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.3
+
+    def maximize_first_hand(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.7
+
+    def should_doubt(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.2
+
+    def bluff_regular(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.3
+
+    def maximize_regular(self, p: TurnData) -> bool:
+        return self.rng.random() < 0.7
+
+
+def sample_tables() -> Iterator[tuple[Table, Rules]]:
+    """All of them, before their first turn, each with its rules."""
+    for win_rule in get_args(WinRule):
+        for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
+            rules = Rules(win_rule=win_rule)
+            yield sample_table(rules, size, deal), rules
+
+
+def sample_table(rules: Rules, size: int, deal: int) -> Table:
+    """A table of such players."""
+    entrants = [Entrant(f"player {seat}", _ByChance) for seat in range(size)]
+    return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
+
+
+FORMAT: Final = "dubito position 1"
+_EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and own plays to tell of
+# The nodes that may have been answered before on the same turn (R24); where C or D is not asked, it is missing.
+_BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
+
+_FIELDS: Final[dict[str, Any]] = {field.name: (field.type, ...) for field in fields(Position)} | {
+    "format": (Literal["dubito position 1"], ...),
+    "hidden": (Any, None),
+}
+_File: Final = create_model("_File", __base__=Checked, **_FIELDS)
+
+
+def to_json(position: Position) -> str:
+    """The position as a file, a field a line and an event a line."""
+    lines = [f'"format": {json.dumps(FORMAT)}']
+    for key, value in asdict(position).items():
+        if key in ("events", "own_plays") and value:
+            items = ",\n  ".join(map(json.dumps, value))
+            lines.append(f'"{key}": [\n  {items}\n ]')
+        else:
+            lines.append(f'"{key}": {json.dumps(value)}')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def from_json(text: str) -> Position:
+    """The inverse of `to_json`; raises UsageError that names what is malformed, or what contradicts what."""
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
+    position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
+    fault = _fault(position)
+    if fault is not None:
+        raise UsageError(f"this is no position: {fault}")
+    return position
+
+
+def _fault(position: Position) -> str | None:
+    """What makes the position one that no game can have, as far as prompts depend on it."""
+    start, turn = position.events[0] if position.events else None, position.turn
+    if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
+        return "events: the first one, and no other, is the start of the game"
+    n = len(start.player_ids)
+    if not MIN_PLAYERS <= n <= MAX_PLAYERS or start.player_ids != tuple(range(n)) or position.seat not in range(n):
+        return f"events.0: player_ids are the seats from 0 to at most {MAX_PLAYERS - 1}, the own one among them"
+    if len(start.initial_card_counts) != n:
+        return "events.0: initial_card_counts has another length than player_ids"
+    if not all(JOKER <= card <= NUMBERS[-1] for card in _cards(position)):
+        return f"a card is not between {JOKER} and {NUMBERS[-1]}"
+    if not all(number in NUMBERS for number in _numbers(position)):
+        return f"a number is not between {NUMBERS[0]} and {NUMBERS[-1]}"
+    played = [
+        event.n_cards
+        for event in position.events
+        if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
+    ]
+    if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MOST for n in played):
+        return f"own_plays: not the plays of seat {position.seat} in events"
+    if not _asked(position):
+        return f"node {one_line(position.node)} is not asked here, or not after these answers"
+    return _contradiction(position, turn.prev.id, turn.next.id)
+
+
+def _asked(position: Position) -> bool:
+    """Whether the walk through the nodes asks this one (R24)."""
+    node, turn = position.node, position.turn
+    if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
+        return False
+    if node in "AB":
+        return turn.board_cards == 0
+    if position.answers.get("C") or not 0 < turn.n_cards_played <= turn.board_cards:
+        return False
+    return {"C": turn.can_doubt, "D": turn.current_number in position.hand}.get(node, True)
+
+
+def _contradiction(position: Position, before: int, after: int) -> str | None:
+    """Where the events contradict the turn data."""
+    turn, seat = position.turn, position.seat
+    try:
+        witness = Memory.of(seat, position.events, position.own_plays).witness
+    except LookupError:
+        return "events: a player is none of the table"
+    around = witness.active()
+    if seat not in around or len(around) < MIN_PLAYERS or (around[-1], around[1]) != (before, after):
+        return "turn: prev and next are not the neighbours that the events leave"
+    neighbours = [witness.players[other] for other in (seat, before, after)]
+    if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
+        return "turn: me, prev, next or the hand disagree with the events"
+    if (witness.board_cards, witness.streak, witness.last_player) != (
+        turn.board_cards,
+        turn.streak,
+        turn.last_player_id,
+    ):
+        return "turn: the board disagrees with the events"
+    return None
+
+
+def _cards(position: Position) -> Iterator[int]:
+    yield from position.hand
+    for play in position.own_plays:
+        yield from play.cards
+    for event in position.events:
+        if isinstance(event, DoubtResolvedEvent):
+            yield from event.latest_cards + event.board_cards
+
+
+def _numbers(position: Position) -> Iterator[int]:
+    yield from position.turn.playing_cards
+    yield position.turn.current_number or NUMBERS[0]
+    for play in position.own_plays:
+        yield play.number
+    for event in position.events:
+        if isinstance(event, (CardsPlayedEvent, DoubtResolvedEvent)):
+            yield event.declared_number
+        elif isinstance(event, DiscardEvent):
+            yield event.card_number
+
+
+@cache
+def example_position(node: str) -> Position:
+    """A fixed position in the middle of a game of four at which this node ("A" to "E") is asked."""
+    table, asked = sample_table(Rules(), 4, 0), list[Position]()
+    questions = Questions(table, Rules(), lambda _, position: asked.append(position))
+    while not table.game.over:
+        questions.step()
+        for position in asked:
+            if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
+                return position
+        asked.clear()
+    raise AssertionError(f"the example game never comes to node {node}")
+
+
+_TRIES: Final = 8  # to find a second world
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A game so far, as its deal and its moves."""
+
+    rules: Rules
+    hands: tuple[tuple[int, ...], ...]  # as dealt
+    moves: tuple[TurnOutput, ...] = ()
+
+    def seen(self, position: Position) -> Position | None:
+        """The position as it is in this world; None if its seat would have seen anything else on the way."""
+        if any(Counter(hand)[number] == COPIES for hand in self.hands for number in NUMBERS):
+            return None
+        game = Game(self.rules, [Hand(list(hand)) for hand in self.hands])
+        book, hand = Notebook(position.seat, self.rules), game.hands[position.seat].cards
+        book.observe(game.start, hand)
+        for move in self.moves:
+            if game.seat == position.seat:
+                book.turn_begins(hand)
+            try:
+                events = game.apply(move)
+            except IllegalOutput:
+                return None
+            for event in events:
+                book.observe(event, hand, move.cards)
+        seen = book.position(position.node, game.turn_data(), hand)
+        here = replace(position, turn=seen.turn)
+        return here if seen == replace(here, answers={}) else None
+
+    def changed(self, seat: int, chance: Random) -> "World":
+        """A world in which one card or two are others, which may be possible or not."""
+        last = next((n for n, move in enumerate(reversed(self.moves)) if move.doubt), len(self.moves))
+        if last and chance.random() < 0.5:
+            return self._played_otherwise(len(self.moves) - 1 - chance.randrange(last), chance)
+        one, other = chance.sample([n for n in range(len(self.hands)) if n != seat], 2)
+        hands = [list(hand) for hand in self.hands]
+        here = chance.randrange(len(hands[one]))
+        there = chance.choice([n for n, card in enumerate(hands[other]) if card != hands[one][here]])
+        hands[one][here], hands[other][there] = hands[other][there], hands[one][here]
+        return replace(self, hands=tuple(map(tuple, hands)))
+
+    def _played_otherwise(self, number: int, chance: Random) -> "World":
+        move = self.moves[number]
+        cards = list(move.cards or ())
+        place = chance.randrange(len(cards))
+        cards[place] = chance.choice([card for card in (JOKER, *NUMBERS) if card != cards[place]])
+        changed = TurnOutput(False, move.number, cards)
+        return replace(self, moves=(*self.moves[:number], changed, *self.moves[number + 1 :]))
+
+
+def world_pairs() -> Iterator[tuple[Position, Position]]:
+    """Positions of a few games, each beside its own in another world."""
+    for rules, size in ((Rules(), 3), (Rules(win_rule="contested"), 5)):
+        yield from pairs(rules, size, deal=size)
+
+
+def pairs(rules: Rules, size: int, deal: int) -> Iterator[tuple[Position, Position]]:
+    """The positions of a sample game for which another world is found, each beside its own in that world."""
+    table, chance = sample_table(rules, size, deal), Random(deal)
+    asked: list[Position] = []
+    questions = Questions(table, rules, lambda seat, position: asked.append(position))
+    world = World(rules, tuple(tuple(hand.cards) for hand in table.game.hands))
+    while not table.game.over:
+        asked.clear()
+        move = questions.step()
+        for position in asked:
+            tries = (world.changed(position.seat, chance).seen(position) for _ in range(_TRIES))
+            other = next((found for found in tries if found is not None), None)
+            if other is not None:
+                yield position, other
+        world = replace(world, moves=(*world.moves, move))

@@ -1,28 +1,32 @@
 """What one seat may know at one question, as one plain mapping: prompts, viewers and tests read it.
 
 Everything that a hand-written bot can see or derive is in it, and nothing else. Players are seats, never names.
+
+What one seat has seen, played and answered so far: all that a position is made of, beside hand and turn data.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from dubito.games.dubito.game_data import (
+from pydantic import BaseModel
+
+from dubito.games.dubito.bot import NODES, Listener
+from dubito.games.dubito.cards import (
     COPIES,
     JOKER,
     NUMBERS,
+    CardsPlayedEvent,
     Event,
     PlayerData,
     TurnData,
 )
-from dubito.games.dubito.memory import Memory, OwnPlay, names
-from dubito.games.dubito.player import NODES
+from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import card_name
-from dubito.games.dubito.rule_text import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
-from dubito.games.dubito.rules import Rules
-from dubito.games.dubito.witness import Witness
+from dubito.games.dubito.witness import Memory, OwnPlay, Witness, names
+from dubito.games.dubito.words import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +214,53 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
 def _spread(counts: Sequence[int]) -> list[str]:
     """Counts by value as that many words, jokers last."""
     return [card_name(card) for card in _IN_ORDER if counts[card] for _ in range(counts[card])] if any(counts) else []
+
+
+class Notebook(Listener):
+    """Kept for one seat in one game, by its player or by somebody who watches."""
+
+    def __init__(self, seat: int, rules: Rules | BaseModel) -> None:
+        """`rules` as the engine has them, or as a config says them."""
+        self.events: list[Event] = []
+        self.own_plays: list[OwnPlay] = []
+        self._memory = Memory(seat)
+        self._last: Position | None = None  # the one that the memory is of
+        self._seat = seat
+        self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
+        self._answers: dict[str, bool] = {}
+        self._held = Counter[int]()  # the hand as the turn began
+
+    def turn_begins(self, hand: Iterable[int]) -> None:
+        """The seat is to move, with this hand."""
+        self._answers = {}
+        self._held = Counter(hand)
+
+    def answered(self, node: str, answer: bool) -> None:
+        """A node of this turn was answered."""
+        self._answers[node] = answer
+
+    def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
+        """The table saw this; `hand` is the seat's now, `played` the cards of an own play where they are known.
+
+        Else they are those that the hand has lost: a substitute may have chosen them (R13).
+        """
+        self.events.append(event)
+        own_play = None
+        if isinstance(event, CardsPlayedEvent) and event.player_id == self._seat:
+            gone = sorted((self._held - Counter(hand)).elements()) if played is None else played
+            own_play = OwnPlay(event.declared_number, tuple(gone))
+            self.own_plays.append(own_play)
+        self._memory.watch(event, own_play)
+        self._last = None
+
+    def position(self, node: str, turn: TurnData, hand: Iterable[int]) -> Position:
+        """The question that the seat is asked now."""
+        events, own_plays = tuple(self.events), tuple(self.own_plays)
+        self._last = Position(
+            self._rules, self._seat, node, tuple(sorted(hand)), turn, events, own_plays, dict(self._answers)
+        )
+        return self._last
+
+    def facts(self, position: Position) -> dict[str, Any]:
+        """The facts of a position; fastest for the one it gave last."""
+        return facts(position, self._memory if position is self._last else None)

@@ -15,8 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game.record import Strict, as_lines, first_fault, seal
 from dubito.game.words import Label, seat_label
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import (
+from dubito.games.dubito.cards import (
     COPIES,
     JOKER,
     NUMBERS,
@@ -25,11 +24,11 @@ from dubito.games.dubito.game_data import (
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
+    Hand,
     PlayerWonEvent,
     TurnOutput,
 )
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.rules import Rules, check_players
+from dubito.games.dubito.engine import Game, Rules, check_players
 
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.game.record import Strict
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import GameStartEvent
+from dubito.games.dubito.cards import GameStartEvent
+from dubito.games.dubito.engine import Game, last_play_is_dishonest
+from dubito.games.dubito.facts import Questions as Questions
+from dubito.games.dubito.facts import sample_tables as sample_tables
+from dubito.games.dubito.facts import world_pairs as world_pairs
 from dubito.games.dubito.knowledge import Position
-from dubito.games.dubito.questions import Questions as Questions
 from dubito.games.dubito.record import Card
-from dubito.games.dubito.rules import last_play_is_dishonest
-from dubito.games.dubito.sample import sample_tables as sample_tables
-from dubito.games.dubito.worlds import world_pairs as world_pairs
 
 # Facts that are not missed where another one says the same.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {

@@ -1,15 +1,121 @@
-"""What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know."""
+"""What prompts are told of OpenSpiel's games (`dubito.game.Facts`): nothing that the asked seat cannot know.
 
+A position of one of OpenSpiel's games: all that a prompt is told, as text; and the same as a file.
+"""
+
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, cast
+from random import Random
+from typing import Annotated, Any, Final, Literal, cast
 
+from pydantic import Field, ValidationError
+
+from dubito.errors import UsageError
+from dubito.files import Checked
 from dubito.game import Spec
-from dubito.games.openspiel.positions import NodeName, Notebook, Position, example_position, from_json, to_json
-from dubito.games.openspiel.rule_text import objective, rule_sentences, title_of
-from dubito.games.openspiel.sight import words_of
-from dubito.games.openspiel.spec import engine_of
+from dubito.game.record import first_fault
+from dubito.games.openspiel.game import engine_of
+from dubito.games.openspiel.state import Entry, Game, View, words_of
+from dubito.games.openspiel.texts import objective, rule_sentences, title_of
+
+NodeName = Literal["act", "policy"]  # what it does; or how probable it is to do each thing that it may
+FORMAT: Final = "openspiel position 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """All that one seat has when it is asked for its action."""
+
+    game: str  # as `openspiel:` has it
+    seat: int
+    node: NodeName
+    history: tuple[Entry, ...]
+    hand: str | None  # what the seat holds and sees, in our words; None where there are none for the game
+    sees: str  # the same as the engine has it
+    legal: tuple[str, ...]  # actions by name
+
+
+class Notebook:
+    """Kept for one seat of one game: the game itself keeps what a seat has seen."""
+
+    def __init__(self, name: str, seat: int) -> None:
+        self._name, self._seat = name, seat
+
+    def observe(self, event: Any, cards: Any) -> None:
+        """All that is observed is in the view."""
+
+    def answered(self, node: str, answer: Any) -> None:
+        """All that an answer does is in the view."""
+
+    def position(self, node: str, view: View, cards: Any) -> Position:
+        """The question that the seat is asked now."""
+        return position_of(self._name, view)
+
+
+def position_of(name: str, view: View, node: NodeName = "act") -> Position:
+    """The question that the seat of this view is asked, in the game of that name."""
+    return Position(
+        name, view.seat, node, tuple(view.history), view.hand, view.sees.strip("\n"), tuple(view.names.values())
+    )
+
+
+class _Entry(Checked):
+    by: Annotated[int, Field(ge=0)] | None
+    text: str
+
+
+class _File(Checked):
+    format: Literal["openspiel position 1"]
+    game: str
+    seat: Annotated[int, Field(ge=0)]
+    node: NodeName
+    history: tuple[_Entry, ...]
+    hand: str | None
+    sees: str
+    legal: Annotated[tuple[str, ...], Field(min_length=1)]
+    hidden: Any = None
+
+
+def to_json(position: Position) -> str:
+    """The position as a file, a line of its history a line."""
+    entries = [json.dumps({"by": one.by, "text": one.text}, ensure_ascii=False) for one in position.history]
+    told = "[\n  " + ",\n  ".join(entries) + "\n ]" if entries else "[]"
+    values = {"game": position.game, "seat": position.seat, "node": position.node}
+    lines = [f'"format": "{FORMAT}"', *(f'"{key}": {json.dumps(value)}' for key, value in values.items())]
+    lines.append(f'"history": {told}')
+    rest = {"hand": position.hand, "sees": position.sees, "legal": position.legal}
+    lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in rest.items()]
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def from_json(text: str, name: str, seats: int) -> Position:
+    """The inverse of `to_json`, for the game of that name with so many seats; raises UsageError that names a fault."""
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise UsageError(f"this is no position: {first_fault(error)}") from None
+    if file.game != name:
+        raise UsageError(f"this is no position: game: it is of {file.game}, and not of {name}")
+    if not all(seat < seats for seat in (file.seat, *(entry.by or 0 for entry in file.history))):
+        raise UsageError(f"this is no position: seat: {name} has {seats}")
+    history = tuple(Entry(entry.by, entry.text) for entry in file.history)
+    return Position(name, file.seat, file.node, history, file.hand, file.sees, file.legal)
+
+
+def example_position(engine: Any, name: str, node: NodeName) -> Position:
+    """A fixed position of a game: that of its fourth move, or of the last if it is shorter, where all do the first
+    thing that they may."""
+    game = Game(engine, Random(1))
+    position = position_of(name, game.view(), node)
+    for _ in range(3):
+        game.apply(position.legal[0], announce=False)
+        if game.over:
+            break
+        position = position_of(name, game.view(), node)
+    return position
+
 
 _QUESTIONS: Final[Mapping[NodeName, str]] = {
     "act": "It is your move. What do you do?",

@@ -10,7 +10,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
-from dubito.games.bs.state import Game, deal
+from dubito.games.bs.engine import Game, deal
 from dubito.games.bs.table import Public
 
 Bot = type[BSBot]

@@ -10,10 +10,21 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.bs.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.sample import Asked, World, pairs, sample_game
-from dubito.games.bs.state import Game
+from dubito.games.bs.cards import BSRules
+from dubito.games.bs.engine import Game
+from dubito.games.bs.facts import (
+    Asked,
+    Notebook,
+    Position,
+    World,
+    example_position,
+    facts,
+    from_json,
+    pairs,
+    sample_game,
+    steady_facts,
+    to_json,
+)
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.witness import Witness
 from tests.conftest import cases

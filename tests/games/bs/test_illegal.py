@@ -6,7 +6,7 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.games.bs.cards import DECK, Card
-from dubito.games.bs.state import Game
+from dubito.games.bs.engine import Game
 from tests.games.bs.kit import dealt, snapshot
 
 

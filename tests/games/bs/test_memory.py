@@ -16,8 +16,7 @@ from bots.manual.bs.risk_taker import RiskTaker
 from bots.manual.bs.two_card import TwoCard
 from dubito.game import GameEvent
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.cards import Card
-from dubito.games.bs.events import RoundEvent
+from dubito.games.bs.cards import Card, RoundEvent
 from dubito.games.bs.table import Table
 from tests.games.bs import reference
 from tests.games.bs.kit import play_deal

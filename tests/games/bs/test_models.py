@@ -14,10 +14,10 @@ from dubito.experiment.model_checks import CallOptions, fallback_of
 from dubito.experiment.models import asking
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.bs.house import MODELS
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.sample import sample_game
-from dubito.games.bs.spec import SPEC
+from dubito.games.bs.cards import BSRules
+from dubito.games.bs.facts import sample_game
+from dubito.games.bs.game import GAME
+from dubito.games.bs.stand_in import MODELS
 from dubito.house.opinions import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
@@ -32,7 +32,7 @@ from tests.experiment.kit import REPO
 from tests.games.bs.models import both, experiment, ran, registry, short
 from tests.llm.kit import Heard, Server, Unhurried, says
 
-PLAIN: Final = load_prompt("plain", REPO, SPEC)
+PLAIN: Final = load_prompt("plain", REPO, GAME)
 MALFORMED: Final = "fallback:malformed"
 ILLEGAL: Final = "fallback:illegal"
 Said = str | Callable[[list[int]], str]  # by the cards that are held
@@ -80,17 +80,17 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     """A game of four model players that ask this server."""
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
-    settings = settings_for(bots.find("OpenAIBot").cls, "x", said, SPEC)
+    settings = settings_for(bots.find("OpenAIBot").cls, "x", said, GAME)
     calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
-        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=SPEC) as pipeline:
+        with asking(log, cache, calls, Unhurried(), lambda: False, suspend=False, game=GAME) as pipeline:
             way = pipeline.asker("x", settings, None)
             fallback = fallback_of("x", settings, bots)
             decider = Decider("x", settings, PLAIN, fallback, way, log, 0, BSRules(), lambda outcome: None)
             services = [GameServices(decider, Journal())] * 4
             streams = DealStreams(3, 0)
-            game = SPEC.deal(BSRules(), 4, streams.deck())
+            game = GAME.deal(BSRules(), 4, streams.deck())
             entrants = [Entrant("x", bots.find("OpenAIBot").cls, settings.model_dump())] * 4
             yield Table(game, entrants, streams, services=services), log
 
@@ -111,12 +111,12 @@ def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
 
 def test_what_the_fallback_played_is_kept_as_numbers() -> None:
     cards = sample_hand()
-    assert SPEC.answer_of("cards", cards) == [card.number for card in cards]
-    assert SPEC.answer_of("bs", True) is True
+    assert GAME.answer_of("cards", cards) == [card.number for card in cards]
+    assert GAME.answer_of("bs", True) is True
 
 
 def sample_hand() -> list[Any]:
-    return list(SPEC.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])  # type: ignore[attr-defined]
+    return list(GAME.deal(BSRules(), 4, Random(0)).hands[0].cards[:3])  # type: ignore[attr-defined]
 
 
 def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
 
 
 def test_the_demo_tells_of_two_models_and_what_to_try_next(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SPEC.demo, "games", 2)
+    monkeypatch.setitem(GAME.demo, "games", 2)
     said = shell("demo", "--game", "bs", "--output", "d")
     assert said.code == 0
-    assert {entry["bot"] for entry in SPEC.demo["contenders"]} == {"OpenAIBot", "AnthropicBot"}
+    assert {entry["bot"] for entry in GAME.demo["contenders"]} == {"OpenAIBot", "AnthropicBot"}
     assert "Too few games to compare anyone: 1 deal, at least 10 are needed." in said.out
     assert "Identical: both runs have the same results digest." in said.out
     assert re.search(r"fallbacks: 0 of \d+ decisions of the stand-ins", said.out)
@@ -142,7 +142,7 @@ def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
     careful = MODELS["house-careful"]
     lies = honest = 0
     for _, asked in sample_game(2):
-        told = SPEC.facts.facts(asked.position)
+        told = GAME.facts.facts(asked.position)
         answer = careful(PLAIN.render(asked.position).user, Random(0))["answer"]
         if told["node"] == "bs":
             assert answer is (told["sure_lie"] or told["mover_wins"])
@@ -157,14 +157,14 @@ def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
 
 
 def test_house_random_is_legal_at_every_node() -> None:
-    schemas = {node.name: form_of(("answer",), node).schema for node in SPEC.nodes}
+    schemas = {node.name: form_of(("answer",), node).schema for node in GAME.nodes}
     chance = Random(1)
     for _, asked in sample_game(3):
         position = asked.position
         opinion = by_lot(schemas[position.node], PLAIN.render(position).user, chance)
         assert opinion.understood
         if position.node == "cards":
-            held = SPEC.facts.facts(position)["legal"]
+            held = GAME.facts.facts(position)["legal"]
             assert opinion.answer
             assert all(opinion.answer.count(card) <= held.count(card) for card in opinion.answer)
         else:
@@ -180,4 +180,4 @@ def test_without_the_facts_house_careful_understands_nothing(text: str) -> None:
 @cases("value", [[-1], [52], [True], ["3"], [1.0], "3", None, 7, {"a": 1}])
 def test_a_damaged_output_is_refused(value: Any) -> None:
     with pytest.raises(Exception, match="a move of BS is kept as true, false or a list of places in the deck, 0 to 51"):
-        SPEC.output_from_json(value)
+        GAME.output_from_json(value)

@@ -16,7 +16,7 @@ from bots.manual.bs.player4 import Player4
 from dubito.game.streams import DealStreams
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import Card
-from dubito.games.bs.state import Game
+from dubito.games.bs.engine import Game
 from dubito.games.bs.table import Table
 from tests.games.bs.kit import play_deal
 

@@ -12,7 +12,7 @@ import pytest
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.games.bs.facts import example_position
-from dubito.games.bs.spec import SPEC
+from dubito.games.bs.game import GAME
 from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
 from dubito.workshop.checks import CheckFailed, checks
@@ -34,7 +34,7 @@ CHECKS = [
 @cache
 def checks_of(name: str) -> dict[str, Callable[[], None]]:
     """Those of a shipped prompt: they share what they render."""
-    return dict(checks(PROMPTS / name, SPEC))
+    return dict(checks(PROMPTS / name, GAME))
 
 
 @pytest.mark.parametrize(("name", "check"), few([(name, check) for name in NAMES for check in CHECKS], len(CHECKS) + 5))
@@ -46,7 +46,7 @@ def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
 
 @pytest.mark.parametrize("name", few(NAMES, ["reasoned"]))
 def test_lint_finds_nothing(name: str) -> None:
-    assert lint(load_prompt(name, Path(), SPEC), sample_games(SPEC)).findings == []
+    assert lint(load_prompt(name, Path(), GAME), sample_games(GAME)).findings == []
 
 
 def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
     (folder / "user.jinja").write_text(
         "Turn {{ history | length }}. {{ question }}\nlegal: {{ legal | join(' | ') }}\n"
     )
-    findings = lint(load_prompt(str(folder), Path(), SPEC), sample_games(SPEC)[:1]).findings
+    findings = lint(load_prompt(str(folder), Path(), GAME), sample_games(GAME)[:1]).findings
     assert "not told at cards, bs: hand" in findings
     assert "not told at bs: placed" in findings
 
@@ -65,7 +65,7 @@ def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
     shutil.copytree(PROMPTS / "plain", folder)
     (folder / "user.jinja").write_text("{{ question }}\n")
     failing = []
-    for name, one in checks(folder, SPEC):
+    for name, one in checks(folder, GAME):
         try:
             one()
         except CheckFailed:
@@ -77,17 +77,17 @@ def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell)
     """After a change of bots or engine: the line in docs/prompts.md makes them anew; delete the old ones first."""
     command = "dubito prompts record prompts/bs/positions/pool.yaml --count 24 --output prompts/bs/positions"
     assert command in (REPO / "docs" / "prompts.md").read_text()
-    config = shutil.copy(shipped(SPEC) / "pool.yaml", shell.folder)
+    config = shutil.copy(shipped(GAME) / "pool.yaml", shell.folder)
     assert shell("prompts", "record", str(config), "--count", "24", "--output", "made").code == 0
     made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
-    assert {file.name: file.read_bytes() for file in shipped(SPEC).glob("*.json")} == made
+    assert {file.name: file.read_bytes() for file in shipped(GAME).glob("*.json")} == made
     assert len(made) == 24
 
 
 @cache
 def shipped_positions() -> list[RecordedPosition]:
     """Those that come with the game."""
-    return [*read_folder(shipped(SPEC), SPEC).values()]
+    return [*read_folder(shipped(GAME), GAME).values()]
 
 
 def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
@@ -113,7 +113,7 @@ def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
     plain = json.loads(one.text)
     damage(plain["hidden"])
     with pytest.raises(UsageError, match=said):
-        read_recorded(json.dumps(plain), SPEC)
+        read_recorded(json.dumps(plain), GAME)
 
 
 @cases("answer", [[], [12] * 4, [8, 8, 8, 8]])
@@ -146,7 +146,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
-    shutil.copy(shipped(SPEC) / "pool.yaml", shell.folder)
+    shutil.copy(shipped(GAME) / "pool.yaml", shell.folder)
     told = shell("prompts", *words)
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
     assert said in told.err

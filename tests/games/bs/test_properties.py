@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.game import GameEvent
-from dubito.games.bs.cards import DECK, NUMBERS
-from dubito.games.bs.events import PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.state import Game
+from dubito.games.bs.cards import DECK, NUMBERS, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import Game
 from tests.games.bs.kit import dealt
 
 

@@ -15,9 +15,8 @@ from dubito.errors import BotError, IllegalOutput, UsageError
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.game.table import Table as SeatedTable
-from dubito.games.bs.cards import DECK, Card
-from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.state import SEAT_COUNTS, Game
+from dubito.games.bs.cards import DECK, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import SEAT_COUNTS, Game
 from dubito.games.bs.table import Table
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands

@@ -8,16 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.games.bs.cards import Card, HandView
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.spec import SPEC
-from dubito.games.bs.state import Game
+from dubito.games.bs.cards import BSRules, Card, HandView
+from dubito.games.bs.engine import Game
+from dubito.games.bs.game import GAME
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, turn, with_hands
 
 
 def test_the_rules_are_their_defaults_or_more_rounds() -> None:
-    game = SPEC.deal(BSRules(), 4, Random(0))
+    game = GAME.deal(BSRules(), 4, Random(0))
     assert isinstance(game, Game)
     assert (game.max_rounds, BSRules(max_rounds=7).max_rounds) == (1000, 7)
 
@@ -40,27 +39,27 @@ def test_rules_and_outputs_that_were_played_are_out_of_reach() -> None:
 
 def test_a_deal_of_three_is_refused() -> None:
     with pytest.raises(UsageError, match="BS is played by 4, not 3: seat 4 players"):
-        SPEC.deal(BSRules(), 3, Random(0))
+        GAME.deal(BSRules(), 3, Random(0))
 
 
 def test_a_deal_is_written_as_its_hands() -> None:
     game = dealt(2)
-    written = json.loads(json.dumps(SPEC.deal_to_json(game)))
+    written = json.loads(json.dumps(GAME.deal_to_json(game)))
     assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
 
 
 @cases("output", [True, False, [Card(3, 0), Card(12, 3)], (Card(0, 0),)])
 def test_outputs_come_back_from_json(output: Any) -> None:
-    back = SPEC.output_from_json(json.loads(json.dumps(SPEC.output_to_json(output))))
+    back = GAME.output_from_json(json.loads(json.dumps(GAME.output_to_json(output))))
     assert back == (output if isinstance(output, bool) else list(output))
     assert type(back) in (bool, list)
 
 
 def test_a_models_numbers_are_its_first_cards_of_them() -> None:
     cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
-    assert SPEC.output_of("cards", [5, 3, 5], cards) == [Card(5, 0), Card(5, 1), Card(3, 0)]
-    assert SPEC.output_of("cards", [], cards) == []
-    assert SPEC.output_of("bs", True, cards) is True
+    assert GAME.output_of("cards", [5, 3, 5], cards) == [Card(5, 0), Card(5, 1), Card(3, 0)]
+    assert GAME.output_of("cards", [], cards) == []
+    assert GAME.output_of("bs", True, cards) is True
 
 
 @cases(
@@ -75,7 +74,7 @@ def test_a_models_numbers_are_its_first_cards_of_them() -> None:
 def test_more_than_is_held_is_refused(answer: list[int], sentence: str) -> None:
     cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
     with pytest.raises(IllegalOutput) as caught:
-        SPEC.output_of("cards", answer, cards)
+        GAME.output_of("cards", answer, cards)
     assert str(caught.value) == sentence
 
 
@@ -85,22 +84,22 @@ def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
     forfeited = dealt()
     forfeited.forfeit(3)
     assert [buckets(game) for game in (won, forfeited)] == [["wins"] + ["losses"] * 3, ["unfinished"] * 4]
-    assert SPEC.results.measures[0].values == (1, 0, 0)
-    assert SPEC.results.equal_share(4) == {"wins": 0.25}
+    assert GAME.results.measures[0].values == (1, 0, 0)
+    assert GAME.results.equal_share(4) == {"wins": 0.25}
 
 
 def buckets(game: Game) -> list[str]:
     ending = game.ending()
-    return [SPEC.results.buckets[SPEC.results.bucket(mark, ending.capped)] for mark in ending.marks]
+    return [GAME.results.buckets[GAME.results.bucket(mark, ending.capped)] for mark in ending.marks]
 
 
 def test_habits_are_ratios_of_counts_that_there_are() -> None:
     ending = dealt().ending()
-    assert [len(counts) for counts in ending.counts] == [len(SPEC.results.seat_counts)] * 4
-    assert len(ending.game_counts) == len(SPEC.results.game_counts)
-    for habit in SPEC.results.habits:
-        assert {habit.count, habit.of} <= {*SPEC.results.seat_counts}
-    assert [getattr(SPEC.base, node.method).__name__ for node in SPEC.nodes] == ["request_cards", "bs"]
+    assert [len(counts) for counts in ending.counts] == [len(GAME.results.seat_counts)] * 4
+    assert len(ending.game_counts) == len(GAME.results.game_counts)
+    for habit in GAME.results.habits:
+        assert {habit.count, habit.of} <= {*GAME.results.seat_counts}
+    assert [getattr(GAME.base, node.method).__name__ for node in GAME.nodes] == ["request_cards", "bs"]
 
 
 @cases(
@@ -114,7 +113,7 @@ def test_a_lie_is_forced_where_no_card_of_the_number_is_held(hand: list[int], pl
     """The first number is 0 (B1)."""
     game = with_hands(hand, [1], [2], [3])
     view = HandView(game.hands[0])
-    assert SPEC.lie is not None
-    assert SPEC.lie(game, SPEC.output_of("cards", played, view)) == lie
-    game.apply(SPEC.output_of("cards", played, view))
-    assert [SPEC.lie(game, answer) for answer in (True, False)] == [None, None]
+    assert GAME.lie is not None
+    assert GAME.lie(game, GAME.output_of("cards", played, view)) == lie
+    game.apply(GAME.output_of("cards", played, view))
+    assert [GAME.lie(game, answer) for answer in (True, False)] == [None, None]

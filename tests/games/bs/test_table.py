@@ -14,9 +14,8 @@ from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import play_game
 from dubito.games.bs.bot import BSBot, missing_nodes
-from dubito.games.bs.cards import Card, Hand, HandView
-from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
-from dubito.games.bs.state import Game
+from dubito.games.bs.cards import Card, DealEvent, Hand, HandView, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.engine import Game
 from dubito.games.bs.table import Table
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands

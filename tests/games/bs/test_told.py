@@ -4,10 +4,8 @@ import re
 from random import Random
 
 from dubito.game.words import ME, Line, seat_label
-from dubito.games.bs.person import holding, sees
-from dubito.games.bs.rule_text import OBJECTIVE, rule_sentences
-from dubito.games.bs.rules_config import BSRules
-from dubito.games.bs.told import Teller, in_short, rules, sentence, to_me
+from dubito.games.bs.cards import BSRules
+from dubito.games.bs.words import OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence, to_me
 from tests.games.bs.kit import dealt, held, with_hands
 
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")

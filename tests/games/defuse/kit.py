@@ -8,8 +8,8 @@ from dubito.files import NoRules
 from dubito.game import Player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
-from dubito.games.defuse.spec import SPEC
-from dubito.games.defuse.state import Game
+from dubito.games.defuse.engine import Game
+from dubito.games.defuse.game import GAME
 from tests.games.kit import registry_of
 
 BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
@@ -17,7 +17,7 @@ BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
 
 def dealt(deal: int = 0) -> Game:
     """A game that nobody has moved in."""
-    game = SPEC.deal(NoRules(), 2, DealStreams(0, deal).deck())
+    game = GAME.deal(NoRules(), 2, DealStreams(0, deal).deck())
     assert isinstance(game, Game)
     return game
 
@@ -37,7 +37,7 @@ def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
     wins = 0
     for deal in range(games):
         streams = DealStreams(seed, deal)
-        game = SPEC.deal(NoRules(), 2, streams.deck())
+        game = GAME.deal(NoRules(), 2, streams.deck())
         table = Table(game, [Entrant(bot.__name__, bot) for bot in bots], streams, deal=deal)
         wins += play_game(table).winner == 0
     return wins / games

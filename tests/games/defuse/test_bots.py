@@ -8,7 +8,7 @@ import pytest
 from dubito.errors import BotError
 from dubito.game.table import step
 from dubito.games.defuse.bot import DefuseBot
-from dubito.games.defuse.state import Game, View
+from dubito.games.defuse.engine import Game, View
 from tests.conftest import cases
 from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
 

@@ -10,10 +10,10 @@ import pytest
 from dubito.errors import UsageError
 from dubito.files import NoRules
 from dubito.game import GameEvent
+from dubito.games.defuse.engine import Game
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, steady_facts, to_json
-from dubito.games.defuse.house import act, place, read_facts
 from dubito.games.defuse.knowledge import Pile, Witness
-from dubito.games.defuse.state import Game
+from dubito.games.defuse.stand_in import act, place, read_facts
 from tests.conftest import cases
 from tests.games.defuse.kit import dealt
 

@@ -8,10 +8,9 @@ import pytest
 from dubito.errors import IllegalOutput, UsageError
 from dubito.files import NoRules
 from dubito.game.streams import DealStreams
-from dubito.games.defuse.cards import ALL_CARDS
+from dubito.games.defuse.engine import ALL_CARDS, Game, deal, shuffle
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
-from dubito.games.defuse.spec import SPEC
-from dubito.games.defuse.state import Game, deal, shuffle
+from dubito.games.defuse.game import GAME
 from tests.conftest import cases
 from tests.games.defuse.kit import dealt, state_of, with_cards
 
@@ -161,14 +160,14 @@ def test_what_is_refused_changes_nothing(place: bool) -> None:
 
 def test_three_players_are_refused() -> None:
     with pytest.raises(UsageError, match="draw and defuse is played by 2, not 3"):
-        SPEC.deal(NoRules(), 3, DealStreams(0, 0).deck())
+        GAME.deal(NoRules(), 3, DealStreams(0, 0).deck())
 
 
 def test_counts_are_what_was_done() -> None:
     game = with_cards("bomb see skip", "defuse shuffle see", "skip")
     for output in ("see", "draw", 0, "skip", "shuffle"):
         game.apply(output)
-    counts = [dict(zip(SPEC.results.seat_counts, own, strict=True)) for own in game.ending().counts]
+    counts = [dict(zip(GAME.results.seat_counts, own, strict=True)) for own in game.ending().counts]
     wanted = {"turns": 2, "draw": 1, "see": 1, "shuffle": 1, "bombs": 1, "defuse": 1}
     assert {name: n for name, n in counts[0].items() if n} == wanted
     assert {name: n for name, n in counts[1].items() if n} == {"turns": 1, "skip": 1}

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dubito.games.openspiel.words import Words, words_for
+from dubito.games.openspiel.named import Words, words_for
 
 pyspiel = pytest.importorskip("pyspiel", reason="plays games of OpenSpiel: pip install 'dubito[openspiel]'")
 

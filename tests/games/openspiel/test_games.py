@@ -15,9 +15,12 @@ from tests.conftest import cases, few
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from dubito.games.openspiel.engine import members  # noqa: E402
-from dubito.games.openspiel.sight import all_names, names_at  # noqa: E402
-from dubito.games.openspiel.spec import engine_of  # noqa: E402
-from dubito.games.openspiel.state import Game  # noqa: E402
+from dubito.games.openspiel.game import engine_of  # noqa: E402
+from dubito.games.openspiel.state import (  # noqa: E402
+    Game,
+    all_names,
+    names_at,
+)
 
 OTHERS = ("python_", "dubito", "chat_game")  # games in Python, which are there once somebody has imported them
 LISTED = [one for one in members() if one.why_not is None and not one.name.startswith(OTHERS)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dubito.games.openspiel.words import words_for
+from dubito.games.openspiel.named import words_for
 from tests.conftest import cases
 from tests.games.openspiel.kit import load, tree, words_of
 

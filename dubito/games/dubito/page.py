@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.game.words import Label
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.cards import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.engine import Game, is_honest
 from dubito.games.dubito.record import card_name, in_order, narrated
-from dubito.games.dubito.rules import is_honest
-from dubito.games.dubito.told import to_me
+from dubito.games.dubito.words import to_me
 
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],

@@ -10,17 +10,17 @@ from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import Bool, Cards, Habit, Lie, Measure, Node, Results, Spec
 from dubito.games.bs.bot import BSBot, missing_nodes
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
-from dubito.games.bs.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
+from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, Game, deal
 from dubito.games.bs.table import SEATS
 
 if TYPE_CHECKING:
-    from dubito.games.bs.rules_config import BSRules
+    from dubito.games.bs.cards import BSRules
 
 WINS, LOSSES, UNFINISHED = range(3)  # places in the buckets
 
 
 def _rules(**said: Any) -> "BSRules":
-    from dubito.games.bs.rules_config import BSRules  # late: whoever lists bots or games needs no pydantic
+    from dubito.games.bs.cards import BSRules  # late: whoever lists bots or games needs no pydantic
 
     return BSRules(**said)
 
@@ -116,7 +116,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
 )
 
-SPEC = Spec(
+GAME = Spec(
     name="bs",
     summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
     rules=_rules,

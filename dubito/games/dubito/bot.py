@@ -5,9 +5,8 @@ from typing import ClassVar, Final
 from dubito.errors import IllegalOutput
 from dubito.game import Player
 from dubito.game.streams import Loose, mypyc_attr
-from dubito.games.dubito.game_data import JOKER, MOST, Event, TurnData, TurnOutput
-from dubito.games.dubito.hand import HandView
-from dubito.games.dubito.rules import Rules
+from dubito.games.dubito.cards import JOKER, MOST, Event, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

@@ -10,9 +10,8 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Family, Measure, Node, Player, Results, Spec, no_rules
 from dubito.games.openspiel.bot import OpenSpielBot, missing_nodes
 from dubito.games.openspiel.engine import canonical, engine_version, load, members, range_of
-from dubito.games.openspiel.rule_text import title_of
-from dubito.games.openspiel.sight import all_names
-from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, units_of
+from dubito.games.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, Game, all_names, units_of
+from dubito.games.openspiel.texts import title_of
 
 NAME: Final = "openspiel"
 
@@ -126,6 +125,6 @@ def _demo() -> dict[str, Any]:
     }
 
 
-SPEC: Final = Family(
+GAME: Final = Family(
     NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them", member, members
 )

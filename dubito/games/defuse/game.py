@@ -7,8 +7,7 @@ from typing import Any
 from dubito.errors import UsageError, one_line
 from dubito.game import Choice, Habit, Measure, Node, Results, Spec, Whole, no_rules
 from dubito.games.defuse.bot import DefuseBot, missing_nodes
-from dubito.games.defuse.cards import ACTS, HELD
-from dubito.games.defuse.state import GAME_COUNTS, SEAT_COUNTS, Game, deal
+from dubito.games.defuse.engine import ACTS, GAME_COUNTS, HELD, SEAT_COUNTS, Game, deal
 
 
 def _deal(rules: object, seats: int, rng: Random) -> Game:
@@ -55,7 +54,7 @@ RESULTS = Results(
     meaning="A bot's score is the share of its games that it won.",
 )
 
-SPEC = Spec(
+GAME = Spec(
     name="defuse",
     summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
     rules=no_rules,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dubito.games.openspiel.engine import range_of
-from dubito.games.openspiel.sight import words_of
+from dubito.games.openspiel.state import words_of
 
 
 def title_of(engine: Any) -> str:

@@ -9,11 +9,9 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.games.dubito.core_game import Game
-from dubito.games.dubito.game_data import COPIES, JOKER, NUMBERS, TurnData, TurnOutput
-from dubito.games.dubito.hand import Hand
-from dubito.games.dubito.player import PlayerAI
-from dubito.games.dubito.rules import MAX_JOKERS, Rules
+from dubito.games.dubito.bot import PlayerAI
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
+from dubito.games.dubito.engine import MAX_JOKERS, Game, Rules
 
 _RULES: Final = Rules()
 

@@ -1,20 +1,31 @@
-"""Dubito, as the harness has it."""
+"""Dubito, as the harness has it.
 
-from typing import TYPE_CHECKING, Any, Final
+Dubito's `rules` as a config says them, checked.
+"""
 
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import Field
+
+from dubito.files import Checked
 from dubito.game import Bool, Node, Spec
-from dubito.games.dubito.dealing import deal_game
-from dubito.games.dubito.game_data import TurnOutput
-from dubito.games.dubito.player import NODES, FiveNodes, PlayerAI, missing_nodes
-from dubito.games.dubito.results import RESULTS
-from dubito.games.dubito.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, last_play_is_dishonest, lie_told
-
-if TYPE_CHECKING:
-    from dubito.games.dubito.rules_config import RulesConfig
+from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, missing_nodes
+from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.engine import (
+    MAX_JOKERS,
+    MAX_PLAYERS,
+    MIN_PLAYERS,
+    RESULTS,
+    Rules,
+    WinRule,
+    deal_game,
+    last_play_is_dishonest,
+    lie_told,
+)
 
 
 def _rules(**said: Any) -> "RulesConfig":
-    from dubito.games.dubito.rules_config import RulesConfig  # late: whoever lists bots or games needs no pydantic
 
     return RulesConfig(**said)
 
@@ -24,7 +35,7 @@ def _from_json(plain: Any) -> TurnOutput:
     return TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain)
 
 
-SPEC: Final = Spec(
+GAME: Final = Spec(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
     rules=_rules,
@@ -56,3 +67,19 @@ SPEC: Final = Spec(
     },
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )
+
+
+_RULES: Final = Rules()
+
+
+class RulesConfig(Checked):
+    """`rules` of a config; its defaults are those of `Rules`."""
+
+    jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
+    win_rule: WinRule = _RULES.win_rule
+    max_turns: int = Field(default=_RULES.max_turns, ge=1)
+
+    @cached_property
+    def in_force(self) -> Rules:
+        """As the engine has them; made once, since every game asks."""
+        return Rules(**self.model_dump())

@@ -12,8 +12,19 @@ from typing import Any, Final
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, Hand, HandView
-from dubito.games.bs.events import DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
+from dubito.games.bs.cards import (
+    COPIES,
+    DECK,
+    NUMBERS,
+    Card,
+    DealEvent,
+    Hand,
+    HandView,
+    PlayEvent,
+    RoundEvent,
+    TurnEvent,
+    WinEvent,
+)
 from dubito.games.bs.table import SEATS, Public, Table, check
 
 # By mover: who is asked whether it is BS after each seat, in seat order (B5); None: nobody more.

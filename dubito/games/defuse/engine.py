@@ -1,0 +1,314 @@
+"""One game of draw and defuse between two acts. Chance is the stream that dealt it; no clock, no I/O.
+
+A turn is one or more acts: see and shuffle cards, then a draw, a skip or a bottom card. Where a draw is the bomb and
+the seat holds a defuse card, that card is played, and the seat says where the bomb goes.
+
+The cards of draw and defuse, by their names, and hands of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from random import Random
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from dubito.errors import IllegalOutput
+from dubito.game import Ending, GameEvent
+from dubito.game.streams import SeatStreams
+from dubito.games.defuse.events import (
+    DealEvent,
+    DrawEvent,
+    EndEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
+
+BOMB: Final = "bomb"
+DEFUSE: Final = "defuse"
+DRAW: Final = "draw"  # an act that takes no card
+
+DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # of these, five each (D1)
+IN_HAND: Final = 5
+SPARE: Final = 2  # defuse cards that go into the pile, with the bomb
+HELD: Final = (DEFUSE, *DEALT)  # all cards that a hand may hold, in the order in which they are told
+ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE, **DEALT})
+
+WITHIN: Final = ("shuffle", "see")  # acts after which the turn goes on
+ENDING: Final = (DRAW, "skip", "bottom")  # acts that end it
+ACTS: Final = (DRAW, "skip", "bottom", "shuffle", "see")
+SHOWN: Final = 3  # a see card shows so many, from the top
+
+
+class HandView:
+    """What a seat holds, read from the game when asked; a bot's `self.cards`."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Mapping[str, int]) -> None:
+        self._held = held
+
+    def count(self, card: str) -> int:
+        """How many cards of that name are held; 0 for any other name."""
+        return self._held.get(card, 0)
+
+    def __contains__(self, card: object) -> bool:
+        """Whether at least one card of that name is held."""
+        return isinstance(card, str) and self._held.get(card, 0) > 0
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, each as often as it is held."""
+        for card in HELD:
+            yield from (card,) * self._held[card]
+
+    def __len__(self) -> int:
+        """How many cards are held."""
+        return sum(self._held.values())
+
+    def __str__(self) -> str:
+        """As `a defuse, 2 sees and a nothing`."""
+        return in_words(self)
+
+
+def in_words(cards: Iterable[str]) -> str:
+    """What is held, in words: `a defuse, 2 sees and a nothing`."""
+    held = [*cards]
+    counts = {card: held.count(card) for card in HELD}
+    parts = [f"{n} {card}s" if n > 1 else f"a {card}" for card, n in counts.items() if n]
+    if len(parts) < 2:
+        return parts[0] if parts else "no cards"
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+NodeName = Literal["turn", "place"]
+_NOTHING: Final[tuple[GameEvent, ...]] = ()
+_DECK: Final = tuple(card for card, n in DEALT.items() for _ in range(n))
+
+
+@dataclass(slots=True)
+class SeatCounts:
+    """What a game counts for one seat."""
+
+    turns: int = 0  # that it began
+    draw: int = 0  # from the top without a card; these five are named as the acts are
+    skip: int = 0
+    bottom: int = 0
+    shuffle: int = 0
+    see: int = 0
+    bombs: int = 0  # drawn
+    defuse: int = 0  # of them, those that it survived
+    forfeits: int = 0  # games that it ended by a mistake
+
+
+SEAT_COUNTS: Final = tuple(field.name for field in fields(SeatCounts))
+GAME_COUNTS: Final = ("turns", "bombs")
+_values: Final = attrgetter(*SEAT_COUNTS)
+
+
+class Game:
+    """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
+
+    def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
+        """Seat 0 begins. The end of `pile` is its top (D2); `rng` shuffles it where a card says so."""
+        self.hands = [{card: cards.count(card) for card in HELD} for cards in hands]
+        self.pile = list(pile)
+        self.discard: list[str] = []
+        self.seat = 0
+        self.node: NodeName = "turn"
+        self.over = False
+        self.winner: int | None = None
+        self.turns_played = 0
+        self.moves = 0
+        self.seen: tuple[str, ...] = ()  # by the last see card of this turn, unless the pile was shuffled since
+        self.counts = [SeatCounts(turns=1), SeatCounts()]
+        self._view = View(self)
+        self._rng = rng
+
+    @property
+    def start(self) -> GameEvent:
+        """The deal; asked for while no card has moved."""
+        return DealEvent(tuple(sum(hand.values()) for hand in self.hands), len(self.pile))
+
+    def view(self) -> "View":
+        """The table as the seat to move sees it."""
+        return self._view
+
+    def cards(self, seat: int, streams: SeatStreams) -> HandView:
+        """What a seat holds, for its bot; there is nothing in it to draw."""
+        return HandView(self.hands[seat])
+
+    def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
+        """An act of a turn, or the place of the bomb; see `game.State.apply`."""
+        if why := self.why_illegal(output):
+            raise IllegalOutput(why)
+        self.moves += 1
+        if self.node == "place":
+            return self._place(output, announce)
+        seat, counts = self.seat, self.counts[self.seat]
+        if output == DRAW:  # most acts are
+            counts.draw += 1
+            return self._draw("top", announce)
+        setattr(counts, output, getattr(counts, output) + 1)
+        self.hands[seat][output] -= 1
+        self.discard.append(output)
+        events: list[GameEvent] = [PlayEvent(seat, output)] if announce else []
+        if output == "see":
+            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])
+            if announce:
+                events.append(LookEvent(self.seen, only=seat))
+        elif output == "shuffle":
+            shuffle(self.pile, self._rng)
+            self.seen = ()
+        elif output == "bottom":
+            events += self._draw("bottom", announce)
+        else:
+            self._end_turn()
+        return events
+
+    def copy_of(self, output: str | int) -> str | int:
+        """The output itself, which nobody can change."""
+        return output
+
+    def forfeit(self, seat: int) -> None:
+        """This seat has made a mistake: the game is over, and the other wins (D4)."""
+        if self.over:
+            raise IllegalOutput("the game is over")
+        self.counts[seat].forfeits += 1
+        self._win(1 - seat)
+
+    def ending(self) -> Ending:
+        """Who won, and the counts; a turn that the bomb or a mistake ended counts."""
+        bombs = sum(counts.bombs for counts in self.counts)
+        marks = [int(seat == self.winner) for seat in (0, 1)]
+        return Ending(False, (self.turns_played + 1, bombs), marks, [_values(counts) for counts in self.counts])
+
+    def why_illegal(self, output: object) -> str | None:
+        """Why the seat to move may not do this; None if it may. No code of the output runs."""
+        if self.over:
+            return "the game is over"
+        if self.node == "place":
+            last = len(self.pile)
+            if type(output) is int and 0 <= output <= last:
+                return None
+            return f"the bomb goes to a place from 0, the top, to {last}, the bottom, and not to {_shown(output)}"
+        if type(output) is not str or output not in ACTS:
+            return f"an act of a turn is one of {', '.join(ACTS)}, and not {_shown(output)}"
+        if output != DRAW and not self.hands[self.seat][output]:
+            return f"the hand holds no {output} card"
+        return None
+
+    def _draw(self, end: Literal["top", "bottom"], announce: bool) -> Sequence[GameEvent]:
+        seat = self.seat
+        card = self.pile.pop(-1 if end == "top" else 0)
+        bomb = card == BOMB
+        if not announce and not bomb:
+            self.hands[seat][card] += 1
+            self._end_turn()
+            return _NOTHING
+        events: list[GameEvent] = [DrawEvent(seat, end, bomb)] if announce else []
+        if not bomb:
+            self.hands[seat][card] += 1
+            self._end_turn()
+            return [*events, TakeEvent(card, only=seat)]
+        counts, hand = self.counts[seat], self.hands[seat]
+        counts.bombs += 1
+        if not hand[DEFUSE]:
+            self._win(1 - seat)
+            return [*events, EndEvent(seat)] if announce else _NOTHING
+        counts.defuse += 1
+        hand[DEFUSE] -= 1
+        self.discard.append(DEFUSE)
+        self.node = "place"
+        return [*events, PlayEvent(seat, DEFUSE)] if announce else _NOTHING
+
+    def _place(self, place: int, announce: bool) -> Sequence[GameEvent]:
+        seat = self.seat
+        self.pile.insert(len(self.pile) - place, BOMB)
+        self.node = "turn"
+        self._end_turn()
+        return [PlaceEvent(seat), HideEvent(place, only=seat)] if announce else _NOTHING
+
+    def _end_turn(self) -> None:
+        self.turns_played += 1
+        self.seat = 1 - self.seat
+        self.counts[self.seat].turns += 1
+        self.seen = ()
+
+    def _win(self, seat: int) -> None:
+        self.winner = seat
+        self.over = True
+
+
+class View:
+    """The table as the seat to move sees it, read from the game when asked; nothing here can be changed."""
+
+    __slots__ = ("_game",)
+
+    def __init__(self, game: Game) -> None:
+        self._game = game
+
+    @property
+    def node(self) -> NodeName:
+        """What is asked: `turn` (an act) or `place` (where the bomb goes)."""
+        return self._game.node
+
+    @property
+    def pile(self) -> int:
+        """How many cards the draw pile has, without a bomb that is to be placed."""
+        return len(self._game.pile)
+
+    @property
+    def other(self) -> int:
+        """How many cards the other player holds."""
+        return sum(self._game.hands[1 - self._game.seat].values())
+
+    @property
+    def discard(self) -> tuple[str, ...]:
+        """The cards played so far by both, the last one last."""
+        return tuple(self._game.discard)
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """What the last see card of this turn has shown, the top first; empty without one, or after a shuffle."""
+        return self._game.seen
+
+    @property
+    def moves(self) -> int:
+        """How many acts and places there were in the game so far, by both."""
+        return self._game.moves
+
+    def why_illegal(self, output: Any) -> str | None:
+        """Why this may not be answered to what is asked now, in a sentence; None if it may."""
+        return self._game.why_illegal(output)
+
+
+def deal(rng: Random) -> Game:
+    """Deal as the source does, from the end of what is shuffled; then the spare defuses and the bomb go in (D1)."""
+    pile = list(_DECK)
+    shuffle(pile, rng)
+    hands = [[DEFUSE, *(pile.pop() for _ in range(IN_HAND))] for _ in (0, 1)]
+    pile += [DEFUSE] * SPARE + [BOMB]
+    shuffle(pile, rng)
+    return Game(hands, pile, rng)
+
+
+def shuffle(pile: list[str], rng: Random) -> None:
+    """Every order is equally likely; by `random` alone, which is thrice as fast as the library's own."""
+    draw = rng.random
+    for last in range(len(pile) - 1, 0, -1):
+        other = int(draw() * (last + 1))
+        pile[last], pile[other] = pile[other], pile[last]
+
+
+def _shown(output: object) -> str:
+    """An output in a sentence; what is none of the usual kinds only by its type, since no code of it may run."""
+    if output is None or type(output) in (bool, float):
+        return str(output)
+    if type(output) is int and abs(output) < 10**9:
+        return str(output)
+    if type(output) is str and len(output) <= 20:
+        return repr(output)
+    return f"a value of type {type(output).__name__}"

@@ -1,0 +1,221 @@
+"""Draw and defuse in words for people: what everybody observes; who sees everything reads what was drawn and seen.
+
+The rules of draw and defuse in sentences, complete: people at the table read them, and prompts say them.
+
+A person at draw and defuse: what they see, and how they answer, as in the notebook.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.game import GameEvent
+from dubito.game.words import ME, Label, Line, Marks, Panel
+from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, Game, in_words
+from dubito.games.defuse.events import (
+    DealEvent,
+    DrawEvent,
+    EndEvent,
+    HideEvent,
+    LookEvent,
+    PlaceEvent,
+    PlayEvent,
+    TakeEvent,
+)
+
+OBJECTIVE: Final = "Do not draw the bomb without a defuse card: whoever does loses, and the other one wins."
+_PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
+
+
+def rule_sentences() -> list[str]:
+    """The rules of a game, a paragraph each."""
+    dealt = ", ".join(f"{n} {card}" for card, n in DEALT.items())
+    return [
+        f"Two players sit in seats 0 and 1, and seat 0 begins. {sum(DEALT.values())} cards ({dealt}) are shuffled and "
+        f"each player is dealt {IN_HAND} of them, and one {DEFUSE} card besides. Then {SPARE} more {DEFUSE} cards and "
+        f"the one {BOMB} are put to the rest, which is shuffled: the pile, {_PILE} cards, face down.",
+        "Players take turns. In a turn a player may first play see and shuffle cards, as many as it holds, and then "
+        "ends the turn in one of three ways: it draws the top card of the pile, it plays a skip card and draws "
+        "nothing, or it plays a bottom card and draws the card at the bottom of the pile.",
+        f"A see card shows the top {SHOWN} cards of the pile, or all if there are fewer, to whoever plays it, and to "
+        "nobody else; everybody sees that it was played. A shuffle card shuffles the pile. A nothing card cannot be "
+        "played. Cards that were played lie open.",
+        "A drawn card goes into the hand, unseen by the other player, unless it is the bomb, which both see. Whoever "
+        f"draws the bomb and holds a {DEFUSE} card plays it at once and puts the bomb back into the pile, at any "
+        "place, unseen by the other: place 0 is the top, so that it is drawn next; with n cards in the pile, place n "
+        "is the bottom. The order of the other cards does not change, and the turn is over.",
+        f"Whoever draws the bomb without a {DEFUSE} card loses, and the other player wins.",
+    ]
+
+
+_TO_ME: Final = {
+    f": {ME} wins": ": you win",
+    f" of {ME};": " of yours;",
+    f"{ME} has": "You have",
+    **{f"{ME} {verb}s": f"You {verb}" for verb in ("begin", "play", "see", "draw", "put", "win")},
+    "You have no defuse card and blows": "You have no defuse card and blow",
+    ME: "you",
+}
+
+
+QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
+
+
+def rules(rules: Any, seats: int) -> list[str]:
+    """The rules in force."""
+    return [OBJECTIVE, *rule_sentences()]
+
+
+def in_short(rules: Any) -> str:
+    """What may be varied."""
+    return "There is nothing to vary."
+
+
+def to_me(text: str) -> str:
+    """The sentence with the person spoken to."""
+    for words, said in _TO_ME.items():
+        text = text.replace(words, said)
+    return text
+
+
+def sentence(event: GameEvent, label: Label) -> str:
+    """What observes whoever observes the event."""
+    match event:
+        case DealEvent():
+            return f"{event.hands[0]} cards each; {event.pile} in the pile, with the bomb. {label(0)} begins."
+        case PlayEvent():
+            then = ": the pile is shuffled" if event.card == "shuffle" else ""
+            return f"{label(event.seat)} plays a {event.card} card{then}."
+        case LookEvent():
+            return f"From the top there lie: {', '.join(event.cards)}."
+        case DrawEvent():
+            bomb = ": the bomb!" if event.bomb else "."
+            return f"{label(event.seat)} draws a card from the {event.end} of the pile{bomb}"
+        case TakeEvent():
+            return f"It is a {event.card} card."
+        case PlaceEvent():
+            return f"{label(event.seat)} puts the bomb back into the pile."
+        case HideEvent():
+            return f"The bomb lies at place {event.place} of the pile; 0 is the top."
+        case EndEvent():
+            return f"{label(event.loser)} has no defuse card and blows up: {label(1 - event.loser)} wins."
+    return ""
+
+
+class Teller:
+    """Tells one game with what nobody at its table knows."""
+
+    def __init__(self, game: Game, label: Label) -> None:
+        self._game, self._label = game, label
+        self._events: Sequence[GameEvent] = ()
+
+    def holds(self, seat: int) -> str:
+        """The cards in a hand."""
+        return in_words(_held(self._game.hands[seat]))
+
+    def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+        """A line an event; what one seat alone observes is truth beside it."""
+        self._events = events
+        lines: list[Line] = []
+        for event in events:
+            told = sentence(event, self._label)
+            if event.only is None:
+                lines.append(Line(told))
+            else:
+                lines[-1] = Line(lines[-1].said, told)
+        return lines
+
+    def marks(self) -> Marks:
+        """Whether the bomb was drawn, or somebody looked into the pile."""
+        drawn = any(isinstance(event, DrawEvent) and event.bomb for event in self._events)
+        looked = any(isinstance(event, LookEvent) for event in self._events)
+        return Marks((*(["bomb"] if drawn else []), *(["look"] if looked else [])))
+
+    def panels(self) -> list[Panel]:
+        """The hands, the pile, what was played."""
+        game = self._game
+        hands = [
+            Panel(self._label(seat), count(sum(game.hands[seat].values())), self.holds(seat), seat) for seat in (0, 1)
+        ]
+        pile = Panel("The pile", f"{count(len(game.pile))}.", f"from the top: {' '.join(reversed(game.pile))}")
+        return [*hands, pile, Panel("Played, the last one last", " ".join(game.discard) or "Nothing.")]
+
+    def ending(self) -> list[str]:
+        """Who won, and how long it took."""
+        game, label = self._game, self._label
+        assert game.winner is not None
+        loser = 1 - game.winner
+        by_mistake = f" by a mistake of {label(loser)};" if game.counts[loser].forfeits else ":"
+        turns = game.turns_played + 1
+        return [f"The game is over{by_mistake} {label(game.winner)} wins.", f"{turns} turn{'s' * (turns != 1)}"]
+
+
+def count(n: int) -> str:
+    """1 card, 2 cards."""
+    return f"{n} card{'s' * (n != 1)}"
+
+
+def _held(hand: dict[str, int]) -> Iterable[str]:
+    return (card for card in HELD for _ in range(hand[card]))
+
+
+BOTS: Final = ("Medium",)
+HARD: Final = ("Sapper",)
+ENTER: Final = "draw"  # what an empty line means
+HOW: Final = (
+    "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom; the whole "
+    "words do as well. Where you have defused the bomb, type its place in the pile: 0 is the top. `rules` tells the "
+    "rules, `hand` what you see, `log` what happened; Ctrl-D leaves the table."
+)
+_LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
+
+
+def sees(game: Game, seat: int, label: Label) -> list[str]:
+    """The pile, the own hand, the other's size, what was played, what a see card has shown, and the question."""
+    hand = [card for card in HELD for _ in range(game.hands[seat][card])]
+    played = ", ".join(reversed(game.discard)) or "nothing"
+    lines = [
+        f"In the pile: {count(len(game.pile))}. {label(1 - seat)} holds {count(sum(game.hands[1 - seat].values()))}.",
+        f"Played so far, the last one first: {played}.",
+        f"Your hand: {in_words(hand)}.",
+    ]
+    if game.node == "place":
+        last = len(game.pile)
+        return [*lines, f"Where do you put the bomb? 0 is the top of the pile, {last} the bottom."]
+    if game.seen:
+        lines.append(f"You have seen, from the top: {', '.join(game.seen)}.")
+    return [*lines, "Draw a card, or play a shuffle, see, skip or bottom card?"]
+
+
+def keys(game: Game) -> str:
+    """The letters for what a turn may be."""
+    return "Enter draws; h shuffle, s see, k skip, b bottom" if game.node == "turn" else ""
+
+
+def read(line: str, game: Game, seat: int) -> str | int:
+    """The act or the place that was typed."""
+    word = line.casefold().strip()
+    if game.node == "place":
+        if not (word.isascii() and word.isdecimal() and len(word) < 10):
+            raise UsageError(f"'{one_line(line, 20)}' is no place: type a number from 0 to {len(game.pile)}")
+        return int(word)
+    act = _LETTERS.get(word, word)
+    if act not in ACTS:
+        raise UsageError(f"'{one_line(line, 20)}' is no act: press Enter to draw, or type h, s, k or b")
+    return act
+
+
+def cheer(game: Game, seat: int) -> str:
+    """The end of the game, for the person."""
+    if game.winner is None:
+        return ""
+    return "\n  *  You win!  *\n" if game.winner == seat else "\n  *  You have lost.  *\n"
+
+
+def answered(answer: Any, game: Game, seat: int) -> str | int:
+    """The act or the place that a page has sent."""
+    if game.node == "place" and type(answer) is int:
+        return answer
+    if game.node == "turn" and isinstance(answer, str) and answer in ACTS:
+        return answer
+    raise UsageError(f"this is no answer to `{game.node}`")

@@ -1,0 +1,302 @@
+"""The words of the game: what a bot sees, what it answers, what the table observes.
+
+Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and
+`TurnData.last_player_id` are added (R4, R20). Turn data is a plain value made afresh for each turn,
+so a bot that changes it harms only itself. Its fields' types are quoted because pydantic reads them,
+and the compiler keeps only those as they are written.
+
+What the table observes; events are immutable and shared (R26).
+
+A hand: the engine's truth, and the read-only view that a bot holds as `self.cards`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, cast
+
+from dubito.game import GameEvent
+from dubito.game.streams import Loose, SeatStreams, mypyc_attr
+
+
+@dataclass(frozen=True, slots=True)
+class GameStartEvent(GameEvent):
+    """The deal is done; counts are in the order of the ids."""
+
+    player_ids: tuple[int, ...]
+    initial_card_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CardsPlayedEvent(GameEvent):
+    """Cards went face down on the board; which ones stays hidden."""
+
+    player_id: int
+    declared_number: int
+    n_cards: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtResolvedEvent(GameEvent):
+    """The last play was turned over, and somebody picked up the board."""
+
+    doubter_id: int
+    target_id: int  # who placed the last cards
+    correct: bool  # True: it was a bluff, and the target picks up
+    latest_cards: tuple[int, ...]  # the doubted play
+    board_cards: tuple[int, ...]  # exactly what the loser picks up
+    declared_number: int
+    jokers_discarded: int  # jokers of the doubted play that left the game (R6)
+
+    @property
+    def loser_id(self) -> int:
+        """Who picked up the board."""
+        return self.target_id if self.correct else self.doubter_id
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardEvent(GameEvent):
+    """Four cards of one number left the game from one hand (R8)."""
+
+    player_id: int
+    card_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerWonEvent(GameEvent):
+    """A player is out of cards and leaves; position 1 is the hard win."""
+
+    player_id: int
+    position: int
+
+    @property
+    def leaves(self) -> int:  # type: ignore[override]
+        """Who has won observes its win, then no more."""
+        return self.player_id
+
+
+Event = GameStartEvent | CardsPlayedEvent | DoubtResolvedEvent | DiscardEvent | PlayerWonEvent
+
+
+JOKER: Final = 0
+NUMBERS: Final = tuple(range(1, 14))
+COPIES: Final = 4  # of each number; four in one hand are a set and leave the game (R8)
+MOST: Final = 3  # cards in one play (R3)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+@dataclass(slots=True)
+class PlayerData:
+    """What the table knows of one player. Counters exclude the current turn (R20)."""
+
+    id: "Loose[int]"  # its seat, 0 to n-1
+    n_cards: "Loose[int]"
+    turns: "Loose[int]"  # a doubt and its free turn are two
+    not_first_turns: "Loose[int]"  # turns on a board that was not empty
+    doubts: "Loose[int]"
+    honest_times: "Loose[int]"  # doubts of its own plays that found them honest (R23)
+    dishonest_times: "Loose[int]"  # doubts of its own plays that found a bluff (R23)
+
+    def __init__(
+        self,
+        id: Loose[int],
+        n_cards: Loose[int],
+        turns: Loose[int],
+        not_first_turns: Loose[int],
+        doubts: Loose[int],
+        honest_times: Loose[int],
+        dishonest_times: Loose[int],
+    ) -> None:
+        self.id = id
+        self.n_cards = n_cards
+        self.turns = turns
+        self.not_first_turns = not_first_turns
+        self.doubts = doubts
+        self.honest_times = honest_times
+        self.dishonest_times = dishonest_times
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+@dataclass(slots=True)
+class TurnData:
+    """What the seat to move sees at the start of its turn (R20-R22)."""
+
+    board_cards: "Loose[int]"
+    playing_cards: "Loose[tuple[int, ...]]"  # numbers not yet discarded as a set, ascending, no joker
+    current_number: "Loose[int]"  # 0 on an empty board
+    n_cards_played: "Loose[int]"  # size of the last play, whoever placed it; 0 on an empty board
+    streak: "Loose[int]"  # plays on the board since the last doubt (R21)
+    n_players: "Loose[int]"  # still seated, a pending winner included (R9)
+    my_n_cards: "Loose[int]"
+    me: "Loose[PlayerData]"
+    prev: "Loose[PlayerData]"  # the nearest seat before that is still in the game
+    next: "Loose[PlayerData]"  # the nearest seat after that is still in the game
+    can_doubt: "Loose[bool]"  # R4
+    last_player_id: "Loose[int | None]"  # who placed the last cards; None on an empty board
+
+    def __init__(
+        self,
+        board_cards: Loose[int],
+        playing_cards: Loose[tuple[int, ...]],
+        current_number: Loose[int],
+        n_cards_played: Loose[int],
+        streak: Loose[int],
+        n_players: Loose[int],
+        my_n_cards: Loose[int],
+        me: Loose[PlayerData],
+        prev: Loose[PlayerData],
+        next: Loose[PlayerData],
+        can_doubt: Loose[bool],
+        last_player_id: Loose[int | None],
+    ) -> None:
+        self.board_cards = board_cards
+        self.playing_cards = playing_cards
+        self.current_number = current_number
+        self.n_cards_played = n_cards_played
+        self.streak = streak
+        self.n_players = n_players
+        self.my_n_cards = my_n_cards
+        self.me = me
+        self.prev = prev
+        self.next = next
+        self.can_doubt = can_doubt
+        self.last_player_id = last_player_id
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+@dataclass(slots=True)
+class TurnOutput:
+    """One turn's decision: a doubt, or one to three cards and, when opening, a number."""
+
+    doubt: "Loose[bool]"
+    number: "Loose[int | None]" = None
+    cards: "Loose[list[int] | tuple[int, ...] | None]" = None
+
+    def __init__(
+        self,
+        doubt: Loose[bool],
+        number: Loose[int | None] = None,
+        cards: Loose[list[int] | tuple[int, ...] | None] = None,
+    ) -> None:
+        self.doubt = doubt
+        self.number = number
+        self.cards = cards
+
+
+for _words in (PlayerData, TurnData, TurnOutput):  # compiled, they have none, and pydantic wants to see them
+    cast(Any, _words).__slots__ = tuple(field.name for field in fields(_words))
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+class Hand:
+    """Cards, and how many of each value 0-13; both lists stay the same objects for the whole game."""
+
+    __slots__ = ("cards", "counts", "has_set")
+
+    def __init__(self, cards: Sequence[int]) -> None:
+        self.cards: list[int] = []
+        self.counts = [0] * (len(NUMBERS) + 1)
+        self.has_set = False  # four of a number; only a hand that grows can come to hold them (R8)
+        self.add(cards)
+
+    def add(self, cards: Sequence[int]) -> None:
+        """Take cards up."""
+        counts = self.counts
+        self.cards += cards
+        for card in cards:
+            held = counts[card] + 1
+            counts[card] = held
+            if held == COPIES:
+                self.has_set = True
+
+    def remove(self, cards: list[int]) -> None:
+        """Put down cards that are held."""
+        counts = self.counts
+        for card in cards:
+            self.cards.remove(card)
+            counts[card] -= 1
+
+    def discard_sets(self) -> list[int]:
+        """Drop every four of a number (R8) and return those numbers, ascending."""
+        if not self.has_set:
+            return []
+        self.has_set = False
+        counts = self.counts
+        sets = [number for number in NUMBERS if counts[number] == COPIES]
+        self.cards[:] = [card for card in self.cards if card == JOKER or counts[card] < COPIES]
+        for number in sets:
+            counts[number] = 0
+        return sets
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+class HandView:
+    """What a bot may ask of its own hand. Every `pick_` builds a list and leaves the hand alone."""
+
+    __slots__ = ("_cards", "_counts", "_streams")
+
+    def __init__(self, hand: "Hand | HandView", streams: SeatStreams) -> None:
+        """A view of a hand; of another view, it sees the same hand and draws from these streams."""
+        if isinstance(hand, Hand):
+            self._cards, self._counts = hand.cards, hand.counts
+        else:
+            self._cards, self._counts = hand._cards, hand._counts
+        self._streams = streams
+
+    def __len__(self) -> int:
+        return len(self._cards)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(tuple(self._cards))
+
+    def __repr__(self) -> str:
+        return f"HandView({sorted(self._cards)})"
+
+    def count(self, number: Loose[int]) -> int:
+        """How many cards of that value are held; jokers are value 0."""
+        return self._counts[number] if 0 <= number <= 13 else 0
+
+    def count_all(self) -> "Counter[int]":
+        """Value -> how many are held, only of values that are."""
+        return Counter(self._cards)
+
+    def has(self, number: Loose[int]) -> bool:
+        """Whether at least one card of that value is held."""
+        return 0 <= number <= 13 and self._counts[number] > 0
+
+    def all_equal(self) -> bool:
+        """Whether every card has the same value."""
+        return len(set(self._cards)) <= 1
+
+    def most_common(self) -> int:
+        """The most common number; ties go to the lowest; 0 only for a hand of jokers (R25)."""
+        counts, most, common = self._counts, 0, JOKER
+        for number in range(1, len(counts)):
+            if counts[number] > most:
+                most, common = counts[number], number
+        return common
+
+    def pick_most(self) -> list[int]:
+        """All cards (at most three) of the most common value."""
+        return self.pick(self.most_common(), MOST)
+
+    def pick_all(self, number: Loose[int]) -> list[int]:
+        """All cards (at most three) of that value."""
+        return self.pick(number, MOST)
+
+    def pick(self, number: Loose[int], k: Loose[int]) -> list[int]:
+        """k cards of that value, at most what is held."""
+        held = self._counts[number] if 0 <= number <= 13 else 0
+        return [number] * (k if k < held else held)
+
+    def pick_random(self, n: Loose[int]) -> list[int]:
+        """n random cards, at most what is held, drawn from the framework's stream."""
+        pool = self._cards[:]
+        left = len(pool)
+        if n >= left:
+            return pool
+        draw = self._streams.framework.random
+        picked = []
+        for size in range(left, left - n, -1):
+            picked.append(pool.pop(int(draw() * size)))  # noqa: PERF401, a comprehension costs a call more
+        return picked

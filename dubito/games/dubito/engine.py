@@ -1,0 +1,555 @@
+"""The rules as data and as one predicate: what may be varied, how cards are dealt, why a move is refused.
+
+One game between two moves: turn data out, an output in, events out. No clock, no chance, no I/O.
+
+Whoever drives it (bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`.
+An illegal output raises and changes nothing (R13).
+
+Dealing a game from a stream, with or without players at its table.
+
+What a game of Dubito comes to in numbers: buckets, measures, counts (R10, R12, R30, R31).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any, ClassVar, Final, Literal, get_args
+
+from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Ending, Habit, Lie, Measure, Player, Results
+from dubito.game.streams import DealStreams, Loose, SeatStreams, mypyc_attr
+from dubito.game.table import Entrant, Table
+from dubito.games.dubito.cards import (
+    COPIES,
+    JOKER,
+    MOST,
+    NUMBERS,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    GameStartEvent,
+    Hand,
+    HandView,
+    PlayerData,
+    PlayerWonEvent,
+    TurnData,
+    TurnOutput,
+)
+
+WinRule = Literal["immediate", "contested"]
+
+MIN_PLAYERS: Final = 3
+MAX_PLAYERS: Final = 8
+MAX_JOKERS: Final = 2
+
+
+@mypyc_attr(native_class=False)
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (cap on turns)."""
+
+    # Where records are read. Its type is quoted, as below: the compiler keeps only those as they are written.
+    __pydantic_config__: "ClassVar[dict[str, object]]" = {"extra": "forbid", "strict": True}  # noqa: RUF008
+
+    jokers: int = 2
+    win_rule: "WinRule" = "immediate"
+    max_turns: int = 1000
+
+    @property
+    def in_force(self) -> "Rules":
+        """These, as those that a config says have it too."""
+        return self
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jokers <= MAX_JOKERS:
+            raise UsageError(f"jokers: {self.jokers} is not between 0 and {MAX_JOKERS}")
+        if self.win_rule not in get_args(WinRule):
+            raise UsageError(f"win_rule: {self.win_rule!r} is neither 'immediate' nor 'contested'")
+        if self.max_turns < 1:
+            raise UsageError(f"max_turns: {self.max_turns} is not at least 1")
+
+
+def check_players(n: int) -> None:
+    """Refuse a table that Dubito cannot be played at (R1)."""
+    if not MIN_PLAYERS <= n <= MAX_PLAYERS:
+        raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}")
+
+
+def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
+    """Shuffle and deal card by card from seat 0, again and again until no hand holds a set (R1, R2)."""
+    check_players(n_players)
+    deck = [*NUMBERS] * COPIES + [JOKER] * rules.jokers
+    while True:
+        _shuffle(deck, rng)
+        hands = [Hand(deck[seat::n_players]) for seat in range(n_players)]
+        if not any(hand.has_set for hand in hands):
+            return hands
+
+
+def _shuffle(deck: list[int], rng: Random) -> None:
+    """As `Random.shuffle` does it, draw by draw, in half the time; what is no plain `Random` shuffles by itself."""
+    if type(rng) is not Random:
+        rng.shuffle(deck)
+        return
+    draw = rng.getrandbits
+    for last in range(len(deck) - 1, 0, -1):
+        bits = (last + 1).bit_length()
+        place = draw(bits)
+        while place > last:
+            place = draw(bits)
+        deck[last], deck[place] = deck[place], deck[last]
+
+
+def last_play_is_dishonest(board: Sequence[int], n: int, number: int | None) -> bool | None:
+    """The truth of what a doubt would turn over, the last `n` cards of the board (R5); None on an empty board."""
+    return not is_honest(board[-n:], number) if number in NUMBERS else None
+
+
+def is_honest(cards: Sequence[int], number: int) -> bool:
+    """Whether each card is the declared number or a joker (R5)."""
+    for card in cards:  # noqa: SIM110, a generator costs twice as much
+        if card != number and card != JOKER:
+            return False
+    return True
+
+
+def lie_told(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
+    """What bluff a play is in a round of this number, 0 to open one, by a hand with so many of each value (R5, R25).
+
+    Who opens can always be honest; later only who holds the number can, since jokers do not count (R22).
+    """
+    if not cards or is_honest(cards, declared or number):
+        return None
+    return "chosen" if not number or held[number] else "forced"
+
+
+def why_illegal(output: object, held: list[int], number: int, can_doubt: bool) -> str | None:
+    """Why the seat to move may not do this, or None if it may (R3, R4, R13).
+
+    `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board). Runs no
+    code of the bot's: types are compared exactly, and only their names are quoted.
+    """
+    if type(output) is not TurnOutput:
+        return f"the output is {_kind(output)}, not a TurnOutput"
+    cards: Any = output.cards
+    if output.doubt is True:
+        if cards is not None and not _is_empty(cards):
+            return "a doubt comes without cards"
+        if can_doubt:
+            return _why_number_illegal(output.number, number)
+        return "there is no doubting on an empty board" if number == 0 else "the player to doubt has left the game"
+    if output.doubt is not False:
+        return f"doubt is {_kind(output.doubt)}, not True or False"
+    cards = [*cards] if type(cards) is tuple else cards
+    if type(cards) is not list:
+        return f"cards is {_kind(cards)}, not a list of 1 to {MOST} cards"
+    n = len(cards)
+    if not 1 <= n <= MOST:
+        return f"{n} cards were played; play 1 to {MOST}"
+    for card in cards:  # all, before any is compared: no code of a card runs
+        if type(card) is not int or not 0 <= card <= 13:
+            return f"there is no card {_shown(card)}"
+    for card in cards:
+        if held[card] < n and held[card] < cards.count(card):
+            return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
+    return None if output.number is None and number else _why_number_illegal(output.number, number)
+
+
+def _why_number_illegal(declared: object, number: int) -> str | None:
+    if number == 0:
+        if type(declared) is int and 1 <= declared <= NUMBERS[-1]:
+            return None
+        return f"an opening declares a number from 1 to {NUMBERS[-1]}, not {_shown(declared)}"
+    if declared is None or (type(declared) is int and declared == number):
+        return None
+    return f"the number of this round is {number}; declare it or None"
+
+
+def _is_empty(cards: object) -> bool:
+    return (type(cards) is list or type(cards) is tuple) and not cards
+
+
+def _shown(value: object) -> str:
+    """A whole number of everyday size as itself, anything else by its type."""
+    return str(value) if type(value) is int and abs(value) < 10**6 else _kind(value)
+
+
+def _kind(value: object) -> str:
+    """The value's type in words: its own text could be anything."""
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+class Result(StrEnum):
+    """What a game was for one player (R10, R12); the values are the buckets of a run's results (R30)."""
+
+    HARD_WIN = "hard_wins"
+    SOFT_WIN = "soft_wins"
+    LOSS = "losses"
+    UNFINISHED = "unfinished"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+@dataclass(slots=True)
+class SeatCounts:
+    """What the game counts for one seat: its public PlayerData, and more (R31).
+
+    Numbers are Loose, as those of PlayerData are, so that compiled code hands them on as they are.
+    """
+
+    seat: Loose[int]
+    n_cards: Loose[int]
+    turns: Loose[int] = 0
+    not_first_turns: Loose[int] = 0
+    doubts: Loose[int] = 0
+    honest_times: Loose[int] = 0
+    dishonest_times: Loose[int] = 0
+    play_turns: Loose[int] = 0
+    cards_played: Loose[int] = 0
+    bluffs: Loose[int] = 0
+    successful_doubts: Loose[int] = 0
+
+    def public(self) -> PlayerData:
+        """What the table knows of the seat, made afresh at each call."""
+        return PlayerData(
+            self.seat,
+            self.n_cards,
+            self.turns,
+            self.not_first_turns,
+            self.doubts,
+            self.honest_times,
+            self.dishonest_times,
+        )
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
+class Game:
+    """The state of one game. Read its attributes freely; change it only through `apply`."""
+
+    def __init__(self, rules: Rules, hands: list[Hand]) -> None:
+        """A game that seat 0 opens; the hands become the game's own, and none may hold a set (R2)."""
+        n = len(hands)
+        check_players(n)
+        self.rules = rules
+        self.hands = hands
+        self.counts = [SeatCounts(seat, len(hand.cards)) for seat, hand in enumerate(hands)]
+        self.places: list[int | None] = [None] * n  # 1, 2, ... for who has won (R10)
+        self.n_players = n  # still seated
+        self.seat = 0  # whose turn it is
+        self.board: list[int] = []
+        self.number = 0  # the round's; 0 on an empty board
+        self.n_cards_played = 0
+        self.last_player: int | None = None
+        self.streak = 0
+        self.can_doubt = False
+        self.playing_cards = NUMBERS
+        self.turns = 0  # finished ones, free turns not counted (R12, R32)
+        self.free_turns = 0
+        self.over = False
+        self.capped = False  # over because of the cap: who is still seated is unfinished
+        self._before = [seat - 1 for seat in range(n)]
+        self._before[0] = n - 1
+        self._after: list[int] = [*range(1, n), 0]
+        self._bluffed = False  # the last play was not honest (R5)
+        self._free = False  # this turn is a free one (R7)
+        self._pending: int | None = None  # contested: who played the last card it held (R9)
+        self._events: list[Event] | None = None
+
+    def view(self) -> TurnData:
+        """What the seat to move sees, made afresh at each call."""
+        seat, counts = self.seat, self.counts
+        me = counts[seat]
+        return TurnData(
+            len(self.board),
+            self.playing_cards,
+            self.number,
+            self.n_cards_played,
+            self.streak,
+            self.n_players,
+            me.n_cards,
+            me.public(),
+            counts[self._before[seat]].public(),
+            counts[self._after[seat]].public(),
+            self.can_doubt,
+            self.last_player,
+        )
+
+    def turn_data(self) -> TurnData:
+        """The same, in the game's own word."""
+        return self.view()
+
+    def cards(self, seat: int, streams: SeatStreams) -> HandView:
+        """What a seat holds, as its bot sees it."""
+        return HandView(self.hands[seat], streams)
+
+    def copy_of(self, output: TurnOutput) -> TurnOutput:
+        """An output that was applied, with a list of its own."""
+        return TurnOutput(output.doubt, output.number, None if output.cards is None else list(output.cards))
+
+    @property
+    def start(self) -> GameStartEvent:
+        """The event before the first turn; asked for while no card has moved."""
+        counts = tuple(len(hand.cards) for hand in self.hands)
+        return GameStartEvent(tuple(range(len(counts))), counts)
+
+    @property
+    def turns_played(self) -> int:
+        """Finished turns, free ones included."""
+        return self.turns + self.free_turns
+
+    def player_data(self, seat: int) -> PlayerData:
+        """What the table knows of one seat now."""
+        return self.counts[seat].public()
+
+    def result(self, seat: int) -> Result:
+        """What the finished game was for this seat."""
+        place = self.places[seat]
+        if place is not None:
+            return Result.HARD_WIN if place == 1 else Result.SOFT_WIN
+        return Result.UNFINISHED if self.capped else Result.LOSS
+
+    def ending(self) -> Ending:
+        """What the finished game came to, in the order of `results.RESULTS` (R31)."""
+        counts: list[tuple[int, ...]] = [
+            (
+                own.n_cards,
+                own.bluffs,
+                own.dishonest_times,
+                own.doubts,
+                own.successful_doubts,
+                own.cards_played,
+                own.play_turns,
+                own.not_first_turns,
+            )
+            for own in self.counts
+        ]
+        return Ending(self.capped, (self.turns, self.free_turns), [place or 0 for place in self.places], counts)
+
+    def apply(self, output: Loose[TurnOutput], announce: bool = True) -> list[Event]:
+        """Make the move of the seat to move and return what the table observes of it, in order (R26).
+
+        With `announce` off no event is built. Raises IllegalOutput, the game untouched, if the rules
+        refuse the output.
+        """
+        if self.over:
+            raise IllegalOutput("the game is over")
+        seat = self.seat
+        reason = why_illegal(output, self.hands[seat].counts, self.number, self.can_doubt)
+        if reason is not None:
+            raise IllegalOutput(reason)
+        events: list[Event] = []
+        self._events = events if announce else None
+        counts = self.counts[seat]
+        counts.turns += 1
+        if self.number:
+            counts.not_first_turns += 1
+        earned = False
+        if output.doubt:
+            earned = self._doubt(seat)
+        else:
+            cards: Any = output.cards
+            self._play(seat, cards if type(cards) is list else [*cards], output.number or self.number)
+        if self._free:
+            self.free_turns += 1
+        else:
+            self.turns += 1
+        self._free = earned
+        if not earned:
+            self.seat = self._after[seat]
+            if self.turns >= self.rules.max_turns and not self.over:
+                self.over = self.capped = True  # R12: a free turn that was earned is still played
+        return events
+
+    def _play(self, seat: int, cards: list[int], number: int) -> None:
+        n = len(cards)
+        self.hands[seat].remove(cards)
+        self.board += cards
+        self.number = number
+        self.n_cards_played = n
+        self.last_player = seat
+        self.streak += 1
+        self.can_doubt = True
+        counts = self.counts[seat]
+        counts.play_turns += 1
+        counts.cards_played += n
+        self._bluffed = not is_honest(cards, number)
+        if self._bluffed:
+            counts.bluffs += 1
+        counts.n_cards -= n
+        if self._events is not None:
+            self._events.append(CardsPlayedEvent(seat, number, n))
+        if self._pending is not None:
+            self._place_pending()
+        if counts.n_cards == 0 and not self.over:
+            if self.rules.win_rule == "contested":
+                self._pending = seat
+            else:
+                self._win(seat)
+                self.can_doubt = False
+
+    def _doubt(self, seat: int) -> bool:
+        """Resolve the doubt and say whether it caught a bluff."""
+        target = self.last_player
+        assert target is not None  # why_illegal saw to it
+        latest = self.board[-self.n_cards_played :]
+        counts = self.counts
+        counts[seat].doubts += 1
+        if self._bluffed:
+            counts[seat].successful_doubts += 1
+            counts[target].dishonest_times += 1
+            loser, picked_up = target, self.board
+            if self._pending == target:
+                self._pending = None
+        else:
+            counts[target].honest_times += 1
+            older = self.board[: -self.n_cards_played]
+            loser, picked_up = seat, older + [card for card in latest if card != JOKER]
+        self.hands[loser].add(picked_up)
+        if self._events is not None:
+            jokers = len(self.board) - len(picked_up)
+            self._events.append(
+                DoubtResolvedEvent(seat, target, self._bluffed, tuple(latest), tuple(picked_up), self.number, jokers)
+            )
+        self._clear_board()
+        self._discard_sets(loser)
+        if self._pending is not None:
+            self._place_pending()
+        if counts[loser].n_cards == 0 and not self.over:
+            self._win(loser)
+        return self._bluffed
+
+    def _clear_board(self) -> None:
+        self.board = []
+        self.number = self.n_cards_played = self.streak = 0
+        self.last_player = None
+        self.can_doubt = False
+
+    def _discard_sets(self, seat: int) -> None:
+        """Only the hand that just grew can hold a set (R8)."""
+        hand = self.hands[seat]
+        sets = hand.discard_sets()
+        self.counts[seat].n_cards = len(hand.cards)
+        if sets:
+            self.playing_cards = tuple(number for number in self.playing_cards if number not in sets)
+            if self._events is not None:
+                self._events.extend(DiscardEvent(seat, number) for number in sets)
+
+    def _place_pending(self) -> None:
+        """A pending winner whom nobody caught has won, before anybody else is placed (R9)."""
+        assert self._pending is not None
+        self._win(self._pending)
+        self._pending = None
+
+    def _win(self, seat: int) -> None:
+        """Give the next place; with two players left the game is over (R10)."""
+        place = len(self.places) - self.n_players + 1
+        self.places[seat] = place
+        self.n_players -= 1
+        before, after = self._before[seat], self._after[seat]
+        self._after[before] = after
+        self._before[after] = before
+        if self._events is not None:
+            self._events.append(PlayerWonEvent(seat, place))
+        if self.n_players == 2:
+            self.over = True
+
+
+def deal_game(rules: Rules, seats: int, deck: Random) -> Game:
+    """A game whose cards are shuffled by this stream; raises UsageError for a number of seats it cannot have."""
+    return Game(rules, deal_hands(deck, seats, rules))
+
+
+def deal_table(
+    entrants: Sequence[Entrant],
+    rules: Rules,
+    streams: DealStreams,
+    *,
+    deal: int = 0,
+    number: int = 0,
+    fallback: type[Player] | None = None,
+    services: Sequence[object] = (),
+) -> Table:
+    """Deal a game from the deck's stream and seat these entrants at it."""
+    game = deal_game(rules, len(entrants), streams.deck())
+    return Table(game, entrants, streams, deal=deal, number=number, fallback=fallback, services=services)
+
+
+_BUCKETS: Final = tuple(Result)
+_HARD_WIN, _SOFT_WIN, _LOSS, _UNFINISHED = range(len(_BUCKETS))
+
+
+def _bucket(place: int, capped: bool) -> int:
+    if place:
+        return _HARD_WIN if place == 1 else _SOFT_WIN
+    return _UNFINISHED if capped else _LOSS
+
+
+def _position(place: int, seats: int, capped: bool) -> int:
+    """Twice the number of players behind this one, tied losers 1 (R31)."""
+    if place:
+        return 2 * (seats - place)
+    return 0 if capped else 1
+
+
+def equal_share(seats: int) -> Mapping[str, float]:
+    """What every seat of a table gets if all are equal: one hard win, n - 3 soft wins, two losses (R10)."""
+    return {
+        "score": (seats - 1) / (2 * seats),
+        "hard_wins": 1 / seats,
+        "soft_wins": (seats - 3) / seats,
+        "losses": 2 / seats,
+        "unfinished": 0.0,
+    }
+
+
+RESULTS: Final = Results(
+    buckets=_BUCKETS,
+    endings=("hard win", "soft win", "loss", "unfinished"),
+    bucket=_bucket,
+    measures=(
+        Measure("score", "Score", "Score", (2, 1, 0, 0), scale=2),  # counted in halves
+        Measure("hard_wins", "hard", "Hard wins", (1, 0, 0, 0)),
+        Measure("soft_wins", "soft", "Soft wins", (0, 1, 0, 0)),
+        Measure("losses", "loss", "Losses", (0, 0, 1, 0)),
+        Measure("unfinished", "unfinished", "Unfinished games", (0, 0, 0, 1)),
+    ),
+    headline=("score", "hard_wins"),
+    equal_share=equal_share,
+    game_counts=("turns", "free_turns"),  # free ones are not among the turns (R32)
+    seat_counts=(
+        "cards",  # held at the end
+        "bluffs",
+        "bluff_caught",
+        "doubts",
+        "successful_doubts",
+        "cards_played",
+        "play_turns",
+        "not_first_turns",
+    ),
+    averaged=("cards",),
+    habits=(
+        Habit("bluff", "all bluffs, % of plays", "bluffs", "bluffs", "play_turns"),
+        Habit("caught", "caught, % of bluffs", "caught", "bluff_caught", "bluffs"),
+        Habit("doubt", "doubts, % of turns with cards on the board", "doubts", "doubts", "not_first_turns"),
+        Habit("accuracy", "right, % of doubts", "right", "successful_doubts", "doubts"),
+        Habit("cards", "cards per play", "cards", "cards_played", "play_turns", most=3),
+    ),
+    lies="bluff",
+    lies_in_words="A bluff is by choice where its seat opened the round or held the number: a model has said so at "
+    "node A or D. It is forced where the seat did not hold the number, so that node D was never asked. A play that "
+    "comes out honest, as that of a joker alone, is no bluff, whatever was meant.",
+    lie_nodes=("A", "D"),
+    charted=("bluff", "doubt"),
+    standing=_position,
+    unfinished=Result.UNFINISHED,
+    ended=lambda place, capped: f"place {place}" if place else "unfinished" if capped else "lost",
+    turns_in_words=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
+    rate="hard-win rate",
+    meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
+    neighbours="The next player may doubt what you put down; the previous one plays what you may doubt. So in general "
+    "aggressive bots, who bluff much, vary with the next player, and passive ones with the previous.",
+    habits_in_words="A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right "
+    "when it turns over a bluff.",
+    stated="that the last play is dishonest (node C)",
+)

@@ -1,0 +1,523 @@
+"""Four games of OpenSpiel in words: their rules, their acts by name, what a seat holds and what it has seen.
+
+Every sentence of the rules is what the engine does, oddities included, and a test drives the engine through it. What is
+told of a position follows from the seat's information state, so two seats that cannot know of a difference read the
+same. Nothing here imports OpenSpiel: a game and its states are handed in.
+
+What the games' words have in common: parameters, seats, chips, ranks.
+
+Gin rummy in words: one hand of it, as OpenSpiel's engine plays it (its gin_rummy.cc and gin_rummy_utils.cc).
+
+Left unsaid: where two arrangements of a hand leave equally few points, the engine counts by the first one it finds.
+
+Kuhn poker in words: two to ten players, a card each, one bet.
+
+Leduc poker in words: two to ten players, a card each and one for all, two rounds of betting.
+
+Liar's dice in words: two players, some dice each, bids that rise until one is called a lie.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar, Final, Protocol
+
+Line = tuple[int | None, str]  # whose act it was, None for chance; and the sentence
+
+_RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
+
+
+def parameters(game: Any) -> dict[str, Any]:
+    """What the game was loaded with, defaults included."""
+    return {**game.get_type().parameter_specification, **game.get_parameters()}
+
+
+def seats_in_words(players: int) -> str:
+    """Who plays."""
+    return "Two players sit in seats 0 and 1" if players == 2 else f"{players} players sit in seats 0 to {players - 1}"
+
+
+def ranks(count: int) -> tuple[str, ...]:
+    """So many ranks of a deck, the lowest first and the king last; there are twelve."""
+    return _RANKS[len(_RANKS) - count :]
+
+
+def chips(count: int) -> str:
+    """1 chip, 2 chips."""
+    return f"{count} chip{'s' * (count != 1)}"
+
+
+def pot(put: Sequence[int], seat: int) -> str:
+    """What lies in the pot, and who has put it there."""
+    shares = (f"{count} of {'yours' if player == seat else f'seat {player}'}" for player, count in enumerate(put))
+    return f"pot {chips(sum(put))}: {', '.join(shares)}"
+
+
+def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
+    """What a player did, told to a seat: `You pass.`, `seat 1 passes.`"""
+    if player == seat:
+        return player, f"You {verb}{rest}."
+    return player, f"seat {player} {verb}{'es' if verb.endswith('s') else 's'}{rest}."
+
+
+_GIN_RANKS: Final = "A23456789TJQK"
+_GIN_SUITS: Final = "scdh"
+_CARDS: Final = tuple(rank + suit for suit in _GIN_SUITS for rank in _GIN_RANKS)  # by number
+_GIN_KNOWN: Final = {
+    "oklahoma",
+    "knock_card",
+    "gin_bonus",
+    "undercut_bonus",
+    "num_ranks",
+    "num_suits",
+    "hand_size",
+}
+_DRAWS: Final = ("draw upcard", "draw stock")
+_UPCARD, _STOCK, _PASS, _KNOCK, _MELDS = range(52, 57)  # action ids; below them cards, from the last on melds
+_LEFT: Final = 2  # cards of the stock that are never drawn
+_MOST_UPCARDS: Final = 50
+
+
+def gin_rummy(game: Any) -> "GinRummy | None":
+    """The words of this game; None for Oklahoma, a deck that lacks cards, and bonuses that cost."""
+    given = parameters(game)
+    if given.keys() != _GIN_KNOWN or given["oklahoma"] or (given["num_ranks"], given["num_suits"]) != (13, 4):
+        return None
+    if min(given["gin_bonus"], given["undercut_bonus"]) < 0:
+        return None
+    return GinRummy(given["hand_size"], given["knock_card"], given["gin_bonus"], given["undercut_bonus"])
+
+
+@dataclass(frozen=True)
+class GinRummy:
+    """A hand of gin rummy of so many cards each."""
+
+    size: int
+    knock: int  # with how much deadwood one may
+    gin: int
+    undercut: int
+
+    title: ClassVar[str] = "gin rummy"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, a paragraph each."""
+        stock = len(_CARDS) - 2 * self.size - 1
+        return (
+            "Two players sit in seats 0 and 1 and play one hand. A card is written as its rank and its suit, Ts or 4h; "
+            f"the ranks are, from the lowest, {' '.join(_GIN_RANKS)}, the suits {' '.join(_GIN_SUITS)} (spades, clubs, "
+            f"diamonds, hearts), 52 cards. Each player is dealt {self.size}, unseen by the other; the next one is "
+            f"turned up, the upcard; the other {stock} are the stock, face down.",
+            "A meld is three or four cards of one rank, or three to five cards of one suit that follow each other in "
+            "rank; the ace is low only, and a card is in one meld at most. Cards in no meld are deadwood: an A counts "
+            "1 point, a T, J, Q or K 10, every other card its number.",
+            "Seat 0 may take the first upcard or pass; if it passes, seat 1 may take it or pass; if both pass, seat 0 "
+            "draws from the stock. From then on they take turns.",
+            "In a turn a player draws the upcard, or the top card of the stock, which the other does not see, and then "
+            "discards a card of its hand, which is the new upcard, or knocks. When a card is drawn from the stock, the "
+            "upcard that was left goes to the discard pile, out of play.",
+            f"A player may knock if its deadwood is at most {self.knock}, counted so: its melds take as many "
+            f"points of its {self.size + 1} cards as they can, and of the other cards the highest is not counted.",
+            f"Whoever knocks discards a card onto the discard pile, so that at most {self.knock} points can be left, "
+            f"then lays its melds, one at a time, and passes when it lays no more; at most {self.knock} points may be "
+            "left in its hand.",
+            "Then the other player may lay off cards, one at a time, on the knocker's melds (the fourth card of a "
+            "rank, the next card at either end of a sequence, but at most two at each end) and passes; then it lays "
+            "melds of its own, one at a time, and passes, which ends the hand. If the knocker has no deadwood, which "
+            "is gin, nothing can be laid off. What either has not laid counts as deadwood, even if it could be a meld.",
+            "The result of the knocker is the other's deadwood less its own. For gin it gets "
+            f"{self.gin} more. If its deadwood is higher than the other's, it loses {self.undercut} more. The other's "
+            "result is the same number with the opposite sign.",
+            f"When a discard leaves {_LEFT} cards in the stock, the other player may only knock, taking the upcard "
+            "into its hand if with it its deadwood allows a knock, or pass; after a pass nobody wins, and both results "
+            "are 0.",
+            "Both results are 0 too when a player draws the upcard and discards the same card at once and the "
+            "other does so in turn; and when the upcard is drawn for the "
+            f"{_MOST_UPCARDS}th time, not counting the first upcard.",
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By action id: the cards, the four acts, the melds."""
+        return _NAMES
+
+    def holds(self, state: Any, seat: int) -> str:
+        """The hand with its deadwood, the upcard, the stock, the discards, and what is known of the other's hand."""
+        hand = sorted(state.hands()[seat])
+        knocked, other = any(state.knocked()), 1 - seat
+        points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
+        upcard = _CARDS[state.upcard()] if state.upcard() is not None else "none"
+        parts = [
+            f"{_listed(hand)} ({len(hand)} cards, deadwood {points})",
+            f"upcard: {upcard}",
+            f"stock: {state.stock_size()} cards",
+            f"discard pile, the last one last: {_listed(state.discard_pile())}",
+            f"known in the hand of seat {other}: {_listed(state.known_cards()[other])}",
+        ]
+        if knocked:
+            who = "you" if state.knocked()[seat] else f"seat {other}"
+            parts += [f"{who} knocked", f"melds that you have laid: {self._melds(state, seat)}"]
+            parts += [f"melds of seat {other}: {self._melds(state, other)}", f"laid off: {_listed(state.layoffs())}"]
+        return "; ".join(parts)
+
+    def history(self, state: Any, seat: int) -> list[Line]:
+        """The deal, the draws, the discards, and all that follows a knock."""
+        entries = state.full_history()
+        dealt = 2 * self.size + 1
+        if len(entries) < dealt:
+            return []
+        replay = state.get_game().new_initial_state()
+        for entry in entries[:dealt]:
+            replay.apply_action(entry.action)
+        cards = _listed(sorted(replay.hands()[seat]))
+        lines: list[Line] = [(None, f"The cards are dealt. Yours: {cards}. The upcard is {_CARDS[replay.upcard()]}.")]
+        drawer = None
+        for entry in entries[dealt:]:
+            if entry.player < 0:
+                assert drawer is not None
+                what = _CARDS[entry.action] if drawer == seat else "a card"
+                lines.append(did(drawer, seat, "draw", f" {what} from the stock"))
+            elif entry.action == _STOCK:
+                drawer = entry.player
+            else:
+                lines.append(did(entry.player, seat, *self._act(replay, entry.action)))
+            replay.apply_action(entry.action)
+        return lines
+
+    def _act(self, state: Any, action: int) -> tuple[str, str]:
+        """An act that is about to be done: the verb, and the rest of the sentence."""
+        phase = state.current_phase().name
+        if action == _UPCARD:
+            return "draw", f" the upcard {_CARDS[state.upcard()]}"
+        if action == _KNOCK:
+            return "knock", f" with the upcard {_CARDS[state.upcard()]}" if phase == "WALL" else ""
+        if action >= _MELDS:
+            return "lay", f" the meld {self.names[action]}"
+        if action == _PASS:
+            return "pass", self._what_passed(state, phase)
+        return ("lay", f" off {_CARDS[action]}") if phase == "LAYOFF" else ("discard", f" {_CARDS[action]}")
+
+    def _what_passed(self, state: Any, phase: str) -> str:
+        if phase == "FIRST_UPCARD":
+            return f" on the upcard {_CARDS[state.upcard()]}"
+        if phase == "WALL":
+            return ", and the hand is over"
+        return ": no more melds" if phase == "KNOCK" or state.finished_layoffs() else ": no more cards to lay off"
+
+    def _melds(self, state: Any, seat: int) -> str:
+        return ", ".join(self.names[_MELDS + meld] for meld in state.layed_melds()[seat]) or "none"
+
+
+def _melds_by_number() -> Iterable[Sequence[int]]:
+    """All melds in the engine's order: by rank those of three, by the suit that is missing, and that of four; then
+    sequences by length, suit and lowest rank."""
+    for rank in range(13):
+        four = range(rank, 52, 13)
+        yield from reversed([*combinations(four, 3)])
+        yield four
+    for length in (3, 4, 5):
+        for suit in range(4):
+            for low in range(14 - length):
+                yield range(13 * suit + low, 13 * suit + low + length)
+
+
+def _points(card: int) -> int:
+    return min(10, card % 13 + 1)
+
+
+def _cards(numbers: Iterable[int]) -> list[str]:
+    return [_CARDS[number] for number in numbers]
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return " ".join(_cards(numbers)) or "none"
+
+
+_NAMES: Final = (*_CARDS, *_DRAWS, "pass", "knock", *("".join(_cards(meld)) for meld in _melds_by_number()))
+
+
+_BET: Final = 1  # its action id
+
+
+def kuhn(game: Any) -> "Kuhn | None":
+    """The words of this game; None if it has parameters that they know nothing of."""
+    given = parameters(game)
+    return Kuhn(given["players"]) if given.keys() == {"players"} else None
+
+
+@dataclass(frozen=True)
+class Kuhn:
+    """Kuhn poker at so many seats."""
+
+    players: int
+
+    title: ClassVar[str] = "Kuhn poker"
+    names: ClassVar[tuple[str, ...]] = ("pass", "bet")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, a paragraph each."""
+        cards = ranks(self.players + 1)
+        return (
+            f"{seats_in_words(self.players)}. The deck has {len(cards)} cards, from the lowest to the highest: "
+            f"{', '.join(cards)}. Each player puts 1 chip into the pot and is dealt one card, unseen by the others; "
+            "the last card stays unseen.",
+            "Seat 0 begins, and the players act in the order of their seats. To bet is to put 1 more chip into the "
+            "pot, to pass is to put in nothing.",
+            "Once a player has bet, each of the others acts once more, in the order of the seats after that "
+            "player: a bet then calls, with 1 more chip, and a pass folds. Nobody can raise. Then the game is over.",
+            "If somebody has bet, the highest card among those who bet or called wins the pot; if everybody has "
+            "passed, the game is over and the highest card of all wins it. The result of a player is the chips that it "
+            "takes out of the pot less those that it has put in.",
+        )
+
+    def holds(self, state: Any, seat: int) -> str:
+        """The card, and the chips in the pot."""
+        done = state.history()
+        put = [1] * self.players
+        for entry in state.full_history()[self.players :]:
+            put[entry.player] += entry.action == _BET
+        return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(put, seat)}"
+
+    def history(self, state: Any, seat: int) -> list[Line]:
+        """The deal, and who passed and bet."""
+        entries = state.full_history()
+        if len(entries) < self.players:
+            return []
+        lines: list[Line] = [(None, f"The cards are dealt. Yours: {self._card(entries[seat].action)}.")]
+        has_bet = False
+        for entry in entries[self.players :]:
+            bets = entry.action == _BET
+            then = f", and so {_folds_or_calls(bets, entry.player == seat)}" if has_bet else ""
+            lines.append(did(entry.player, seat, self.names[entry.action], then))
+            has_bet = has_bet or bets
+        return lines
+
+    def _card(self, number: int) -> str:
+        return f"the {ranks(self.players + 1)[number]}"
+
+
+def _folds_or_calls(bets: bool, own: bool) -> str:
+    return f"{'call' if bets else 'fold'}{'' if own else 's'}"
+
+
+_LEDUC_KNOWN: Final = {"players", "action_mapping", "starting_player", "suit_isomorphism"}
+_LEDUC_SUITS: Final = ("hearts", "spades")
+_RAISES: Final = (2, 4)  # by round, in chips
+_MOST_RAISES: Final = 2  # in a round
+_PUT = re.compile(r"\[Ante: ([\d ]+)\]")  # in the engine's observation: by seat, the chips put in so far
+
+
+def leduc(game: Any) -> "Leduc | None":
+    """The words of this game; None for acts that mean another, cards without suits and a first seat that is none."""
+    given = parameters(game)
+    if given.keys() != _LEDUC_KNOWN or given["action_mapping"] or given["suit_isomorphism"]:
+        return None
+    first, players = given["starting_player"], given["players"]
+    return Leduc(players, first) if 0 <= first < players else None
+
+
+@dataclass(frozen=True)
+class Leduc:
+    """Leduc poker at so many seats, one of which acts first."""
+
+    players: int
+    first: int
+
+    title: ClassVar[str] = "Leduc poker"
+    names: ClassVar[tuple[str, ...]] = ("fold", "call", "raise")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, a paragraph each."""
+        order = ranks(self.players + 1)
+        return (
+            f"{seats_in_words(self.players)}. The deck has {2 * len(order)} cards, of the ranks {', '.join(order)}, "
+            f"from the lowest to the highest, each once in {_LEDUC_SUITS[0]} and once in {_LEDUC_SUITS[1]}. "
+            "Each player puts 1 chip into the pot and is dealt one card, unseen by the others.",
+            "There are two rounds of betting; between them one more card is turned up, the community card. In each "
+            f"round seat {self.first} begins, or the next one after it that has not folded, and the players act in the "
+            "order of their seats.",
+            "To call is to put in as many chips as it takes to have put in as many as whoever has put in most, which "
+            "may be none. To raise is to put in these, and in the first round "
+            f"{_RAISES[0]} chips more, in the second {_RAISES[1]}; there are at most {_MOST_RAISES} raises in a round, "
+            "of all players together. To fold is to be out of the game; only a player who would have to put in chips "
+            "to call may fold.",
+            "A round is over when all who have not folded have called, or have called the last raise. When only one "
+            "player has not folded, the game is over and that player takes the pot.",
+            "After the second round the cards are compared: a card of the rank of the community card is a pair, which "
+            "beats everything else; without a pair the highest rank wins. Suits count for nothing. Two with the same "
+            "rank share the pot. The result of a player is the chips that it takes out of the pot less those that it "
+            "has put in.",
+        )
+
+    def holds(self, state: Any, seat: int) -> str:
+        """The card, the community card, and the chips in the pot."""
+        dealt = [entry.action for entry in state.full_history() if entry.player < 0]
+        own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
+        shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
+        return f"{own}; community card: {shown}; {pot(_put(state), seat)}"
+
+    def history(self, state: Any, seat: int) -> list[Line]:
+        """The deal, who called, raised and folded with what, and the community card."""
+        entries = state.full_history()
+        if len(entries) < self.players:
+            return []
+        replay = state.get_game().new_initial_state()
+        for entry in entries[: self.players]:
+            replay.apply_action(entry.action)
+        lines: list[Line] = [(None, f"The cards are dealt. Yours: {self._card(entries[seat].action)}.")]
+        for entry in entries[self.players :]:
+            before = _put(replay)
+            replay.apply_action(entry.action)
+            if entry.player < 0:
+                lines.append((None, f"The community card is {self._card(entry.action)}."))
+            else:
+                put = _put(replay)[entry.player] - before[entry.player]
+                lines.append(did(entry.player, seat, self.names[entry.action], self._with(entry.action, put)))
+        return lines
+
+    def _with(self, action: int, put: int) -> str:
+        """The chips that an act takes; none of a fold."""
+        return "" if self.names[action] == "fold" else f", putting in {chips(put) if put else 'nothing'}"
+
+    def _card(self, number: int) -> str:
+        return f"the {ranks(self.players + 1)[number // 2]} of {_LEDUC_SUITS[number % 2]}"
+
+
+def _put(state: Any) -> list[int]:
+    found = _PUT.search(state.observation_string(0))
+    assert found is not None
+    return [int(count) for count in found[1].split()]
+
+
+_DICE_KNOWN: Final = {"players", "numdice", "dice_sides", "bidding_rule"}
+_NUMBERS: Final = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+_MOST_NAMES: Final = 250  # of one game: providers bound how many a choice may have
+_LIAR: Final = "liar"
+
+
+def liars_dice(game: Any) -> "LiarsDice | None":
+    """The words of this game; None where they have no number for a bid, or there are too many bids to name."""
+    given = parameters(game)
+    if given.keys() != _DICE_KNOWN or given["players"] != 2:
+        return None
+    dice, sides = given["numdice"], given["dice_sides"]
+    if not 1 <= 2 * dice <= len(_NUMBERS) or 2 * dice * sides >= _MOST_NAMES:
+        return None
+    return LiarsDice(dice, sides, given["bidding_rule"] == "reset-face")
+
+
+@dataclass(frozen=True)
+class LiarsDice:
+    """Liar's dice with so many dice each, of so many sides."""
+
+    dice: int
+    sides: int
+    number_first: bool  # whether a bid is higher by the number of dice first, and then by the face
+
+    title: ClassVar[str] = "liar's dice"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, a paragraph each."""
+        if self.number_first:
+            higher = "more dice of any face, or as many dice of a higher face"
+        else:
+            higher = "any number of dice of a higher face, or more dice of the same face"
+        each = "one die" if self.dice == 1 else f"{_NUMBERS[self.dice - 1]} dice"
+        return (
+            f"Two players sit in seats 0 and 1. Each rolls {each} with the faces 1 to {self.sides}, unseen by the "
+            "other. Seat 0 begins, and they take turns.",
+            f"In a turn a player makes a bid, or calls the other's last bid a lie. A bid says that of the "
+            f"{_NUMBERS[2 * self.dice - 1]} dice of both players together at least so many show a face: {_bid(1, 1)}, "
+            f"{_bid(2, self.sides)}. Every {self.sides} is wild: it counts as any face that is bid.",
+            f"Each bid must be higher than the one before it: {higher}. No bid is of more than "
+            f"{_NUMBERS[2 * self.dice - 1]} dice. The game begins with a bid, not with a call; whoever faces "
+            f"the highest of all bids, {_bid(2 * self.dice, self.sides)}, must call.",
+            f"When a player calls ({_LIAR}), all dice are looked at and the game is over. If at least as many dice as "
+            "were bid show the face or are wild, whoever made the bid wins, otherwise whoever called. The winner's "
+            "result is 1, the loser's -1.",
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By action id: the bids from the lowest, and last the call."""
+        most = 2 * self.dice
+        if self.number_first:
+            bids = [_bid(number, face) for number in range(1, most + 1) for face in range(1, self.sides + 1)]
+        else:
+            bids = [_bid(number, face) for face in range(1, self.sides + 1) for number in range(1, most + 1)]
+        return (*bids, _LIAR)
+
+    def holds(self, state: Any, seat: int) -> str:
+        """The dice, sorted, and the bid that stands."""
+        bids = [entry for entry in state.full_history() if entry.player >= 0]
+        bids = [entry for entry in bids if self.names[entry.action] != _LIAR]
+        dice = self._dice(state, seat)
+        shown = " ".join(map(str, dice)) or "no dice yet"
+        if not bids:
+            return f"{shown}; no bid yet"
+        who = "you" if bids[-1].player == seat else f"seat {bids[-1].player}"
+        return f"{shown}; last bid: {self.names[bids[-1].action]}, by {who}"
+
+    def history(self, state: Any, seat: int) -> list[Line]:
+        """The roll, the bids and the call."""
+        dice = self._dice(state, seat)
+        if not dice:
+            return []
+        lines: list[Line] = [(None, f"The dice are rolled. Yours: {' '.join(map(str, dice))}.")]
+        for entry in state.full_history()[2 * self.dice :]:
+            name = self.names[entry.action]
+            verb, rest = ("call", ": liar") if name == _LIAR else ("bid", f" {name}")
+            lines.append(did(entry.player, seat, verb, rest))
+        return lines
+
+    def _dice(self, state: Any, seat: int) -> list[int]:
+        """The seat's dice, none while they roll; sorted, as the engine shows them: nobody knows which was the first."""
+        rolled = [entry.action + 1 for entry in state.full_history() if entry.player < 0]
+        return sorted(rolled[seat * self.dice : (seat + 1) * self.dice]) if len(rolled) == 2 * self.dice else []
+
+
+def _bid(number: int, face: int) -> str:
+    return f"{_NUMBERS[number - 1]} {face}{'s' * (number > 1)}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Any], "Words | None"]]] = {
+    "gin_rummy": gin_rummy,
+    "kuhn_poker": kuhn,
+    "leduc_poker": leduc,
+    "liars_dice": liars_dice,
+}
+
+
+class Words(Protocol):
+    """One game with its parameters, in words."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in a sentence."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in force, a paragraph each."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By action id: what the act is called, by whichever seat; no two alike."""
+
+    def holds(self, state: Any, seat: int) -> str:
+        """What the seat has, and what lies open, in one line without a full stop."""
+
+    def history(self, state: Any, seat: int) -> list[Line]:
+        """What the seat has seen, in order: whose act it was (None: chance), and a sentence."""
+
+
+def words_for(game: Any) -> Words | None:
+    """The words of a `pyspiel.Game`; None if it has none, or parameters of which they would be untrue."""
+    make = _WORDS.get(game.get_type().short_name)
+    return make(game) if make else None
