@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOT: Final = (
     "dubito/game/streams.py",
-    "dubito/game/__init__.py",
+    "dubito/game/seating.py",
     "dubito/games/dubito/engine.py",
     "dubito/experiment/outcome.py",
     "dubito/experiment/schedule.py",
