@@ -30,13 +30,13 @@ from dubito.games.dubito.witness import Memory
 from dubito.llm.answers import read_answer
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
+from dubito.llm.client import Provider
 from dubito.llm.gate import PATIENCE, Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.providers import Provider
+from dubito.llm.request import Ask, Place, RawReply
 from dubito.llm.settings import Account, ModelSettings, account_of
-from dubito.llm.wire import Ask, Place, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recorder import Origin, recorded_positions

@@ -6,7 +6,7 @@ DubitoError
 ├── BotError       the same, or an exception in a bot's method, with bot, game, deal and turn (R13)
 └── RunStopped     a run that could not go on after its start: disk, a bot error (exit code 3)
 
-`dubito/llm/failures.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
+`dubito/llm/request.py` adds what can go wrong when a model is asked. Anything else that is raised is a bug.
 """
 
 import signal

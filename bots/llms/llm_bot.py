@@ -10,7 +10,7 @@ from dubito.games.dubito.cards import Event, TurnData, TurnOutput
 
 if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
     from dubito.games.dubito.facts import Position
-    from dubito.llm.model_player import ModelPlayer
+    from dubito.llm.decide import ModelPlayer
 
 
 class LLMBot(BotBase):
@@ -23,7 +23,7 @@ class LLMBot(BotBase):
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
         from dubito.games.dubito.knowledge import Notebook
-        from dubito.llm.decider import GameServices
+        from dubito.llm.decide import GameServices
 
         super().__init__(id)
         services = self._seating.services
@@ -37,7 +37,7 @@ class LLMBot(BotBase):
     @classmethod
     def elsewhere(cls) -> "type[ModelPlayer]":
         """What it is in other games."""
-        from dubito.llm.model_player import model_player
+        from dubito.llm.decide import model_player
 
         return model_player(cls)
 

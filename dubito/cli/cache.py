@@ -18,9 +18,9 @@ from dubito.cli.which_run import folder_of
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored_run import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
-from dubito.llm.explain import differences, nearest
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Instead, read_json
+from dubito.llm.request import Instead, read_json
+from dubito.llm.tape import differences, nearest
 from dubito.store.folder import DATABASE
 from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb

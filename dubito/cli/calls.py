@@ -12,8 +12,8 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, model_specs, settings_of
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
+from dubito.llm.pace import duration
 from dubito.llm.prices import PICO, read_prices
-from dubito.llm.rate_headers import duration
 from dubito.llm.settings import unused_address
 
 _WEEK: Final = 7 * 24 * 3600.0  # seconds

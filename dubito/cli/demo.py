@@ -21,7 +21,7 @@ from dubito.experiment.ranking import order_of, ranking
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.headline import comparison_in_words
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import kind_of

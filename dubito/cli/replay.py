@@ -19,9 +19,8 @@ from dubito.game.find import DUBITO, find_game
 from dubito.game.record import game_named, play, records_of
 from dubito.game.table import step
 from dubito.game.words import labels
-from dubito.llm.failures import AttemptFailed
-from dubito.llm.replay_tape import Differs
-from dubito.llm.wire import Place, Reply
+from dubito.llm.request import AttemptFailed, Place, Reply
+from dubito.llm.tape import Differs
 from dubito.store.folder import is_export
 
 

@@ -16,7 +16,7 @@ from dubito.cli.telling_pace import PACES, pace_option, waits
 from dubito.cli.voice import voice_for
 from dubito.errors import RunStopped, UsageError
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.llm.failures import Suspended
+from dubito.llm.request import Suspended
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", *RULES, "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",

@@ -18,7 +18,7 @@ from dubito.game.table import Entrant, Table, in_time, play_game, step
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
     from dubito.experiment.models import Models
-    from dubito.llm.decider import Journal
+    from dubito.llm.decide import Journal
 
 DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
 
@@ -143,7 +143,7 @@ class ChunkPlayer:
 
     def game(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and keep its outputs; raises BotError or RunStopped."""
-        from dubito.llm.decider import Journal  # late: games without models have none
+        from dubito.llm.decide import Journal  # late: games without models have none
 
         journal = Journal()
         table = self.table(deal, lineup, streams, models, journal)

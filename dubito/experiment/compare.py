@@ -11,7 +11,7 @@ from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.stored_run import Identity, StoredPlayer, StoredRun
 from dubito.experiment.tally import Measured, Tally, add_contended, by_contender
 from dubito.game import Results
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.store.folder import DATABASE, MANIFEST
 
 _AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together

@@ -11,7 +11,7 @@ from dubito.experiment.outcome import Outcome
 from dubito.experiment.statistics import Rate
 from dubito.experiment.tally import Tally
 from dubito.game import Results
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.request import FALLBACK_OUTCOME
 
 
 @dataclass(frozen=True, slots=True)

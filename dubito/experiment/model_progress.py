@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dubito.experiment.run_course import Standing
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.request import FALLBACK_OUTCOME
 
 _LOGGED: Final = 60.0  # seconds for which a wait that goes on is not logged again
 

@@ -16,15 +16,13 @@ from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, DecisionLog, GameServices, Journal, Unusable
-from dubito.llm.gate import Timing
-from dubito.llm.pipeline import Pipeline, PipelineOptions
-from dubito.llm.preflight import preflight
+from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal, Unusable
+from dubito.llm.gate import MakeAttempt, Timing
+from dubito.llm.pipeline import Pipeline, PipelineOptions, preflight
 from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, RenderedPrompt, Sample, load_prompt, longest
-from dubito.llm.retry import MakeAttempt
+from dubito.llm.request import Api, Place
 from dubito.llm.settings import faults_of
-from dubito.llm.wire import Api, Place
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 

@@ -11,8 +11,8 @@ from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import Spec
 from dubito.game.find import Registry
 from dubito.game.table import Entrant
-from dubito.llm.decider import Decider, GameServices, Journal
-from dubito.llm.failures import Quoting, Suspended
+from dubito.llm.decide import Decider, GameServices, Journal
+from dubito.llm.request import Quoting, Suspended
 from dubito.llm.thoughts import Thought, with_listener
 from dubito.sitting import Setup, Sitting, as_sentence
 

@@ -16,7 +16,7 @@ from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
-from dubito.llm.replay_tape import Differs, ReplayTape
+from dubito.llm.tape import Differs, ReplayTape
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb

@@ -12,7 +12,7 @@ from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
 from dubito.experiment.stored_run import bots_of_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Task, in_order, joined, new_stop, processes, until_cut
-from dubito.llm.replay_tape import ReplayTape
+from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import ModelLog
 
 _WORTH: Final = 100  # games that take about as long to play again as a process takes to start

@@ -21,8 +21,8 @@ from dubito.game.find import Registry
 from dubito.game.record import Forfeit, output_of, play
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
-from dubito.llm.decider import Journal
-from dubito.llm.replay_tape import HearReply, ReplayTape
+from dubito.llm.decide import Journal
+from dubito.llm.tape import HearReply, ReplayTape
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 

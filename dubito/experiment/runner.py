@@ -24,7 +24,7 @@ from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import Spec
 from dubito.game.find import Registry
 from dubito.game.table import Table
-from dubito.llm.failures import Interrupted
+from dubito.llm.request import Interrupted
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, claimed
 from dubito.store.model_log import ModelLog, PlayerLog
@@ -198,7 +198,7 @@ def _chunks(db: RunDb, experiment: Experiment, means: Means, done: int) -> Itera
             yield chunks
         return
     from dubito.experiment.models import Models, serving  # late: others need neither templates nor retries
-    from dubito.llm.decider import Journal
+    from dubito.llm.decide import Journal
 
     player = ChunkPlayer(experiment, means.registry)
 

@@ -18,7 +18,7 @@ from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.schedule import Lineup, lineups
 from dubito.experiment.tally import tally_of
 from dubito.game.streams import DealStreams
-from dubito.llm.failures import AccountFault, Interrupted, Suspended
+from dubito.llm.request import AccountFault, Interrupted, Suspended
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models

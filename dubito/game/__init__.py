@@ -10,13 +10,12 @@ What a game counts and how it is rated: a definition, not the results of a run (
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
 from dubito.errors import UsageError, one_line
 from dubito.game.seating import Player as Player

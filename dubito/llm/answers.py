@@ -16,8 +16,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
 from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
-from dubito.llm.failures import AttemptFailed, Cause
-from dubito.llm.wire import Reply, TwinKey, read_json, without_twins
+from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]

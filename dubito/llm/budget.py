@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dubito.llm.failures import AccountFault, NotSent, OutOfTurn, TryFailed
-from dubito.llm.forecast import Forecast, Past
 from dubito.llm.gate import MakeTry, Waiting
-from dubito.llm.prices import Tariff, dollars
-from dubito.llm.wire import Ask, Reply
+from dubito.llm.prices import Forecast, Past, Tariff, dollars
+from dubito.llm.request import AccountFault, Ask, NotSent, OutOfTurn, Reply, TryFailed
 from dubito.store.model_log import Spend
 
 

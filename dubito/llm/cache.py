@@ -21,7 +21,7 @@ from typing import Any, Final
 import diskcache
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.llm.wire import RawReply, Request, canonical, digest_of
+from dubito.llm.request import RawReply, Request, canonical, digest_of
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import inflated
 from dubito.store.run_db import readable

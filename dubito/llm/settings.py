@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked
 from dubito.game import Spec
-from dubito.llm.wire import Api, entries
+from dubito.llm.request import Api, entries
 
 HOUSE: Final = "house"  # as base_url: the embedded server, on whatever port
 ENVIRONMENT: Final = "env"  # as base_url: what the provider's usual variable says

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
 from dubito.llm.answers import reasoning_of
-from dubito.llm.decider import Decider, DecisionLog
-from dubito.llm.failures import FALLBACK_OUTCOME
-from dubito.llm.wire import Ask, Reply
+from dubito.llm.decide import Decider, DecisionLog
+from dubito.llm.request import FALLBACK_OUTCOME, Ask, Reply
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
-    from dubito.llm.retry import MakeAttempt
+    from dubito.llm.gate import MakeAttempt
 
 _REASONS: Final = 2000  # characters of a reasoning that are told
 _WHY: Final = {  # a decision was left to the fallback, by the cause

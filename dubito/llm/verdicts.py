@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
-from dubito.llm.wire import read_json
+from dubito.llm.request import read_json
 
 # of this try, as in TryFailed; then the user's to fix
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]

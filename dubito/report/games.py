@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.errors import one_line
 from dubito.experiment.outcome import Outcome
 from dubito.experiment.stored_run import StoredRun
-from dubito.llm.failures import FALLBACK_OUTCOME
+from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.page_parts import Filter, GamePage, Page, Paragraph, Section

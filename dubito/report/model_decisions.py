@@ -12,7 +12,7 @@ from dubito.game.words import question_in_words
 from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
-from dubito.llm.wire import Api, sendable
+from dubito.llm.request import Api, sendable
 from dubito.report.texts import Texts
 from dubito.store.model_log import ModelLog, StoredAttempt
 from dubito.store.run_db import RunDb

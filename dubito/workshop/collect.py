@@ -17,8 +17,8 @@ from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.schedule import Lineup
 from dubito.game.find import Registry
 from dubito.game.table import Table
-from dubito.llm.decider import Journal
-from dubito.llm.replay_tape import ReplayTape
+from dubito.llm.decide import Journal
+from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import ModelLog
 from dubito.workshop.recorder import Origin, recorded_positions
 from dubito.workshop.recordings import RecordedPosition

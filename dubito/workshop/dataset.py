@@ -15,7 +15,7 @@ from dubito.experiment.run_to_replay import LIES, LIES_COUNTED, RunToReplay, lie
 from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
-from dubito.llm.wire import sendable
+from dubito.llm.request import sendable
 from dubito.store.lock import drafting
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games

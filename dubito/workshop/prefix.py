@@ -10,8 +10,8 @@ from itertools import takewhile
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.llm.explain import common
 from dubito.llm.prompts import Prompt, RenderedPrompt
+from dubito.llm.tape import common
 from dubito.workshop.parts import part
 from dubito.workshop.recordings import RecordedPosition
 

@@ -10,8 +10,8 @@ from dubito.experiment.calibration import Statement, add_stated, cluster
 from dubito.experiment.statistics import Rate, clustered_rate
 from dubito.experiment.tally import Tally
 from dubito.game import Bool
-from dubito.llm.failures import CAUSES
 from dubito.llm.prices import Price
+from dubito.llm.request import CAUSES
 from dubito.workshop.parts import part
 from dubito.workshop.trial import TrialAnswer
 

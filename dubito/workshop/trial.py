@@ -21,13 +21,12 @@ from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.models import asking
 from dubito.game import Player
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, Journal, StatedProbability
-from dubito.llm.failures import FALLBACK_OUTCOME
-from dubito.llm.preflight import preflight
+from dubito.llm.decide import Decider, Journal, StatedProbability
+from dubito.llm.gate import MakeAttempt
+from dubito.llm.pipeline import preflight
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.retry import MakeAttempt
+from dubito.llm.request import FALLBACK_OUTCOME, Ask, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Ask, Place, Reply, Usage, canonical
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed
 from dubito.store.model_log import Decision, ModelLog, Spend

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from dubito.llm.explain import parts
+from dubito.llm.request import canonical
 from dubito.llm.settings import is_loopback
-from dubito.llm.wire import canonical
+from dubito.llm.tape import parts
 
 HERE: Final = Path(__file__).parent
 CASSETTES: Final = HERE / "recorded"

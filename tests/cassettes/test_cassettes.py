@@ -10,7 +10,7 @@ import pytest
 import vcr as vcrpy  # type: ignore[import-untyped]
 import yaml
 
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cassettes.kit import CASSETTES, INDEX, kept_request, kept_response, played_whole
 from tests.cassettes.test_recorded import SCENES, game
 from tests.conftest import cases

@@ -22,7 +22,7 @@ from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Game, Rules
-from dubito.llm.decider import Journal
+from dubito.llm.decide import Journal
 from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small
@@ -31,7 +31,7 @@ Deal = list[tuple[int, Statement]]
 
 STATER = '''
 from bots.manual.random_boi import RandomBoi
-from dubito.llm.decider import StatedProbability
+from dubito.llm.decide import StatedProbability
 class Stater(RandomBoi):
     """States a probability, null or nonsense, each time it is asked whether it doubts."""
     def should_doubt(self, p):

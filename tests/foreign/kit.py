@@ -7,7 +7,7 @@ from typing import Any
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run
 from dubito.llm.gate import PATIENCE
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.foreign.server import Foreign
 from tests.llm.kit import asker, ran, small
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from dubito.llm.pace import OpenCall, Pace
-from dubito.llm.rate_headers import Limit
+from dubito.llm.pace import Limit, OpenCall, Pace
 from tests.foreign.limits import Limiter
 
 _TRIP = 0.03  # seconds from us to the server, and back

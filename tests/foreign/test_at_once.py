@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from dubito.llm.pace import Pace
-from dubito.llm.rate_headers import Limit, limits_of
+from dubito.llm.pace import Limit, Pace, limits_of
 from dubito.llm.verdicts import verdict
 from tests.conftest import cases
 from tests.foreign.kit import played

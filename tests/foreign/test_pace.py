@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.pace import Pace
-from dubito.llm.rate_headers import Limit
+from dubito.llm.pace import Limit, Pace
 from tests.conftest import cases, in_turn
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.budget import Caps
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.conftest import few
 from tests.foreign.kit import played
 from tests.foreign.limits import Bucket, Window

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.llm.kit import reply_body
 
 _WILD: Final = 3500  # texts with three things wrong at once

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.llm.kit import YES, reply_body
 
 

@@ -12,11 +12,11 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import example_position
 from dubito.llm.budget import Caps
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, Journal
+from dubito.llm.decide import Decider, Journal
 from dubito.llm.gate import Timing
 from dubito.llm.pipeline import Pipeline, PipelineOptions
+from dubito.llm.request import Api, Place
 from dubito.llm.settings import check_settings
-from dubito.llm.wire import Api, Place
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Clock

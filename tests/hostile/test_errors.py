@@ -12,8 +12,7 @@ import pytest
 from openai.types.responses import ResponseError
 
 from dubito.llm.cache import ReplyCache
-from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Api
+from dubito.llm.request import AccountFault, Api
 from tests.conftest import cases
 from tests.hostile.errors import BODIES, CONTRADICTIONS, RESPONSE_ERRORS, STATUSES, Wrong, _message, openai
 from tests.hostile.kit import Decided

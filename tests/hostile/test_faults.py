@@ -13,8 +13,7 @@ from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
-from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Api
+from dubito.llm.request import AccountFault, Api
 from tests.conftest import in_turn
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS

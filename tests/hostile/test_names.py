@@ -7,8 +7,8 @@ from typing import Any, Final
 import diskcache
 import pytest
 
-from dubito.llm.explain import parts
-from dubito.llm.wire import Api, canonical
+from dubito.llm.request import Api, canonical
+from dubito.llm.tape import parts
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.hostile.kit import Desk

@@ -6,10 +6,9 @@ from typing import Final, NoReturn
 
 import pytest
 
-from dubito.llm.failures import TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.client import Provider
+from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.wire import Api
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask
 

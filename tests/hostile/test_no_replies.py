@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.cache import ReplyCache
-from dubito.llm.wire import Api, RawReply, Request
+from dubito.llm.request import Api, RawReply, Request
 from tests.cli.kit import Shell
 from tests.conftest import in_turn
 from tests.hostile.test_scripted import Scene, first

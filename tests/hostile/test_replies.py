@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Form, form_of, read_answer
-from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Api, RawReply, Reply
+from dubito.llm.request import Api, AttemptFailed, RawReply, Reply
 from tests.hostile.corpus import bodies, mutations, near_answers, near_bodies, texts
 from tests.llm.kit import KEY, PROTOCOLS, Line, Said, ask, reply_body
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.llm.failures import AccountFault
-from dubito.llm.wire import Api
+from dubito.llm.request import AccountFault, Api
 from tests.hostile.kit import Decided, Desk
 from tests.llm.kit import PROTOCOLS, YES, Heard, Said, Server, reply_body, says
 

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from dubito.house.server import House
-from dubito.llm.wire import Request
+from dubito.llm.request import Request
 from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, SEEN, Answer, openai_at
 

@@ -16,7 +16,7 @@ from dubito.errors import UsageError
 from dubito.house.call_log import Call
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from dubito.llm.wire import Request
+from dubito.llm.request import Request
 from tests.conftest import cases
 from tests.house.kit import FORMATS, POLICY, Asker, answer_in, anthropic_at, openai_at
 

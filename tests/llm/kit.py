@@ -20,10 +20,9 @@ from dubito.experiment.model_checks import checked_models
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.runner import Run, play
 from dubito.llm.cache import key_of_reply
-from dubito.llm.failures import AccountFault, FailureKind, TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.client import Provider
+from dubito.llm.request import AccountFault, Api, Ask, FailureKind, Place, RawReply, Reply, Request, TryFailed, Usage
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.wire import Api, Ask, Place, RawReply, Reply, Request, Usage
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means, registry

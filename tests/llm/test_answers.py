@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import REASKS, ModelAnswer, form_of, re_ask, read_answer
-from dubito.llm.failures import CAUSES, AttemptFailed, Cause
-from dubito.llm.wire import Finish, RawReply, Reply
+from dubito.llm.request import CAUSES, AttemptFailed, Cause, Finish, RawReply, Reply
 from tests.conftest import cases
 
 PLAIN = form_of(("answer",), GAME.node("C"))

@@ -21,14 +21,13 @@ from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.opinions import by_lot
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, GameServices, Journal
-from dubito.llm.failures import AttemptFailed
-from dubito.llm.model_player import ModelPlayer
-from dubito.llm.preflight import preflight
+from dubito.llm.decide import Decider, GameServices, Journal, ModelPlayer
+from dubito.llm.pipeline import preflight
 from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
-from dubito.llm.replay_tape import ReplayTape
+from dubito.llm.request import AttemptFailed
 from dubito.llm.settings import ModelSettings, settings_for
+from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.conftest import cases

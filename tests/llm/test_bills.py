@@ -8,7 +8,7 @@ import pytest
 
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cli.kit import Shell
 from tests.llm.kit import (
     PROBE,

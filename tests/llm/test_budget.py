@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.prices import Price, Tariff
-from dubito.llm.wire import Ask, Reply, Usage
+from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import cases
 from tests.llm.kit import Outcome, Script, ask, reply

@@ -13,9 +13,8 @@ from random import Random
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault, TryFailed
 from dubito.llm.prices import Price, Tariff
-from dubito.llm.wire import Ask, Reply, Usage
+from dubito.llm.request import AccountFault, Ask, Reply, TryFailed, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import few
 from tests.llm.kit import Outcome, ask, reply

@@ -15,7 +15,7 @@ from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
 from dubito.llm.prices import Price, dollars, read_prices
-from dubito.llm.wire import Usage
+from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import REPO
 from tests.conftest import few

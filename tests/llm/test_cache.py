@@ -16,8 +16,7 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.llm.cache import ReplyCache, key_of_reply
-from dubito.llm.failures import AccountFault, AttemptFailed
-from dubito.llm.wire import RawReply, Request, digest_of
+from dubito.llm.request import AccountFault, AttemptFailed, RawReply, Request, digest_of
 from tests.llm.kit import ask
 
 ASKED = ask(1).request

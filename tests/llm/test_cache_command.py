@@ -14,9 +14,9 @@ import pytest
 
 from dubito.errors import DubitoError
 from dubito.llm.cache import ReplyCache
-from dubito.llm.explain import nearest
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.llm.wire import RawReply, canonical, digest_of
+from dubito.llm.request import RawReply, canonical, digest_of
+from dubito.llm.tape import nearest
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import ask, contender, played, reply_body, rows

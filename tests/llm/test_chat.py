@@ -7,9 +7,8 @@ import pytest
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of, read_answer
-from dubito.llm.failures import AttemptFailed
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Finish, RawReply, Reply
+from dubito.llm.request import AttemptFailed, Finish, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import YES, reply_body
 

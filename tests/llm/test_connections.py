@@ -14,11 +14,9 @@ import httpcore2
 import httpx2
 import pytest
 
-from dubito.llm.deadline import Deadline
-from dubito.llm.failures import TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.client import Deadline, Provider
+from dubito.llm.request import RawReply, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.wire import RawReply
 from tests.conftest import cases
 from tests.llm.kit import ask, reply_body
 

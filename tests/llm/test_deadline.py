@@ -12,11 +12,9 @@ import httpcore2
 import httpx2
 import pytest
 
-from dubito.llm.deadline import Deadline
-from dubito.llm.failures import TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.client import Deadline, Provider
+from dubito.llm.request import Api, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.wire import Api
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.llm.kit import KEY, PROTOCOLS, ask, asker, played, ran, reply_body, rows, small

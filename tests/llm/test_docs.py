@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.llm.failures import CAUSES
+from dubito.llm.request import CAUSES
 from dubito.llm.settings import ModelSettings
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import config_file, contender, played, rows

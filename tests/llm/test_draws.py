@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from dubito.llm.request import Place, draw_of
 from dubito.llm.settings import Account, account_of, is_loopback
-from dubito.llm.wire import Place, draw_of
 from tests.conftest import cases
 from tests.llm.kit import PLACE, settings
 

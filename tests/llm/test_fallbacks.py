@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.runner import Run
 from dubito.llm.prices import read_prices
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell
 from tests.conftest import few
 from tests.llm.kit import (

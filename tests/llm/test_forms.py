@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import Field, Form, ModelAnswer, answer_format, form_of, re_ask, read_answer
-from dubito.llm.failures import AttemptFailed
-from dubito.llm.wire import RawReply, Reply
+from dubito.llm.request import AttemptFailed, RawReply, Reply
 from tests.conftest import cases
 
 ALL: tuple[Field, ...] = ("reasoning", "p_bluff", "answer")

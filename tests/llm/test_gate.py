@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault, FailureKind, TryFailed
-from dubito.llm.gate import PATIENCE, Gate, MakeTry, Sleep, Timing
+from dubito.llm.gate import PATIENCE, Gate, MakeAttempt, MakeTry, Sleep, Timing, retried
 from dubito.llm.prices import Tariff
-from dubito.llm.retry import MakeAttempt, retried
+from dubito.llm.request import AccountFault, Ask, FailureKind, Reply, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.wire import Ask, Reply
 from dubito.store.model_log import Spend
 from tests.conftest import cases
 from tests.llm.kit import Clock, Outcome, Script, ask, reply, settings

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.failures import AccountFault
-from dubito.llm.forecast import Past
-from dubito.llm.prices import PICO, Price, Tariff
-from dubito.llm.wire import Ask, Reply, Usage
+from dubito.llm.prices import PICO, Past, Price, Tariff
+from dubito.llm.request import AccountFault, Ask, Reply, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Script, Server, ask, asker, contender, ran, reply, reply_body, rows, small

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dubito.house.server import House
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import BOT_OF, PROTOCOLS, Said, Server, asker, contender, played, rows, says

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dubito.llm.failures import AccountFault, FailureKind, Interrupted
 from dubito.llm.gate import Gate, Timing
-from dubito.llm.wire import Ask, Reply
+from dubito.llm.request import AccountFault, Ask, FailureKind, Interrupted, Reply
 from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply
 from tests.llm.test_gate import ACCOUNT, fail, gated, limited, new_gate, through, times

@@ -10,7 +10,7 @@ import pytest
 from dubito.experiment.model_checks import checked_models
 from dubito.experiment.runner import play
 from dubito.house.server import House
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry

@@ -29,8 +29,8 @@ from dubito.llm.prices import (
     read_prices,
     unpriced,
 )
+from dubito.llm.request import Charges, Usage
 from dubito.llm.settings import HOUSE, account_of
-from dubito.llm.wire import Charges, Usage
 from dubito.store.model_log import Spend
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, ask, settings

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.llm.protocols import kept_reply, read_reply
-from dubito.llm.wire import Api, RawReply, Reply
+from dubito.llm.request import Api, RawReply, Reply
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, YES, reply_body
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dubito.llm.failures import AccountFault, TryFailed
-from dubito.llm.providers import Provider
+from dubito.llm.client import Provider
+from dubito.llm.request import AccountFault, Api, TryFailed
 from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, verdict, verdict_within, wait_asked
-from dubito.llm.wire import Api
 from tests.conftest import cases, in_turn
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Said, Server, error_body, says
 from tests.llm.test_providers import asked, provider

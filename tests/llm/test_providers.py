@@ -11,11 +11,10 @@ import pytest
 
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of
-from dubito.llm.failures import AccountFault, TryFailed
+from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.providers import Provider
+from dubito.llm.request import AccountFault, Api, Ask, RawReply, TryFailed, canonical
 from dubito.llm.settings import Account
-from dubito.llm.wire import Api, Ask, RawReply, canonical
 from tests.conftest import cases
 from tests.llm.kit import KEY, PATH_OF, PLACE, PROTOCOLS, Heard, Line, Said, Server, reply_body, says, settings
 

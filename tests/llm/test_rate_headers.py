@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.llm.rate_headers import Limit, duration, limits_of
+from dubito.llm.pace import Limit, duration, limits_of
 from tests.conftest import cases
 
 NOW = 1_795_000_000.0  # 2026-11-18T11:06:40Z

@@ -5,7 +5,7 @@ from typing import Any
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import form_of
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Api, Request
+from dubito.llm.request import Api, Request
 from tests.conftest import cases
 from tests.llm.kit import PATH_OF, PROTOCOLS, settings
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from dubito.llm.failures import AccountFault, AttemptFailed, FailureKind, TryFailed
-from dubito.llm.gate import Gate, MakeTry
-from dubito.llm.retry import retried
+from dubito.llm.gate import Gate, MakeTry, retried
+from dubito.llm.request import AccountFault, Ask, AttemptFailed, FailureKind, Reply, TryFailed
 from dubito.llm.settings import Account
-from dubito.llm.wire import Ask, Reply
 from tests.conftest import cases
 from tests.llm.kit import Clock, Script, ask, reply, settings
 from tests.llm.test_gate import times, timing

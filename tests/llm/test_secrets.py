@@ -8,7 +8,7 @@ from typing import Any
 import diskcache
 import pytest
 
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said as Ended

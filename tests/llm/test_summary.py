@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dubito.llm.prices import dollars
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended
 from tests.cli.kit import Shell
 from tests.llm.kit import PROTOCOLS, Heard, Said, Server, asker, contender, outcomes_of, played, rows, says

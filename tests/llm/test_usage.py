@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from dubito.llm.protocols import read_reply
-from dubito.llm.wire import Api, Charges, RawReply, Usage
+from dubito.llm.request import Api, Charges, RawReply, Usage
 from tests.conftest import cases
 from tests.llm.kit import PROTOCOLS, reply_body
 

@@ -9,9 +9,8 @@ from dubito.experiment.experiment import Experiment
 from dubito.experiment.runner import Run
 from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps
-from dubito.llm.forecast import LONG, Past
-from dubito.llm.prices import Price, Tariff
-from dubito.llm.wire import Usage
+from dubito.llm.prices import LONG, Past, Price, Tariff
+from dubito.llm.request import Usage
 from dubito.store.model_log import Spend
 from tests.cli.kit import Shell
 from tests.conftest import few

@@ -10,10 +10,10 @@ import pytest
 
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position, facts
-from dubito.llm.explain import common
 from dubito.llm.prompts import RenderedPrompt, load_prompt
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.wire import Api
+from dubito.llm.request import Api
+from dubito.llm.tape import common
 from tests.conftest import cases, few
 from tests.llm.kit import PROTOCOLS, settings
 from tests.prompts import golden

@@ -23,7 +23,7 @@ from dubito.experiment.run_to_replay import run_to_replay
 from dubito.experiment.threads import ThreadedChunks
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import is_honest
-from dubito.llm.replay_tape import ReplayTape
+from dubito.llm.tape import ReplayTape
 from dubito.store.model_log import ModelLog
 from tests.cli.kit import REPO, Shell, made
 from tests.conftest import cases

@@ -14,7 +14,7 @@ from dubito.cli.output import GamesProgress
 from dubito.cli.run import document_of, verdict
 from dubito.cli.summary import print_summary
 from dubito.games.dubito.game import GAME
-from dubito.llm.wire import Place, draw_of
+from dubito.llm.request import Place, draw_of
 from tests.cli.kit import Shell
 from tests.conftest import few
 from tests.llm.kit import Heard, Said, Server, Unhurried, asker, rows, says, small

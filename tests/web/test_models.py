@@ -15,7 +15,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import rule_sentences
-from dubito.llm.wire import Place, draw_of
+from dubito.llm.request import Place, draw_of
 from tests.llm.kit import KEY, Heard, Said, Server, contender, error_body, rows, says
 from tests.web.kit import FIRST, Browser, a_move, asking, table_with
 

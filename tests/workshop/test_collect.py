@@ -18,11 +18,10 @@ from dubito.games.dubito.engine import Game, Rules, deal_hands, deal_table, is_h
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import Hidden
 from dubito.llm.budget import Caps
-from dubito.llm.decider import Decider, Journal
-from dubito.llm.failures import AttemptFailed
+from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
+from dubito.llm.request import Ask, AttemptFailed, Place, Reply
 from dubito.llm.settings import ModelSettings, check_settings
-from dubito.llm.wire import Ask, Place, Reply
 from dubito.workshop.collect import evenly_spaced, from_config, from_run, spread
 from dubito.workshop.recorder import Origin, Watcher, recorded_positions
 from dubito.workshop.recordings import Provenance, RecordedPosition, read_recorded

@@ -5,9 +5,9 @@ import pytest
 from dubito.experiment.calibration import calibrations
 from dubito.experiment.statistics import clustered_rate
 from dubito.games.dubito.game import GAME
-from dubito.llm.decider import StatedProbability
+from dubito.llm.decide import StatedProbability
 from dubito.llm.prices import Price
-from dubito.llm.wire import Usage
+from dubito.llm.request import Usage
 from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.scores import ALL, agreements, rows, stated
 from dubito.workshop.trial import TrialAnswer

@@ -18,7 +18,7 @@ from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
-from dubito.llm.failures import AccountFault
+from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
 from dubito.workshop.collect import from_run
 from dubito.workshop.recordings import RecordedPosition, read_folder, shipped

@@ -11,8 +11,8 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.llm.protocols import chat, messages, responses
 from dubito.llm.protocols.bodies import Exchange, came_instead, mapping
+from dubito.llm.request import Api, RawReply, Reply, ReplyOrigin, Request, TwinKey, read_json, without_twins
 from dubito.llm.settings import ModelSettings
-from dubito.llm.wire import Api, RawReply, Reply, ReplyOrigin, Request, TwinKey, read_json, without_twins
 
 __all__ = ["Exchange", "build_request", "kept_reply", "kept_request", "read_reply"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dubito.llm.answers import Schema
+from dubito.llm.request import Failure, Finish, Instead, RawReply, Usage, sendable
 from dubito.llm.settings import MOST_TOKENS
-from dubito.llm.wire import Failure, Finish, Instead, RawReply, Usage, sendable
 
 _FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gateways do not translate them all
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),

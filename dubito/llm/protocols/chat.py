@@ -18,8 +18,8 @@ from dubito.llm.protocols.bodies import (
     objects,
     openai_usage,
 )
+from dubito.llm.request import Charges, Failure, Finish, Request, Usage
 from dubito.llm.settings import ModelSettings, asks_provider, is_house
-from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
 
 
 def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:

@@ -16,8 +16,8 @@ from dubito.llm.protocols.bodies import (
     objects,
     usage_of,
 )
+from dubito.llm.request import Charges, Failure, Finish, Request, Usage
 from dubito.llm.settings import ModelSettings, asks_provider
-from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
 
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
 

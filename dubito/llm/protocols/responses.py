@@ -15,8 +15,8 @@ from dubito.llm.protocols.bodies import (
     objects,
     openai_usage,
 )
+from dubito.llm.request import Charges, Failure, Finish, Request, Usage
 from dubito.llm.settings import ModelSettings, asks_provider
-from dubito.llm.wire import Charges, Failure, Finish, Request, Usage
 
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
 _PARTLY: Final = ("incomplete", "in_progress")

@@ -21,7 +21,7 @@ from dubito.games.bs.stand_in import MODELS
 from dubito.house.opinions import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decider import Decider, GameServices, Journal
+from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import load_prompt
 from dubito.llm.settings import settings_for
 from dubito.store.model_log import ModelLog
