@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, read_yaml
-from dubito.llm.protocols.bodies import modes_of
+from dubito.llm.protocols import modes_of
 from dubito.llm.request import PLAIN, Charges, Request, Usage, entries
 from dubito.llm.settings import HOUSE, is_house
 from dubito.store.model_log import Spend

@@ -1,0 +1,471 @@
+"""The protocols: a request out of a rendered prompt, a reply out of a received body. No I/O.
+
+A body may be anything at all, so every part of it is read with care; what cannot be read becomes a reply without text,
+never an exception.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from dubito.errors import UsageError, one_line
+from dubito.llm.answers import Schema
+from dubito.llm.request import (
+    Api,
+    Charges,
+    Failure,
+    Finish,
+    Instead,
+    RawReply,
+    Reply,
+    ReplyOrigin,
+    Request,
+    TwinKey,
+    Usage,
+    read_json,
+    sendable,
+    without_twins,
+)
+from dubito.llm.settings import MOST_TOKENS, ModelSettings, asks_provider, is_house
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=without_twins)
+_FINISHES: Final[Mapping[str, Finish]] = {  # in the words of all protocols: gateways do not translate them all
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    "model_context_window_exceeded": "length",
+    **dict.fromkeys(("content_filter", "refusal"), "refusal"),
+}
+_NO_ANSWER: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")  # ends at which something is waited for
+_STREAM: Final = re.compile(r"\s*(?:data|event|id|retry)?:")  # how the lines of one begin
+_USUAL: Final[Mapping[str, Sequence[str]]] = {  # or cheaper
+    "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
+    "speed": ("standard",),
+    "inference_geo": ("global", "not_available"),
+}
+_MARK: Final = {"cache_control": {"type": "ephemeral"}}  # all up to here may be cached
+_UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
+_PARTLY: Final = ("incomplete", "in_progress")
+_SAYING: Final = ("output_text", "refusal")
+_WAITING: Final = ("_call", "_call_output", "_approval_request")
+_CHARGED: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A conversation of one decision: the prompt and the form of the answer, then what was said and asked again."""
+
+    system: str
+    user: str
+    schema: Schema
+    again: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
+    history: Sequence[str] = ()  # what the user text begins with: later requests of the player do so too
+
+    def turns(self) -> list[dict[str, Any]]:
+        """The messages of user and assistant, in turn."""
+        messages = [{"role": "user", "content": "".join(self.history) + self.user}]
+        for said, asked in self.again:
+            messages += [{"role": "assistant", "content": sendable(said)}, {"role": "user", "content": asked}]
+        return messages
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list, none if it is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def joined(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
+    """The texts of the parts of this type as one; None if there is none."""
+    texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
+    return "".join(texts) if texts else None
+
+
+def came_instead(received: RawReply, body: Any) -> Failure:
+    """What a body is that is no reply; `body` is its JSON, None if it is none.
+
+    Whether a model wrote is known of none of them: a page or another's JSON is a proxy's, what is cut short, empty or
+    streamed may be a reply that was lost, and billed. By status 204 a server says itself that there is none.
+    """
+    text = received.raw.strip()
+    if not text:
+        what: Instead = "empty"
+    elif body is not None or text == "null":
+        what = "json"
+    elif text.startswith("<"):
+        what = "page"
+    elif _STREAM.match(text):
+        what = "stream"
+    else:
+        what = "unreadable" if text.startswith(("{", "[")) else "text"
+    return Failure(None, what in ("empty", "stream", "unreadable") and received.status != 204, what)
+
+
+def finish_of(reason: Any) -> Finish | None:
+    """How a reply ended by the word for it; None: it waits for something. A word that nobody knows says nothing."""
+    if not isinstance(reason, str):
+        return "other"
+    return None if reason in _NO_ANSWER else _FINISHES.get(reason, "other")
+
+
+def by_assistant(item: Mapping[str, Any]) -> bool:
+    """Whether a message is the model's own, or does not say whose."""
+    return item.get("role") in (None, "assistant")
+
+
+def error_of(body: Mapping[str, Any]) -> Any:
+    """The error at the top of a body, None if there is none; some servers send it bare."""
+    if body.get("type") == "error" or body.get("object") == "error":
+        return body.get("error") or body
+    return body.get("error") or None
+
+
+def modes_of(holder: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The modes of service that are named there and may cost more than the usual one."""
+    named = ((mode, holder.get(mode)) for mode in _USUAL)
+    return tuple((mode, value) for mode, value in named if isinstance(value, str) and value not in _USUAL[mode])
+
+
+def count_of(value: Any) -> int:
+    """The value if it is a count of tokens or calls, else 0."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def openai_usage(counts: Mapping[str, Any], into: str, out: str) -> Usage | None:
+    """OpenAI counts cached tokens within the input; what is left out or null is none, as other servers do it."""
+    read, written = (mapping(counts.get(f"{name}_tokens_details")) for name in (into, out))
+    return usage_of(
+        counts.get(f"{into}_tokens"),
+        read.get("cached_tokens") or 0,
+        read.get("cache_write_tokens") or 0,
+        counts.get(f"{out}_tokens"),
+        written.get("reasoning_tokens") or 0,
+        counts.get("total_tokens"),
+    )
+
+
+def usage_of(into: Any, cached: Any, written: Any, out: Any, reasoning: Any, total: Any = None) -> Usage | None:
+    """The counts; None, as for missing usage, if one of them is not a count.
+
+    Some servers count reasoning within the output, others beside it: the largest reading is the bill.
+    """
+    counts = [into, cached, written, out, reasoning, 0 if total is None else total]
+    if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
+        return None
+    beside = out + reasoning if reasoning > out else out  # more than the whole is no part of it
+    return Usage(into, cached, written, max(beside, counts[-1] - into), reasoning)
+
+
+class Speaks(Protocol):
+    """One protocol: how a request is built, and how a body is read."""
+
+    @staticmethod
+    def build(settings: ModelSettings, exchange: "Exchange", cache_key: str) -> Request:
+        """The request of an attempt."""
+
+    @staticmethod
+    def is_reply(body: Mapping[str, Any]) -> bool:
+        """Whether it has the shape of a reply."""
+
+    @staticmethod
+    def failure(body: Mapping[str, Any]) -> Failure | None:
+        """The error that stands in a reply's place; None beside an answer, which `read` takes as a contradiction."""
+
+    @staticmethod
+    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """What was said, and how it ended."""
+
+    @staticmethod
+    def charges(body: Mapping[str, Any]) -> Charges:
+        """What may cost more than tokens do: tier, input that is kept for long, the provider's own tools."""
+
+    @staticmethod
+    def usage(counts: Mapping[str, Any]) -> Usage | None:
+        """The tokens; None if they are not all counts."""
+
+
+class Chat:
+    """Chat Completions: OpenAI's older API, and what most other servers speak (Ollama, vLLM, llama.cpp, OpenRouter).
+
+    Others than OpenAI know fewer parameters, and some refuse what they do not know: they are sent what all know.
+    """
+
+    @staticmethod
+    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "messages": [{"role": "system", "content": exchange.system}, *exchange.turns()],
+        }
+        newer = asks_provider(settings) or is_house(settings.base_url or "")
+        body[settings.output_limit or ("max_completion_tokens" if newer else "max_tokens")] = settings.max_output
+        if newer:
+            body |= {"prompt_cache_key": cache_key, "store": False}
+        if asks_provider(settings):
+            body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
+        if settings.response_format == "json_schema":
+            schema = {"name": "answer", "strict": True, "schema": exchange.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif settings.response_format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        return Request("chat", "/chat/completions", body | settings.parameters)
+
+    @staticmethod
+    def is_reply(body: Mapping[str, Any]) -> bool:
+        """Whether it has the shape of a completion: choices with a message each."""
+        choices = body.get("choices")
+        return isinstance(choices, list) and all(isinstance(mapping(each).get("message"), dict) for each in choices)
+
+    @staticmethod
+    def failure(body: Mapping[str, Any]) -> Failure | None:
+        """At the top or in the choice."""
+        choice = next(iter(objects(body.get("choices"))), {})
+        text, refusal = _said(mapping(choice.get("message")))
+        error, finish = error_of(body) or choice.get("error"), choice.get("finish_reason")
+        if finish == "error" or (error and not text and not refusal):
+            return Failure(error or "finish_reason: error", True if text else None if choice else False)
+        return None
+
+    @staticmethod
+    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """What was said in the only choice, and how it ended. Thoughts beside it are ignored."""
+        choices = objects(body.get("choices"))
+        choice = next(iter(choices), {})
+        message = mapping(choice.get("message"))
+        text, refusal = _said(message)
+        beside = (error_of(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
+        if len(choices) > 1 or any(beside) or (text and refusal) or not by_assistant(message):
+            return None, "other"  # it contradicts itself
+        if refusal:
+            return refusal, "refusal"
+        finish = finish_of(choice.get("finish_reason"))
+        return (None, "other") if finish is None else (text or None, finish)
+
+    @staticmethod
+    def charges(body: Mapping[str, Any]) -> Charges:
+        """The tier that served, and the server's own tools."""
+        tools = mapping(mapping(body.get("usage")).get("server_tool_use"))
+        return Charges(modes_of(body), tool_calls=sum(map(count_of, tools.values())))
+
+    @staticmethod
+    def usage(counts: Mapping[str, Any]) -> Usage | None:
+        """In Chat Completions' names."""
+        return openai_usage(counts, "prompt", "completion")
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Text and refusal of a message."""
+    content = message.get("content")
+    parts = objects(content)
+    text = content if isinstance(content, str) else joined(parts, "text")
+    refusals = [message.get("refusal"), *(part.get("refusal") for part in parts if part.get("type") == "refusal")]
+    return text, next((str(each) for each in refusals if each), None)
+
+
+class Messages:
+    """Anthropic's Messages API."""
+
+    @staticmethod
+    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+        """The request of an attempt; what may be cached is marked, so that no key is needed."""
+        parameters = dict(settings.parameters)
+        form = {"format": {"type": "json_schema", "schema": exchange.schema}}
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "max_tokens": settings.max_output,
+            "system": [{"type": "text", "text": exchange.system, **_MARK}],
+            "messages": _marked(exchange),
+            "output_config": mapping(parameters.pop("output_config", None)) | form,
+        }
+        if asks_provider(settings):
+            body["service_tier"] = "standard_only"  # left out, it may be served at the price of priority
+        return Request("messages", "/v1/messages", body | parameters)
+
+    @staticmethod
+    def is_reply(body: Mapping[str, Any]) -> bool:
+        """Whether it has the shape of a message: blocks of content."""
+        content = body.get("content")
+        return isinstance(content, list) and all(isinstance(block, dict) for block in content)
+
+    @staticmethod
+    def failure(body: Mapping[str, Any]) -> Failure | None:
+        error, content = error_of(body), body.get("content")
+        return Failure(error, None if "content" in body else False) if error and not content else None
+
+    @staticmethod
+    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """What was said, and how it ended. Blocks of thinking are ignored.
+
+        A refusal beside a text means that a filter stopped it: here it is no contradiction.
+        """
+        blocks = objects(body.get("content"))
+        if error_of(body) or not by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
+            return None, "other"  # it contradicts itself
+        finish = finish_of(body.get("stop_reason"))
+        return (None, "other") if finish is None else (joined(blocks, "text"), finish)
+
+    @staticmethod
+    def charges(body: Mapping[str, Any]) -> Charges:
+        """Tier, speed and region that served; input that is kept for an hour; the provider's own tools."""
+        counts = mapping(body.get("usage"))
+        hour = mapping(counts.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        tools = mapping(counts.get("server_tool_use"))
+        return Charges(modes_of(counts), count_of(hour), sum(map(count_of, tools.values())))
+
+    @staticmethod
+    def usage(counts: Mapping[str, Any]) -> Usage | None:
+        """Anthropic counts cached tokens beside the input."""
+        cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens") or 0
+        kinds = mapping(counts.get("cache_creation")).values()
+        if type(written) is int:
+            written = max(written, sum(map(count_of, kinds)))
+        thinking = mapping(counts.get("output_tokens_details")).get("thinking_tokens") or 0
+        apart = usage_of(counts.get("input_tokens"), cached or 0, written, counts.get("output_tokens"), thinking)
+        return apart and replace(apart, input=apart.input + apart.cached + apart.cache_write)
+
+
+def _marked(exchange: Exchange) -> list[dict[str, Any]]:
+    """The messages, with a mark on the last chapter of the history.
+
+    The cache knows whole blocks, and looks back from a mark over 20 of them for one that was marked before: a
+    chapter is a block, so the mark of the player's previous request is at most one back.
+    """
+    first, *rest = exchange.turns()
+    if not exchange.history:
+        return [first, *rest]
+    *told, last = ({"type": "text", "text": text} for text in exchange.history)
+    content = [*told, last | _MARK, {"type": "text", "text": exchange.user}]
+    return [first | {"content": content}, *rest]
+
+
+class Responses:
+    """OpenAI's Responses API."""
+
+    @staticmethod
+    def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+        schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": exchange.schema}
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "input": [{"role": "developer", "content": exchange.system}, *exchange.turns()],
+            "max_output_tokens": settings.max_output,
+            "prompt_cache_key": cache_key,
+            "store": False,
+            "text": {"format": schema},
+        }
+        if asks_provider(settings):
+            body["service_tier"] = "default"  # left out, the project's own settings decide, at another price
+        return Request("responses", "/responses", body | settings.parameters)
+
+    @staticmethod
+    def is_reply(body: Mapping[str, Any]) -> bool:
+        """Whether it has the shape of a response: items of output."""
+        output = body.get("output")
+        return isinstance(output, list) and all(isinstance(item, dict) for item in output)
+
+    @staticmethod
+    def failure(body: Mapping[str, Any]) -> Failure | None:
+        error, status, output = error_of(body), body.get("status"), body.get("output")
+        begun = True if output else None if "output" in body else False
+        if isinstance(status, str) and status in _UNFINISHED:
+            return Failure(error or f"the response is {status}", True if output else None)
+        return Failure(error, begun) if error and not objects(output) else None
+
+    @staticmethod
+    def read(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
+        """What was said, and how it ended. Of several phases only the final answer counts."""
+        items = objects(body.get("output"))
+        answers = _answers(items)
+        parts = [part for item in answers for part in objects(item.get("content"))]
+        text, refused = joined(parts, "output_text"), any(part.get("type") == "refusal" for part in parts)
+        if error_of(body) or len(answers) > 1 or (text and refused) or any(map(_foreign, items)):
+            return None, "other"  # it contradicts itself
+        reason = mapping(body.get("incomplete_details")).get("reason")
+        if reason == "content_filter" or refused:
+            return text, "refusal"
+        if body.get("status") == "incomplete":
+            return (text, "length") if finish_of(reason) == "length" else (None, "other")
+        if any(item.get("status") in _PARTLY for item in answers):
+            return None, "other"
+        return text, "stop" if body.get("status") == "completed" else "other"
+
+    @staticmethod
+    def charges(body: Mapping[str, Any]) -> Charges:
+        """The tier that served, and the provider's own tools; OpenAI keeps input for 30 minutes, or for 12 hours."""
+        calls = sum(item.get("type") in _CHARGED for item in objects(body.get("output")))
+        written = mapping(
+            mapping(mapping(body.get("usage")).get("input_tokens_details")).get("cache_write_tokens_details")
+        )
+        return Charges(modes_of(body), count_of(written.get("ttl_12h_tokens")), calls)
+
+    @staticmethod
+    def usage(counts: Mapping[str, Any]) -> Usage | None:
+        """In the Responses API's names."""
+        return openai_usage(counts, "input", "output")
+
+
+def _answers(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The messages that say something, and are no commentary."""
+    messages = [item for item in items if item.get("type") == "message" and item.get("phase") != "commentary"]
+    return [item for item in messages if any(part.get("type") in _SAYING for part in objects(item.get("content")))]
+
+
+def _foreign(item: Mapping[str, Any]) -> bool:
+    """Whether an item is somebody else's, or waits for somebody: a call of a tool that is ours to answer."""
+    kind = item.get("type")
+    waits = isinstance(kind, str) and kind.endswith(_WAITING) and kind not in (*_CHARGED, "mcp_call")
+    return waits or not by_assistant(item)
+
+
+_PROTOCOLS: Final[dict[Api, type[Speaks]]] = {"responses": Responses, "chat": Chat, "messages": Messages}
+
+
+def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
+    """The request of an attempt; `cache_key` names the prompt's beginning for the provider's own cache."""
+    return _PROTOCOLS[settings.api].build(settings, exchange, cache_key)
+
+
+def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
+    """What the model said in a received body, or what stands in its place: an error, or something else altogether."""
+    speaks, twins = _PROTOCOLS[protocol], False
+    try:
+        body: Any = _DECODER.decode(received.raw)
+    except TwinKey:
+        body, twins = read_json(received.raw), True
+    except (ValueError, RecursionError):
+        body = None
+    whole = isinstance(body, dict) and speaks.is_reply(body)
+    if twins and whole:  # a reply in which nobody knows what is meant
+        return Reply(None, "other", None, received, origin)
+    said = mapping(body)
+    usage, charges = speaks.usage(mapping(said.get("usage"))), speaks.charges(said)
+    failure = speaks.failure(said) or (None if whole else came_instead(received, body))
+    if failure is not None:
+        return Reply(None, "other", usage, received, origin, charges, failure)
+    text, finish = speaks.read(body)
+    if usage and not (usage.input and (usage.output or not text)):
+        usage = None  # a prompt is some tokens, and so is a text: nobody knows how many
+    return Reply(text, finish, usage, received, origin, charges)
+
+
+def kept_request(text: str) -> tuple[Api, dict[str, Any]]:
+    """Protocol and body of a request that a run has kept; raises UsageError where the text is none."""
+    sent = read_json(text)
+    named, body = (sent.get("protocol"), sent.get("body")) if isinstance(sent, dict) else (None, None)
+    protocol = next((known for known in _PROTOCOLS if known == named), None)
+    if protocol is None or not isinstance(body, dict):
+        raise UsageError(f"a request that the run has kept is none: {one_line(text, 60)}")
+    return protocol, body
+
+
+def kept_reply(protocol: Api, body: str | None, digest: str | None = None) -> Reply:
+    """The reply in a body that the tape has kept; without a body, a reply without text.
+
+    What was no answer when it was taken, by its digest, stays none: versions before knew fewer ways for one to end.
+    """
+    reply = read_reply(protocol, RawReply(200, body or ""), "tape")
+    unread = replace(reply, text=None, finish="other")
+    return unread if unread.digest == digest else reply
