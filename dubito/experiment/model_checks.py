@@ -115,7 +115,7 @@ def check_house(name: str, settings: ModelSettings, game: Spec) -> None:
     """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.opinions import models  # late: most runs need no server
+    from dubito.house.core import models  # late: most runs need no server
 
     if settings.model not in models(game):
         known = ", ".join(nearest_first(settings.model, models(game)))

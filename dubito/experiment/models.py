@@ -145,8 +145,8 @@ class _Houses:
 
     def address(self, api: Api, server: str) -> str:
         """The base URL for an SDK of this protocol; raises UsageError for faults that there are not."""
+        from dubito.house.core import house_policy
         from dubito.house.faults import Faults  # late: most runs need no server
-        from dubito.house.opinions import house_policy
         from dubito.house.server import House
 
         faults = faults_of(server)

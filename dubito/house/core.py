@@ -1,19 +1,83 @@
-"""The house without its socket: a request goes in, an answer and its record come out. No I/O, no clock."""
+"""The house without its socket: a request goes in, an answer and its record come out. No I/O, no clock.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+The call log: one record for every request that was answered or struck by a fault. Never a key in it.
+
+How the house's models answer: `house-random` at random, the others as the `stand_in` modules of their games say.
+
+They read nothing but what they were sent: the text, and the schema of the answer. No position, no game, no memory
+reaches them.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from random import Random
-from typing import Any
+from threading import Lock
+from typing import IO, Any, Final
 
-from dubito.errors import nearest_first
-from dubito.house.call_log import Call
-from dubito.house.content_faults import CONTENT_FAULTS, PAGE, ContentFault
-from dubito.house.faults import Faults
-from dubito.house.refusal import Refusal
-from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, canonical
-from dubito.house.structured import Opinion, answer_text
-from dubito.house.transport_faults import Delivery
-from dubito.house.wire_base import ReadPrompt, Wire
+from dubito.errors import UsageError, nearest_first
+from dubito.game import HousePolicy, Spec
+from dubito.game.find import DUBITO
+from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
+from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical
+from dubito.house.wires import ReadPrompt, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request and what became of it; `request` is its digest. Tokens are those that the reply itself states."""
+
+    protocol: str
+    path: str
+    model: str | None  # None if the request did not get as far as to name one
+    status: int  # 0 if no whole answer was sent
+    request: str
+    draw: str
+    try_number: int
+    input_tokens: int = 0  # cached ones included, in both protocols
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    understood: bool | None = None  # whether the policy found the facts in the prompt; None if it was not asked
+    fault: str | None = None
+
+    def unsent(self) -> "Call":
+        """The same request, to which no whole answer was sent."""
+        return replace(self, status=0, input_tokens=0, output_tokens=0, cached_tokens=0)
+
+
+class CallLog:
+    """All calls in order, in memory and, if a file is given, as JSON lines. Any thread may read it."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._lock = Lock()
+        self._calls: list[Call] = []
+        self._file: IO[str] | None = None
+        if file is not None:
+            try:
+                self._file = file.open("a", encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"the call log {file} cannot be written: {error.strerror}") from error
+
+    def add(self, call: Call) -> None:
+        """Keep a call; it is in the file when this returns."""
+        with self._lock:
+            self._calls.append(call)
+            if self._file is not None:
+                self._file.write(json.dumps(asdict(call)) + "\n")
+                self._file.flush()
+
+    def calls(self) -> list[Call]:
+        """A copy of all calls so far."""
+        with self._lock:
+            return list(self._calls)
+
+    def close(self) -> None:
+        """Close the file; the calls stay."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +188,90 @@ class Core:
 
 def _request_id(asked: HeardRequest) -> str:
     return f"req_{asked.digest_for('request', by_try=True)[:32]}"
+
+
+RANDOM: Final = "house-random"
+_LEGAL: Final = "legal:"  # the last line of a text that begins so lists what is legal: `legal: draw | skip`
+_Schema = Mapping[str, Any]
+
+
+def house_policy(games: Sequence[Spec]) -> Policy:
+    """The house's models for these games, Dubito's first."""
+    policies: dict[str, HousePolicy | None] = {RANDOM: None}
+    for game in sorted(games, key=lambda game: game.name != DUBITO):
+        policies |= _policies(game)
+
+    def answer(model: str, text: str, chance: Random, schema: _Schema | None) -> Opinion:
+        return opinion(policies[model], text, chance, schema)
+
+    return Policy(tuple(policies), answer)
+
+
+def models(game: Spec) -> tuple[str, ...]:
+    """The names of the house's models for a game, the best one last."""
+    return (RANDOM, *_policies(game))
+
+
+def _policies(game: Spec) -> Mapping[str, HousePolicy]:
+    module = game.module("stand_in", before="house")
+    return {} if module is None else module.MODELS
+
+
+def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
+    """What a model says to the prompt; without a policy, or with one that cannot read the text, it draws lots."""
+    drawn = by_lot(schema, text, chance)
+    if policy is None:
+        return drawn
+    try:
+        said = policy(text, chance)
+        return Opinion(said["answer"], understood=True, p_bluff=said.get("p_bluff"))
+    except (LookupError, ValueError, ArithmeticError):
+        return Opinion(drawn.answer, understood=False)
+
+
+def by_lot(schema: _Schema | None, text: str, chance: Random) -> Opinion:
+    """An answer that fits the schema, of what the text says is legal: where it lists cards, one or more of them.
+
+    Without a list it is any that fits, and it says that it did not understand; yes or no needs none.
+    """
+    kind = (schema or {}).get("properties", {}).get("answer", {})
+    legal = _legal(text)
+    match kind.get("type"):
+        case "string":
+            known = kind.get("enum", legal)
+            return _one_of([option for option in legal if option in known], known or [""], chance)
+        case "integer":
+            return _one_of(_numbers(legal), [0], chance)
+        case "object" if kind.get("properties"):
+            return _shares(legal, kind["properties"])
+        case "array" if "enum" in kind.get("items", {}):
+            known = kind["items"]["enum"]
+            return _some_of([card for card in _numbers(legal) if card in known], known, chance)
+        case _:
+            return Opinion(chance.random() < 0.5, understood=True)
+
+
+def _one_of(legal: Sequence[Any], possible: Sequence[Any], chance: Random) -> Opinion:
+    return Opinion(chance.choice(legal or possible), understood=bool(legal))
+
+
+def _shares(legal: Sequence[str], known: Iterable[str]) -> Opinion:
+    """The same probability for all that is legal, as the answers are drawn."""
+    share = 1 / len(legal) if legal else 0.0
+    return Opinion({name: share if name in legal else 0.0 for name in known}, understood=bool(legal))
+
+
+def _some_of(held: Sequence[int], possible: Sequence[int], chance: Random) -> Opinion:
+    if not held:
+        return Opinion([chance.choice(possible)], understood=False)
+    return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
+
+
+def _legal(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines()]
+    line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
+    return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
+
+
+def _numbers(words: Sequence[str]) -> list[int]:
+    return [int(word) for word in words if word.removeprefix("-").isdecimal()]

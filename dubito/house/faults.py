@@ -1,13 +1,193 @@
-"""Faults on purpose: which tries and which replies are struck, and by what. The same try is struck again."""
+"""Faults on purpose: which tries and which replies are struck, and by what. The same try is struck again.
 
-from collections.abc import Mapping
+What can be wrong with a reply that arrives in full, with status 200: its text, its shape, or its bytes.
+
+What can befall a try: an error in place of the answer, or an answer that does not arrive as it should.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Final
+from random import Random
+from typing import Any, AnyStr, Final, Literal
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.house.content_faults import CONTENT_FAULTS, NO_REPLIES
-from dubito.house.request import HeardRequest
-from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS, Parameters, TransportFault
+from dubito.house.request import HeardRequest, JsonBody, RefusalKind, canonical
+from dubito.house.wires import ModelOutput
+
+PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
+_DEEP_TEXT: Final = 2_000  # Python's own reader gives up at half of it, and it fits the usual limit on output
+_DEEP_BODY: Final = 100_000
+_REFUSAL: Final = "I'm sorry, but I can't help with that."
+_ESCAPES: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x00\u202e"  # what would clear, name and colour a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFault:
+    """What is written in place of the text, and what is sent in place of the body; `size` of `pack` is in bytes."""
+
+    write: Callable[[str], ModelOutput] = ModelOutput
+    pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical(body)
+    media: str = "application/json"
+    counted: bool = True  # whether a reader finds the usage in it
+
+
+def _said(text: Callable[[str], str]) -> ContentFault:
+    """A fault that changes what the model writes."""
+    return ContentFault(write=lambda said: ModelOutput(text(said)))
+
+
+def _sent(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
+    """A fault that changes the body, in which no usage is to be found then."""
+    return ContentFault(pack=pack, counted=False)
+
+
+CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
+    "fenced": _said(lambda text: f"```json\n{text}\n```"),
+    "prose": _said(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
+    "wrong_string": _said(lambda text: _answering(text, _as_text(_answer(text)))),
+    "wrong_number": _said(lambda text: _answering(text, _as_number(_answer(text)))),
+    "wrong_null": _said(lambda text: _answering(text, None)),
+    "nan": _said(lambda text: _answering(text, float("nan"))),
+    "no_answer": _said(lambda text: "{}"),
+    "duplicate_keys": _said(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer(text))}}}'),
+    "extra_fields": _said(lambda text: f'{text[:-1]},"confidence":"high"}}'),
+    "surrogate": _said(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
+    "escapes": _said(lambda text: f"{_ESCAPES}{text}"),
+    "deep": _said(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
+    "empty_text": _said(lambda text: ""),
+    "no_output": ContentFault(write=lambda text: ModelOutput(None)),
+    "reasoning_only": ContentFault(write=lambda text: ModelOutput(None, "stop", f"I would say {text}")),
+    "reasoning_cut": ContentFault(write=lambda text: ModelOutput(None, "length", f"I would say {text}, but then")),
+    "cut_off": ContentFault(write=lambda text: ModelOutput(_half(text), "length")),
+    "refusal": ContentFault(write=lambda text: ModelOutput(_REFUSAL, "refused")),
+    "content_filter": ContentFault(write=lambda text: ModelOutput(_half(text), "filtered")),
+    "unknown_fields": ContentFault(pack=lambda body, size: canonical(_with_unknown(body))),
+    "huge": ContentFault(pack=lambda body, size: canonical({**body, "padding": "x" * size})),
+    "no_usage": _sent(lambda body, size: canonical({name: body[name] for name in body if name != "usage"})),
+    "bad_usage": _sent(lambda body, size: canonical({**body, "usage": dict.fromkeys(body["usage"], -1)})),
+    "deep_body": _sent(lambda body, size: canonical(body)[:-1] + b',"deep":' + _nested(_DEEP_BODY) + b"}"),
+    "truncated_json": _sent(lambda body, size: _half(canonical(body))),
+    "broken_json": _sent(lambda body, size: canonical(body).replace(b'"', b"'")),
+    "wrong_shape": _sent(lambda body, size: canonical([body])),
+    "empty_body": _sent(lambda body, size: b""),
+    "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", counted=False),
+}
+
+NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
+
+
+def _answer(text: str) -> Any:
+    """The answer in the text; whether any in it is true, where it stands deeper or is yes or no."""
+    said = json.loads(text)
+    answer = said.get("answer") if isinstance(said, dict) else None
+    return '"answer":true' in text if answer is None or isinstance(answer, bool) else answer
+
+
+def _as_text(answer: Any) -> str:
+    """A text that is no answer of its kind."""
+    return f"{answer}!" if isinstance(answer, str) else json.dumps(answer)
+
+
+def _as_number(answer: Any) -> float:
+    """A number that is no answer of its kind."""
+    if isinstance(answer, bool):
+        return int(answer)
+    return answer + 0.5 if isinstance(answer, int) else 1
+
+
+def _answering(text: str, value: object) -> str:
+    """The text with that for an answer."""
+    said = json.loads(text)
+    return json.dumps({**(said if isinstance(said, dict) else {}), "answer": value}, separators=(",", ":"))
+
+
+def _half(text: AnyStr) -> AnyStr:
+    return text[: len(text) // 2]
+
+
+def _nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+def _with_unknown(value: object) -> object:
+    """The value with a field that nobody knows in each of its objects."""
+    if isinstance(value, list):
+        return [_with_unknown(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_unknown(item) for name, item in value.items()} | {"house_novelty": {"since": 2027}}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How much of an answer is sent, and what becomes of the connection then; `interval` is the wait after each byte.
+
+    `hold` leaves the client waiting until it or the house ends.
+    """
+
+    part: Literal["nothing", "half the head", "half the body", "all"]
+    end: Literal["close", "reset", "hold"] = "close"
+    interval: float | None = None  # None: at once
+
+
+@dataclass(frozen=True, slots=True)
+class TransportFault:
+    """An error with its headers, or, without one, a delivery."""
+
+    error: RefusalKind | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    page: bool = False  # the error has a web page for a body, as of something that stands before the provider
+    delivery: Delivery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What the faults' names leave open."""
+
+    retry_after: float  # seconds
+    interval: float  # seconds
+    size: int  # bytes
+
+
+_PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"  # no clock here: a date in the past asks for no wait
+_GARBLED: Final = ("soon", "", "-1", "nan", "1,5", "0x10", "Thu, 32 Foo 2026 25:61:00 GMT")
+_LONG: Final[Sequence[Mapping[str, str]]] = (
+    {"retry-after": "7200"},
+    {"retry-after": "1e12"},
+    {"retry-after": "inf"},
+    {"retry-after": "9" * 400},
+    {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"},
+    {"retry-after-ms": "7200000.5"},
+)
+
+
+def _limit(value: str, name: str = "retry-after") -> TransportFault:
+    return TransportFault("rate_limit", {name: value})
+
+
+TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFault]]] = {
+    "rate_limit": lambda chance, given: _limit(f"{given.retry_after:g}"),
+    "rate_limit_bare": lambda chance, given: TransportFault("rate_limit"),
+    "rate_limit_ms": lambda chance, given: _limit(f"{1000 * given.retry_after:g}", "retry-after-ms"),
+    "rate_limit_date": lambda chance, given: _limit(_PAST),
+    "rate_limit_garbled": lambda chance, given: _limit(chance.choice(_GARBLED)),
+    "rate_limit_long": lambda chance, given: TransportFault("rate_limit", chance.choice(_LONG)),
+    "server_error": lambda chance, given: TransportFault("server_error"),
+    "bad_gateway": lambda chance, given: TransportFault("bad_gateway", page=True),
+    "unavailable": lambda chance, given: TransportFault("unavailable"),
+    "overloaded": lambda chance, given: TransportFault("overloaded"),
+    "reset": lambda chance, given: TransportFault(delivery=Delivery("nothing", "reset")),
+    "dropped": lambda chance, given: TransportFault(delivery=Delivery("nothing")),
+    "cut_headers": lambda chance, given: TransportFault(delivery=Delivery("half the head")),
+    "cut_body": lambda chance, given: TransportFault(delivery=Delivery("half the body")),
+    "stall": lambda chance, given: TransportFault(delivery=Delivery("nothing", "hold")),
+    "stall_body": lambda chance, given: TransportFault(delivery=Delivery("half the body", "hold")),
+    "trickle": lambda chance, given: TransportFault(delivery=Delivery("all", interval=given.interval)),
+}
+SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})  # what only a deadline or a cap ends
+
 
 PROBE: Final = "probe"  # the draw of a call that asks whether anybody answers
 PARAMETERS: Final = ("retry_after", "interval", "size")

@@ -3,15 +3,21 @@
 The answer is a function of (request, draw), a fault of (request, draw, try). A request is the canonical
 JSON of protocol, path (below the address that the SDK was given) and body, so that its digest here is the
 one that `dubito.llm` keeps; draw and try come in headers that no provider knows.
+
+Why a request gets no answer, in words that all protocols can translate.
+
+Fields of a request's body, checked as they are read.
+
+Structured outputs: which schemas the providers take, and the smallest JSON that fits one.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from random import Random
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 _DRAW_HEADER: Final = "x-dubito-draw"
 TRY_HEADER: Final = "x-dubito-try"
@@ -78,3 +84,187 @@ def canonical(value: object) -> bytes:
 
 def _no_json(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+RefusalKind = Literal[
+    "no_key",
+    "wrong_key",
+    "no_money",
+    "malformed",
+    "missing",
+    "unknown_parameter",
+    "unsupported",
+    "bad_value",
+    "bad_schema",
+    "too_long",
+    "unknown_model",
+    "unknown_path",
+    "wrong_method",
+    "rate_limit",
+    "server_error",
+    "bad_gateway",
+    "unavailable",
+    "overloaded",
+]
+
+
+class Refusal(Exception):
+    """A request that gets no answer: the kind of error, and the facts its message names."""
+
+    def __init__(self, kind: RefusalKind, **facts: object) -> None:
+        super().__init__(kind, facts)
+        self.kind: RefusalKind = kind
+        self.facts = facts
+
+
+def tokens(text: str) -> int:
+    """The house's tokens: four bytes of UTF-8 each, the last one maybe shorter."""
+    return -(-len(text.encode(errors="surrogatepass")) // 4)
+
+
+def first_tokens(text: str, count: int) -> str:
+    """The beginning of the text that has so many tokens, at most."""
+    return text.encode(errors="surrogatepass")[: 4 * count].decode(errors="ignore")
+
+
+def texts(content: object, name: str) -> Iterator[str]:
+    """The texts in a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
+    if isinstance(content, str):
+        yield content
+        return
+    for block in blocks(content, name):
+        text = block.get("text")
+        if isinstance(text, str):
+            yield text
+
+
+def blocks(value: object, name: str) -> list[JsonBody]:
+    """The value as a list of objects. Raises Refusal if it is none."""
+    if not isinstance(value, list) or not all(isinstance(block, dict) for block in value):
+        raise Refusal("bad_value", name=name, expected="a string or an array of objects")
+    return value
+
+
+def section(body: JsonBody, name: str) -> JsonBody:
+    """An object in the body, empty if it is absent or null. Raises Refusal if it is something else."""
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Refusal("bad_value", name=name, expected="an object")
+    return value
+
+
+def model_of(body: JsonBody) -> str:
+    """The model that is asked for. Raises Refusal."""
+    model = body.get("model")
+    if model is None:
+        raise Refusal("missing", name="model")
+    if not isinstance(model, str):
+        raise Refusal("bad_value", name="model", expected="a string")
+    return model
+
+
+def limit_of(body: JsonBody, name: str, least: int) -> int | None:
+    """A limit on output tokens, None if the request has none. Raises Refusal."""
+    limit = body.get(name)
+    if limit is None:
+        return None
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < least:
+        raise Refusal("bad_value", name=name, expected=f"an integer greater than or equal to {least}")
+    return limit
+
+
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"answer": {"type": "boolean"}},
+    "required": ["answer"],
+}
+_WORDS: Final = "The house has no reasons."
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """An answer, of JSON, and what else a prompt may ask for."""
+
+    answer: Any
+    understood: bool  # whether what it needs was found in the prompt
+    p_bluff: float | None = None  # the stated probability of a bluff; None: it states none
+
+
+def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
+    """Compact JSON that fits the schema, its properties in the schema's order.
+
+    What is named `answer` is the answer, as are booleans if it is one; a number named `p_bluff` is the stated
+    probability, the rest is filler or null. Without a schema it is `{"answer":true}` or `{"answer":false}`.
+    """
+    whole = _SCHEMA if schema is None else schema
+    return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
+
+
+def check_schema(schema: object, name: str, every_required: bool) -> Mapping[str, Any]:
+    """The schema, if a provider takes it: objects closed, and where it insists, every property required.
+
+    Raises Refusal.
+    """
+    if not isinstance(schema, dict):
+        raise Refusal("bad_schema", name=name, reason="schema must be an object")
+    try:
+        _check(schema, name, every_required)
+        answer_text(schema, Opinion(answer=True, understood=True))
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise Refusal("bad_schema", name=name, reason="this is not a valid JSON schema") from error
+    return schema
+
+
+def _check(part: Mapping[str, Any], name: str, every_required: bool) -> None:
+    properties = part.get("properties", {})
+    if part.get("type") == "object":
+        if part.get("additionalProperties") is not False:
+            reason = "'additionalProperties' is required to be supplied and to be false"
+            raise Refusal("bad_schema", name=name, reason=reason)
+        if every_required and set(part.get("required", ())) != set(properties):
+            reason = "'required' is required to be supplied and to be an array including every key in properties"
+            raise Refusal("bad_schema", name=name, reason=reason)
+    below = [*properties.values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
+    if "items" in part:
+        below.append(part["items"])
+    for inner in below:
+        _check(inner, name, every_required)
+
+
+def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, Any]) -> object:
+    if "$ref" in part:
+        return _value(definitions[part["$ref"].rpartition("/")[2]], opinion, definitions)
+    if "const" in part:
+        return part["const"]
+    if part.get("enum"):
+        return part["enum"][0]
+    if part.get("anyOf"):
+        return _value(min(part["anyOf"], key=_liking), opinion, definitions)
+    kind = part.get("type")
+    if isinstance(kind, list):
+        return _value({**part, "type": min(kind, key=_LIKING.index)}, opinion, definitions)
+    if kind == "object":
+        wanted = {*part.get("required", ()), "answer"}
+        inner = {name: value for name, value in part.get("properties", {}).items() if name in wanted}
+        values = {name: _value(value, opinion, definitions) for name, value in inner.items()}
+        if opinion.p_bluff is not None and _takes_numbers(inner.get("p_bluff", {})):
+            values["p_bluff"] = opinion.p_bluff
+        if "answer" in inner and not isinstance(opinion.answer, bool):
+            values["answer"] = opinion.answer
+        return values
+    plain = {"boolean": opinion.answer, "string": _WORDS, "integer": 0, "number": 0, "array": []}
+    return plain.get(str(kind))
+
+
+def _takes_numbers(part: Mapping[str, Any]) -> bool:
+    return any("number" in option.get("type", ()) for option in part.get("anyOf", [part]))
+
+
+_LIKING: Final = ("boolean", "null", "string", "integer", "number", "array", "object")  # of several types, the first
+
+
+def _liking(part: Mapping[str, Any]) -> int:
+    kind = part.get("type")
+    return _LIKING.index(kind) if isinstance(kind, str) and kind in _LIKING else len(_LIKING)

@@ -1,12 +1,18 @@
-"""The house on loopback: `with House() as house:` serves in a thread until the block ends."""
+"""The house on loopback: `with House() as house:` serves in a thread until the block ends.
+
+Answers that do not arrive as they should: written past the HTTP server, to the connection itself.
+"""
 
 import asyncio
+import os
 import socket
+import struct
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
 from types import TracebackType
 from typing import Final
 
@@ -16,22 +22,87 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError
 from dubito.game.find import find_games
-from dubito.house.anthropic_wire import AnthropicWire
-from dubito.house.call_log import Call, CallLog
-from dubito.house.chat_wire import ChatWire
-from dubito.house.core import Core, Policy, ServerAnswer
-from dubito.house.delivery import TRANSPORT, Delivered
-from dubito.house.faults import Faults
-from dubito.house.opinions import house_policy
-from dubito.house.refusal import Refusal, RefusalKind
-from dubito.house.request import HeardRequest
-from dubito.house.responses_wire import ResponsesWire
-from dubito.house.wire_base import Wire, WireName
+from dubito.house.core import Call, CallLog, Core, Policy, ServerAnswer, house_policy
+from dubito.house.faults import Delivery, Faults
+from dubito.house.request import HeardRequest, Refusal, RefusalKind
+from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire, Wire, WireName
 from dubito.serve import listen, plain_http
+
+TRANSPORT: Final = "transport"  # under this name the connection stands in a request's state
+_NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+
+
+class Delivered(Response):
+    """An answer, sent as its delivery says; the connection is closed afterwards in any case."""
+
+    def __init__(self, answer: ServerAnswer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
+        super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
+        self._answer, self._delivery, self._log, self._closing = answer, delivery, log, closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the part that is to be sent, then wait until the connection may end."""
+        transport: asyncio.Transport = scope["state"][TRANSPORT]
+        closing = asyncio.create_task(self._closing.wait())  # the end of the house does not wait for a held client
+        closing.add_done_callback(lambda _: transport.abort())
+        try:
+            await self._send(transport, receive)
+            await _gone(receive)
+        finally:
+            closing.cancel()
+
+    async def _send(self, transport: asyncio.Transport, receive: Receive) -> None:
+        if self._delivery.part == "all":
+            await self._trickle(transport, receive)
+        else:
+            self._log.add(self._answer.call.unsent())
+            transport.write(self._bytes())
+        if transport.is_closing():
+            return  # the client was faster
+        if self._delivery.end == "reset":
+            transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
+            transport.abort()
+        elif self._delivery.end == "close":
+            transport.close()
+
+    async def _trickle(self, transport: asyncio.Transport, receive: Receive) -> None:
+        """Byte by byte. It is an answer once its last byte is under way; the log has it before."""
+        everything = self._bytes()
+        for place in range(len(everything) - 1):
+            transport.write(everything[place : place + 1])
+            if await _gone(receive, self._delivery.interval):
+                self._log.add(self._answer.call.unsent())
+                return
+        self._log.add(self._answer.call)
+        transport.write(everything[-1:])
+
+    def _bytes(self) -> bytes:
+        """The part of the whole answer that is sent."""
+        lines = [f"HTTP/1.1 {self.status_code} ".encode(), *(b": ".join(header) for header in self.raw_headers)]
+        head = b"\r\n".join([*lines, b"", b""])
+        ends = {
+            "nothing": 0,
+            "half the head": len(head) // 2,
+            "half the body": len(head) + len(self.body) // 2,
+            "all": len(head) + len(self.body),
+        }
+        return (head + bytes(self.body))[: ends[self._delivery.part]]
+
+
+async def _gone(receive: Receive, seconds: float | None = None) -> bool:
+    """Wait for so long, or for ever; whether the client has gone."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
 
 _HOST: Final = "127.0.0.1"
 _CONTEXT: Final = 200_000  # tokens

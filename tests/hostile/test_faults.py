@@ -9,10 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.house.content_faults import CONTENT_FAULTS
-from dubito.house.faults import PROBE, Faults
+from dubito.house.faults import CONTENT_FAULTS, PROBE, SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
-from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 from dubito.llm.request import AccountFault, Api
 from tests.conftest import in_turn
 from tests.hostile.kit import Decided, Desk

@@ -15,9 +15,8 @@ from starlette.responses import Response
 
 from dubito.experiment.runner import Run
 from dubito.house import server
-from dubito.house.call_log import Call
-from dubito.house.content_faults import NO_REPLIES
-from dubito.house.faults import PROBE, Faults
+from dubito.house.core import Call
+from dubito.house.faults import NO_REPLIES, PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps
 from tests.hostile.kit import IN_FLIGHT, Desk

@@ -13,12 +13,10 @@ import openai
 from pydantic import BaseModel, ConfigDict
 
 from dubito.games.dubito.game import GAME
-from dubito.house.call_log import Call
-from dubito.house.core import Policy
-from dubito.house.opinions import house_policy
+from dubito.house.core import Call, Policy, house_policy
+from dubito.house.request import Opinion
 from dubito.house.server import House
-from dubito.house.structured import Opinion
-from dubito.house.wire_base import WireName
+from dubito.house.wires import WireName
 
 
 class Answer(BaseModel):

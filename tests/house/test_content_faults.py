@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from dubito.house.content_faults import CONTENT_FAULTS
 from dubito.house.core import Policy
-from dubito.house.faults import Faults
+from dubito.house.faults import CONTENT_FAULTS, Faults
+from dubito.house.request import Opinion
 from dubito.house.server import House
-from dubito.house.structured import Opinion
-from dubito.house.wire_base import ModelOutput
+from dubito.house.wires import ModelOutput
 from tests.conftest import cases, in_turn
 from tests.house.kit import POLICY, PROTOCOLS, Asker, answer_in, anthropic_at, ended, openai_at, usage_in
 

@@ -6,10 +6,8 @@ from functools import cache
 import pytest
 
 from dubito.errors import UsageError
-from dubito.house.content_faults import CONTENT_FAULTS
-from dubito.house.faults import MIXES, PARAMETERS, Faults
+from dubito.house.faults import CONTENT_FAULTS, MIXES, PARAMETERS, SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.request import HeardRequest
-from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 from tests.conftest import cases
 
 MANY = 6_000

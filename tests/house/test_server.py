@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from dubito.errors import UsageError
-from dubito.house.call_log import Call
+from dubito.house.core import Call
 from dubito.house.faults import Faults
 from dubito.house.server import House
 from dubito.llm.request import Request

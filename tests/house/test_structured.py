@@ -7,11 +7,8 @@ from typing import Any, Literal, get_args
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from dubito.house.anthropic_wire import AnthropicWire
-from dubito.house.chat_wire import ChatWire
-from dubito.house.refusal import Refusal, RefusalKind
-from dubito.house.responses_wire import ResponsesWire
-from dubito.house.structured import Opinion, answer_text, check_schema
+from dubito.house.request import Opinion, Refusal, RefusalKind, answer_text, check_schema
+from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire
 from tests.conftest import cases
 
 

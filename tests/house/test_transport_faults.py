@@ -13,9 +13,8 @@ import anthropic
 import openai
 import pytest
 
-from dubito.house.faults import Faults
+from dubito.house.faults import SLOW, TRANSPORT_FAULTS, Faults
 from dubito.house.server import House
-from dubito.house.transport_faults import SLOW, TRANSPORT_FAULTS
 from tests.conftest import cases, few
 from tests.house.kit import POLICY, PROTOCOLS, Asker, anthropic_at, bare, logged, openai_at, rest, usage_in
 

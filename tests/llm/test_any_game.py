@@ -17,8 +17,8 @@ from dubito.game import Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.house.content_faults import CONTENT_FAULTS
-from dubito.house.opinions import by_lot
+from dubito.house.core import by_lot
+from dubito.house.faults import CONTENT_FAULTS
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal, ModelPlayer

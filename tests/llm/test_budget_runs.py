@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dubito.experiment.runner import Run
-from dubito.house.call_log import Call
+from dubito.house.core import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps

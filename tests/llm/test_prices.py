@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import UsageError
 from dubito.games.dubito.game import GAME
-from dubito.house.opinions import models
+from dubito.house.core import models
 from dubito.llm import prices
 from dubito.llm.prices import (
     PICO,

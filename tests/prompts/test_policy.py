@@ -15,8 +15,8 @@ from dubito.games.dubito.engine import Result, Rules, deal_table
 from dubito.games.dubito.facts import Position, example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
-from dubito.house.opinions import models
-from dubito.house.structured import Opinion
+from dubito.house.core import models
+from dubito.house.request import Opinion
 from dubito.llm.templates import plain
 from tests.conftest import cases
 from tests.house.kit import opinion

@@ -18,7 +18,7 @@ from dubito.games.bs.cards import BSRules
 from dubito.games.bs.facts import sample_game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.stand_in import MODELS
-from dubito.house.opinions import by_lot
+from dubito.house.core import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal

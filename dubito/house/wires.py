@@ -1,0 +1,675 @@
+"""What all protocols share: a request read, a text written, and the face that a protocol shows.
+
+Anthropic's Messages API, as much of it as the house speaks.
+
+What OpenAI's two protocols share: key, errors, headers, the list of models, and how a cache would hold a prompt.
+
+OpenAI's Chat Completions, as much of it as the house speaks; other servers speak it too.
+
+OpenAI's Responses API, as much of it as the house speaks.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, NamedTuple
+
+from dubito.house.request import (
+    HeardRequest,
+    JsonBody,
+    Refusal,
+    RefusalKind,
+    blocks,
+    check_schema,
+    first_tokens,
+    limit_of,
+    model_of,
+    section,
+    texts,
+    tokens,
+)
+
+WireName = Literal["responses", "chat", "messages"]
+End = Literal["stop", "length", "refused", "filtered"]  # by itself, at the limit, declined, stopped by a filter
+
+CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z: no clock in answers
+CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
+
+
+class Problem(NamedTuple):
+    """How a provider says one kind of error; the message is a template over the refusal's facts."""
+
+    status: int
+    type: str
+    message: str
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPrompt:
+    """A request, read: what the policy sees, and what bounds and shapes the reply."""
+
+    model: str
+    text: str
+    cached: int  # tokens of the text's beginning that count as read from the provider's cache
+    schema: Mapping[str, Any] | None
+    max_output: int | None
+
+    @property
+    def tokens(self) -> int:
+        """All tokens of the prompt, cached ones included."""
+        return tokens(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """What a model wrote, and how it came to its end; `text` is None if there is none, `thoughts` go before it."""
+
+    text: str | None
+    end: End = "stop"
+    thoughts: str | None = None
+
+    def within(self, limit: int | None) -> "ModelOutput":
+        """The same, cut where a limit on output cuts it. Thoughts count first; a refusal stays one."""
+        if limit is None or self.tokens <= limit:
+            return self
+        left = limit - self.thought_tokens
+        thoughts = first_tokens(self.thoughts, limit) if self.thoughts is not None else None
+        text = first_tokens(self.text, left) if self.text is not None and left > 0 else None
+        return ModelOutput(text, "length" if self.end == "stop" else self.end, thoughts)
+
+    @property
+    def thought_tokens(self) -> int:
+        """What the thoughts cost."""
+        return tokens(self.thoughts or "")
+
+    @property
+    def tokens(self) -> int:
+        """What text and thoughts cost."""
+        return tokens(self.text or "") + self.thought_tokens
+
+
+class Wire(ABC):
+    """One provider's protocol: reads its requests, writes its replies and its errors."""
+
+    name: ClassVar[WireName]
+    base: ClassVar[str]  # the path in the address that its SDK takes
+    problems: ClassVar[Mapping[RefusalKind, Problem]]
+    parameters: ClassVar[frozenset[str]]  # of a request's body
+    rejected: ClassVar[frozenset[str]]  # parameters refused whatever their value
+    unsupported: ClassVar[frozenset[str]]  # parameters refused unless false or null
+
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Any key will do, except none, `wrong...` (not known) and `broke...` (out of money)."""
+        key = self.key(headers)
+        if not key:
+            raise Refusal("no_key")
+        if key.startswith("wrong"):
+            raise Refusal("wrong_key")
+        if key.startswith("broke"):
+            raise Refusal("no_money")
+
+    def check_parameters(self, body: JsonBody) -> None:
+        """Refuse the first parameter, by name, that the provider would."""
+        for name in sorted(body):
+            if name in self.rejected or (name in self.unsupported and body[name]):
+                raise Refusal("unsupported", name=name)
+            if name not in self.parameters:
+                raise Refusal("unknown_parameter", name=name)
+
+    def problem(self, refusal: Refusal) -> tuple[Problem, str]:
+        """The provider's error for a refusal, and its message."""
+        problem = self.problems[refusal.kind]
+        return problem, problem.message.format(**refusal.facts)
+
+    @abstractmethod
+    def key(self, headers: Mapping[str, str]) -> str:
+        """The key in the headers, empty if there is none."""
+
+    @abstractmethod
+    def read(self, body: JsonBody) -> ReadPrompt:
+        """What is asked. Raises Refusal."""
+
+    @abstractmethod
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """The body of a good answer."""
+
+    @abstractmethod
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
+        """The body of a refusal."""
+
+    @abstractmethod
+    def headers(self, request_id: str, limited: bool) -> dict[str, str]:
+        """The headers of any answer; `limited` if a rate limit was hit."""
+
+    @abstractmethod
+    def model(self, name: str) -> JsonBody:
+        """A model, as the list of models has it."""
+
+    @abstractmethod
+    def models(self, names: Sequence[str]) -> JsonBody:
+        """The list of models."""
+
+
+_ANTHROPIC_INVALID: Final = "invalid_request_error"
+_MESSAGES_PARAMETERS: Final = (
+    "cache_control container diagnostics inference_geo max_tokens messages metadata model output_config"
+    " service_tier speed stop_sequences stream system thinking tool_choice tools"
+)
+_LIMITS: Final[Mapping[str, int]] = {"requests": 4_000, "input-tokens": 4_000_000, "output-tokens": 800_000}
+
+_STOP_REASONS: Final[Mapping[End, str]] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "refused": "refusal",
+    "filtered": "refusal",
+}
+
+_ANTHROPIC_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
+    "no_key": Problem(401, "authentication_error", "x-api-key header is required"),
+    "wrong_key": Problem(401, "authentication_error", "invalid x-api-key"),
+    "no_money": Problem(
+        402,
+        "billing_error",
+        "Your credit balance is too low to access the Anthropic API."
+        " Please go to Plans & Billing to upgrade or purchase credits.",
+    ),
+    "malformed": Problem(400, _ANTHROPIC_INVALID, "The request body is not valid JSON."),
+    "missing": Problem(400, _ANTHROPIC_INVALID, "{name}: Field required"),
+    "unknown_parameter": Problem(400, _ANTHROPIC_INVALID, "{name}: Extra inputs are not permitted"),
+    "unsupported": Problem(400, _ANTHROPIC_INVALID, "`{name}` is not supported with this model."),
+    "bad_value": Problem(400, _ANTHROPIC_INVALID, "{name}: Input should be {expected}"),
+    "bad_schema": Problem(400, _ANTHROPIC_INVALID, "{name}: {reason}"),
+    "too_long": Problem(400, _ANTHROPIC_INVALID, "prompt is too long: {tokens} tokens > {limit} maximum"),
+    "unknown_model": Problem(404, "not_found_error", "model: {model}. The house has {known}."),
+    "unknown_path": Problem(404, "not_found_error", "Not found"),
+    "wrong_method": Problem(405, _ANTHROPIC_INVALID, "Method Not Allowed"),
+    "rate_limit": Problem(
+        429, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."
+    ),
+    "server_error": Problem(500, "api_error", "Internal server error"),
+    "bad_gateway": Problem(502, "api_error", "Bad gateway"),
+    "unavailable": Problem(503, "api_error", "Service unavailable"),
+    "overloaded": Problem(529, "overloaded_error", "Overloaded"),
+}
+
+
+class AnthropicWire(Wire):
+    """POST /v1/messages and its errors."""
+
+    name = "messages"
+    base = ""
+    rejected = frozenset({"temperature", "top_k", "top_p"})
+    unsupported = frozenset({"container", "stream"})
+    parameters = frozenset(_MESSAGES_PARAMETERS.split())
+    problems = _ANTHROPIC_PROBLEMS
+
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Also asks for the version of the protocol, as the provider does."""
+        super().admit(headers)
+        if "anthropic-version" not in headers:
+            raise Refusal("missing", name="anthropic-version")
+
+    def key(self, headers: Mapping[str, str]) -> str:
+        """From `Authorization: Bearer KEY` (the SDK) or `x-api-key: KEY` (most other clients)."""
+        return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+
+    def read(self, body: JsonBody) -> ReadPrompt:
+        """System and messages. What the cache would hold: the system part up to its last `cache_control`; where a block
+        of a message has one, all before that block, assuming that an earlier request marked it.
+        """
+        self.check_parameters(body)
+        model = model_of(body)
+        for name in ("max_tokens", "messages"):
+            if body.get(name) is None:
+                raise Refusal("missing", name=name)
+        messages = blocks(body["messages"], "messages")
+        if not messages:
+            raise Refusal("bad_value", name="messages", expected="at least one message")
+        said: list[str] = []
+        held = 0  # texts before the last mark
+        for place, message in enumerate(messages):
+            content, name = message.get("content"), f"messages.{place}.content"
+            for block in blocks(content, name) if isinstance(content, list) else []:
+                held = len(said) if block.get("cache_control") is not None else held
+                said += texts([block], name)
+            said += texts(content, name) if not isinstance(content, list) else []
+        system = [] if body.get("system") is None else list(texts(body["system"], "system"))
+        cached = system + said[:held] if held else _marked(body, system)
+        return ReadPrompt(
+            model=model,
+            text="\n".join(system + said),
+            cached=tokens("\n".join(cached)),
+            schema=_messages_schema(section(body, "output_config")),
+            max_output=limit_of(body, "max_tokens", 1),
+        )
+
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """A message object."""
+        declined = written.end in ("refused", "filtered")
+        details = {"type": "refusal", "category": None, "explanation": None}
+        return {
+            "id": f"msg_01{asked.digest_for('reply')[:22]}",
+            "type": "message",
+            "role": "assistant",
+            "model": prompt.model,
+            "content": _content(asked, written),
+            "stop_reason": _STOP_REASONS[written.end],
+            "stop_sequence": None,
+            "stop_details": details if declined else None,
+            "container": None,
+            "usage": _messages_usage(prompt, written),
+        }
+
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
+        """`{"type": "error", "error": {type, message}, "request_id"}`."""
+        problem, message = self.problem(refusal)
+        return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
+
+    def headers(self, request_id: str, limited: bool) -> dict[str, str]:
+        """Request id and rate limits; the limits never move, the house counts nothing."""
+        headers = {"request-id": request_id, "anthropic-organization-id": "00000000-0000-0000-0000-000000000000"}
+        for name, limit in _LIMITS.items():
+            headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
+            headers[f"anthropic-ratelimit-{name}-remaining"] = "0" if limited else str(limit - limit // 1000)
+            headers[f"anthropic-ratelimit-{name}-reset"] = CREATED_TEXT
+        return headers
+
+    def model(self, name: str) -> JsonBody:
+        """A model object."""
+        return {
+            "id": name,
+            "type": "model",
+            "display_name": name,
+            "created_at": CREATED_TEXT,
+            "lifecycle": "active",
+            "deprecated_at": None,
+            "retires_at": None,
+            "line": None,
+        }
+
+    def models(self, names: Sequence[str]) -> JsonBody:
+        """A page, the only one."""
+        return {
+            "data": [self.model(name) for name in names],
+            "has_more": False,
+            "first_id": names[0],
+            "last_id": names[-1],
+        }
+
+
+def _marked(body: JsonBody, system: list[str]) -> list[str]:
+    """The texts of the system part that are marked as cacheable: up to the last mark, all by a mark on the request."""
+    if body.get("cache_control") is not None:
+        return system
+    if not isinstance(body.get("system"), list):
+        return []
+    given = blocks(body["system"], "system")
+    marks = [place for place, block in enumerate(given) if block.get("cache_control") is not None]
+    return list(texts(given[: marks[-1] + 1], "system")) if marks else []
+
+
+def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
+    """The schema in `output_config`, None if the reply is free text."""
+    form = section(output, "format")
+    if form.get("type") != "json_schema":
+        return None
+    return check_schema(form.get("schema"), "output_config.format.schema", every_required=False)
+
+
+def _content(asked: HeardRequest, written: ModelOutput) -> list[JsonBody]:
+    """The blocks: none for a refusal; after a filter, the text up to where it was stopped."""
+    blocks: list[JsonBody] = []
+    if written.thoughts is not None:
+        signature = asked.digest_for("thoughts")
+        blocks.append({"type": "thinking", "thinking": written.thoughts, "signature": signature})
+    if written.text is not None and written.end != "refused":
+        blocks.append({"type": "text", "text": written.text, "citations": None})
+    return blocks
+
+
+def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+    """Cached tokens are not part of the input tokens."""
+    return {
+        "input_tokens": prompt.tokens - prompt.cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": prompt.cached,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": written.tokens,
+        "output_tokens_details": {"thinking_tokens": written.thought_tokens},
+        "service_tier": "standard",
+    }
+
+
+_CACHED_FROM: Final = 1024  # tokens from which OpenAI's cache works by itself
+_OPENAI_INVALID: Final = "invalid_request_error"
+
+_OPENAI_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
+    "no_key": Problem(401, _OPENAI_INVALID, "You didn't provide an API key in an Authorization header."),
+    "wrong_key": Problem(401, _OPENAI_INVALID, "Incorrect API key provided.", "invalid_api_key"),
+    "no_money": Problem(
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+        "insufficient_quota",
+    ),
+    "malformed": Problem(400, _OPENAI_INVALID, "We could not parse the JSON body of your request."),
+    "missing": Problem(400, _OPENAI_INVALID, "Missing required parameter: '{name}'.", "missing_required_parameter"),
+    "unknown_parameter": Problem(400, _OPENAI_INVALID, "Unknown parameter: '{name}'.", "unknown_parameter"),
+    "unsupported": Problem(
+        400,
+        _OPENAI_INVALID,
+        "Unsupported parameter: '{name}' is not supported with this model.",
+        "unsupported_parameter",
+    ),
+    "bad_value": Problem(400, _OPENAI_INVALID, "Invalid value for '{name}': expected {expected}.", "invalid_value"),
+    "bad_schema": Problem(400, _OPENAI_INVALID, "Invalid schema for '{name}': {reason}.", "invalid_json_schema"),
+    "too_long": Problem(
+        400,
+        _OPENAI_INVALID,
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "context_length_exceeded",
+    ),
+    "unknown_model": Problem(
+        404,
+        _OPENAI_INVALID,
+        "The model `{model}` does not exist or you do not have access to it. The house has {known}.",
+        "model_not_found",
+    ),
+    "unknown_path": Problem(404, _OPENAI_INVALID, "Invalid URL ({method} {path})"),
+    "wrong_method": Problem(405, _OPENAI_INVALID, "Not allowed to {method} on {path}.", "method_not_supported"),
+    "rate_limit": Problem(
+        429,
+        "requests",
+        "Rate limit reached for requests. Visit https://platform.openai.com/account/rate-limits to learn more.",
+        "rate_limit_exceeded",
+    ),
+    "server_error": Problem(
+        500, "server_error", "The server had an error while processing your request. Sorry about that!"
+    ),
+    "bad_gateway": Problem(502, "server_error", "Bad gateway."),
+    "unavailable": Problem(503, "service_unavailable_error", "The service is temporarily unavailable."),
+    "overloaded": Problem(529, "service_unavailable_error", "The server is overloaded."),
+}
+
+
+class OpenAIWire(Wire, ABC):
+    """Whatever is not the request's and the reply's own shape."""
+
+    base = "/v1"
+    rejected = frozenset[str]()
+    problems = _OPENAI_PROBLEMS
+
+    def key(self, headers: Mapping[str, str]) -> str:
+        """From `Authorization: Bearer KEY`."""
+        return headers.get("authorization", "").removeprefix("Bearer ").strip()
+
+    def error(self, refusal: Refusal, request_id: str) -> JsonBody:
+        """`{"error": {message, type, param, code}}`."""
+        problem, message = self.problem(refusal)
+        param = refusal.facts.get("name")
+        return {"error": {"message": message, "type": problem.type, "param": param, "code": problem.code}}
+
+    def headers(self, request_id: str, limited: bool) -> dict[str, str]:
+        """Request id and rate limits; the limits never move, the house counts nothing."""
+        return {
+            "x-request-id": request_id,
+            "openai-version": "2020-10-01",
+            "x-ratelimit-limit-requests": "10000",
+            "x-ratelimit-remaining-requests": "0" if limited else "9999",
+            "x-ratelimit-reset-requests": "6ms",
+            "x-ratelimit-limit-tokens": "30000000",
+            "x-ratelimit-remaining-tokens": "29999000",
+            "x-ratelimit-reset-tokens": "2ms",
+        }
+
+    def model(self, name: str) -> JsonBody:
+        """A model object."""
+        return {"id": name, "object": "model", "created": CREATED, "owned_by": "dubito"}
+
+    def models(self, names: Sequence[str]) -> JsonBody:
+        """A list object."""
+        return {"object": "list", "data": [self.model(name) for name in names]}
+
+
+def prompt_of(
+    model: str, said: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
+) -> ReadPrompt:
+    """The prompt of (role, text) pairs. System messages at the start are what a cache would hold."""
+    stable: list[str] = []
+    rest: list[str] = []
+    for role, text in said:
+        (stable if role in ("system", "developer") and not rest else rest).append(text)
+    cached = tokens("\n".join(stable))
+    return ReadPrompt(model, "\n".join(stable + rest), cached if cached >= _CACHED_FROM else 0, schema, max_output)
+
+
+def named_schema(form: JsonBody, name: str) -> Mapping[str, Any]:
+    """The schema of a `json_schema` format, whose fields stand under `name`. Raises Refusal."""
+    if not isinstance(form.get("name"), str):
+        raise Refusal("missing", name=f"{name}.name")
+    return check_schema(form.get("schema"), f"{name}.schema", every_required=form.get("strict") is True)
+
+
+_CHAT_PARAMETERS: Final = (
+    "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages"
+    " metadata modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key"
+    " prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed"
+    " service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity"
+    " web_search_options"
+)
+_CHAT_UNSUPPORTED: Final = (
+    "audio function_call functions logprobs parallel_tool_calls prediction stream tool_choice tools top_logprobs"
+    " web_search_options"
+)
+_ROLES: Final = ("developer", "system", "user", "assistant")
+_FORMATS: Final = ("text", "json_object", "json_schema")
+_FINISHES: Final = {"length": "length", "filtered": "content_filter"}
+
+
+class ChatWire(OpenAIWire):
+    """POST /v1/chat/completions."""
+
+    name = "chat"
+    unsupported = frozenset(_CHAT_UNSUPPORTED.split())
+    parameters = frozenset(_CHAT_PARAMETERS.split())
+
+    def read(self, body: JsonBody) -> ReadPrompt:
+        """The messages. `max_tokens` is the old name of `max_completion_tokens`."""
+        self.check_parameters(body)
+        model = model_of(body)
+        if body.get("messages") is None:
+            raise Refusal("missing", name="messages")
+        if body.get("n") not in (None, 1):
+            raise Refusal("unsupported", name="n")
+        limits = [limit_of(body, name, 1) for name in ("max_completion_tokens", "max_tokens")]
+        if None not in limits:
+            raise Refusal("unsupported", name="max_tokens")
+        prompt = prompt_of(model, list(_chat_texts(body["messages"])), _chat_schema(body), limits[0] or limits[1])
+        if _format(body) == "json_object" and "json" not in prompt.text.lower():
+            raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
+        return prompt
+
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """A chat completion object. Thoughts stand where servers other than OpenAI's put them."""
+        refused = written.end == "refused"
+        message: JsonBody = {
+            "role": "assistant",
+            "content": None if refused else written.text,
+            "refusal": written.text if refused else None,
+            "annotations": [],
+        }
+        if written.thoughts is not None:
+            message["reasoning_content"] = written.thoughts
+        finish = _FINISHES.get(written.end, "stop")
+        return {
+            "id": f"chatcmpl-{asked.digest_for('reply')[:29]}",
+            "object": "chat.completion",
+            "created": CREATED,
+            "model": prompt.model,
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+            "usage": _chat_usage(prompt, written),
+            "service_tier": "default",
+            "system_fingerprint": None,
+        }
+
+
+def _chat_texts(given: object) -> Iterator[tuple[str, str]]:
+    """Role and text of all texts in the messages. Raises Refusal."""
+    messages = blocks(given, "messages")
+    if not messages:
+        raise Refusal("bad_value", name="messages", expected="at least one message")
+    for place, message in enumerate(messages):
+        role, content = message.get("role"), message.get("content")
+        if role not in _ROLES:
+            raise Refusal("bad_value", name=f"messages[{place}].role", expected=f"one of {', '.join(_ROLES)}")
+        if role == "assistant" and content is None:  # what it refused to say
+            continue
+        for text in texts(content, f"messages[{place}].content"):
+            yield role, text
+
+
+def _format(body: JsonBody) -> str:
+    form = section(body, "response_format").get("type", "text")
+    if form not in _FORMATS:
+        raise Refusal("bad_value", name="response_format.type", expected=f"one of {', '.join(_FORMATS)}")
+    return str(form)
+
+
+def _chat_schema(body: JsonBody) -> Mapping[str, Any] | None:
+    """The schema of the reply, None if it is free text or any JSON object."""
+    if _format(body) != "json_schema":
+        return None
+    form = section(section(body, "response_format"), "json_schema")
+    return named_schema(form, "response_format.json_schema")
+
+
+def _chat_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+    """Cached tokens are part of the prompt's tokens, thoughts of the completion's."""
+    return {
+        "prompt_tokens": prompt.tokens,
+        "completion_tokens": written.tokens,
+        "total_tokens": prompt.tokens + written.tokens,
+        "prompt_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": written.thought_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+_LEAST_OUTPUT: Final = 16
+_RESPONSES_PARAMETERS: Final = (
+    "access_programs background background_options context_management conversation image include input"
+    " instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls"
+    " previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning"
+    " safety_identifier service_tier store stream stream_options temperature text tool_choice tools"
+    " top_logprobs top_p truncation user"
+)
+
+_DEFAULTS: Final[Mapping[str, Any]] = {  # what a reply repeats of its request, and says if that said nothing
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "store": True,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+_REASONS: Final = {"length": "max_output_tokens", "filtered": "content_filter"}  # why a reply is not complete
+
+
+class ResponsesWire(OpenAIWire):
+    """POST /v1/responses."""
+
+    name = "responses"
+    unsupported = frozenset({"background", "conversation", "previous_response_id", "prompt", "stream"})
+    parameters = frozenset(_RESPONSES_PARAMETERS.split())
+
+    def read(self, body: JsonBody) -> ReadPrompt:
+        """Instructions and input."""
+        self.check_parameters(body)
+        model = model_of(body)
+        if body.get("input") is None:
+            raise Refusal("missing", name="input")
+        form = section(section(body, "text"), "format")
+        return prompt_of(
+            model,
+            list(_responses_texts(body)),
+            named_schema(form, "text.format") if form.get("type") == "json_schema" else None,
+            limit_of(body, "max_output_tokens", _LEAST_OUTPUT),
+        )
+
+    def reply(self, asked: HeardRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+        """A response object."""
+        reason = _REASONS.get(written.end)
+        status = "incomplete" if reason else "completed"
+        said = {name: value for name, value in body.items() if name in _DEFAULTS and value is not None}
+        return {
+            **_DEFAULTS,
+            **said,
+            "id": f"resp_{asked.digest_for('reply')[:48]}",
+            "object": "response",
+            "created_at": CREATED,
+            "completed_at": None if reason else CREATED,
+            "status": status,
+            "error": None,
+            "incomplete_details": {"reason": reason} if reason else None,
+            "model": prompt.model,
+            "output": _output(asked, written, status),
+            "service_tier": "default",
+            "text": {"format": {"type": "text"}, "verbosity": "medium", **section(body, "text")},
+            "usage": _responses_usage(prompt, written),
+        }
+
+
+def _responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
+    """Role and text of all texts; the input is a text or a list of items, some of them messages."""
+    if body.get("instructions") is not None:
+        for text in texts(body["instructions"], "instructions"):
+            yield "developer", text
+    if isinstance(body["input"], str):
+        yield "user", body["input"]
+        return
+    for place, item in enumerate(blocks(body["input"], "input")):
+        for text in texts(item.get("content") or [], f"input[{place}].content"):
+            yield str(item.get("role")), text
+
+
+def _output(asked: HeardRequest, written: ModelOutput, status: str) -> list[JsonBody]:
+    """The items: thoughts, and the message that holds the text."""
+    items: list[JsonBody] = []
+    if written.thoughts is not None:
+        summary = [{"type": "summary_text", "text": written.thoughts}]
+        items.append({"id": f"rs_{asked.digest_for('thoughts')[:48]}", "type": "reasoning", "summary": summary})
+    if written.text is not None:
+        content: JsonBody = {"type": "output_text", "annotations": [], "logprobs": [], "text": written.text}
+        if written.end == "refused":
+            content = {"type": "refusal", "refusal": written.text}
+        message = {"type": "message", "status": status, "role": "assistant", "content": [content]}
+        items.append({"id": f"msg_{asked.digest_for('message')[:48]}", **message})
+    return items
+
+
+def _responses_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
+    """Cached tokens are part of the input tokens, thoughts of the output tokens."""
+    return {
+        "input_tokens": prompt.tokens,
+        "input_tokens_details": {"cached_tokens": prompt.cached, "cache_write_tokens": 0},
+        "output_tokens": written.tokens,
+        "output_tokens_details": {"reasoning_tokens": written.thought_tokens},
+        "total_tokens": prompt.tokens + written.tokens,
+    }
