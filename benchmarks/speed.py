@@ -27,12 +27,11 @@ from dubito.experiment.chunk import DEALS, ChunkPlayer
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
-from dubito.experiment.tally import tally_of
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import tally_of, unpack
 from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from dubito.experiment import runner
 from dubito.experiment.config import check
-from dubito.experiment.contenders import Contender, PairRow, contender_pairs
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, checked_models
 from dubito.experiment.resolve import resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.ranking import Contender, PairRow, contender_pairs
 
 HERE = Path(__file__).resolve().parent.parent
 TARGET = 0.9

@@ -10,8 +10,8 @@ from typing import Any
 from dubito.cli.narrator import check_save, faults_of
 from dubito.cli.options import rules_from
 from dubito.errors import UsageError
-from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents
+from dubito.game import PlayerKind
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Forfeit, records_of
 from dubito.game.streams import DealStreams

@@ -17,7 +17,6 @@ from dubito.experiment import runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
 from dubito.experiment.model_checks import checked_models
-from dubito.experiment.ranking import order_of, ranking
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Run
 from dubito.game.find import DUBITO, Registry, find_bots
@@ -25,6 +24,7 @@ from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.headline import comparison_in_words
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import kind_of
+from dubito.stats.ranking import order_of, ranking
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dubito.experiment.experiment import PlayerKind
+from dubito.game import PlayerKind
 
 RunState = Literal["playing", "stopped", "finished"]
 

@@ -12,7 +12,7 @@ from dubito.errors import one_line
 if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
-    from dubito.experiment.experiment import PlayerKind
+    from dubito.game import PlayerKind
     from dubito.report.page_parts import Paragraph
     from dubito.report.result_table import ResultTable
 

@@ -12,10 +12,10 @@ from dubito import __version__
 from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import PlayerKind, PlayerSpec, kind_of_player, stand_ins_in_words
+from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
 from dubito.experiment.model_checks import CallOptions, check_asking
 from dubito.experiment.resolve import PROVIDERS
-from dubito.game import Spec
+from dubito.game import PlayerKind, Spec
 from dubito.game.find import find_bots, find_game
 from dubito.game.table import Entrant
 from dubito.llm.cache import SOLVED

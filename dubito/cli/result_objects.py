@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from dubito.cli import documents
-from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
-from dubito.experiment.experiment import PlayerKind
-from dubito.experiment.ranking import order_of, order_of_contenders, ranking
 from dubito.experiment.run_to_replay import LieCounts
-from dubito.experiment.statistics import Rate
-from dubito.experiment.tally import Tally
-from dubito.game import Results
+from dubito.game import PlayerKind, Results
 from dubito.llm.prices import PICO
+from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking
+from dubito.stats.rates import Rate
+from dubito.stats.tally import Tally
 from dubito.store.model_log import PlayerLog
 
 

@@ -7,9 +7,7 @@ from functools import partial
 from dubito.cli import output
 from dubito.cli.output import note, say
 from dubito.errors import one_line
-from dubito.experiment.calibration import calibrations
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.runner import Run
 from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
@@ -24,6 +22,8 @@ from dubito.report.run_tables import (
     sizes_table,
     turns_a_game,
 )
+from dubito.stats.players import calibrations
+from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 
 
 def print_summary(run: Run, sizes: bool) -> None:

@@ -6,15 +6,14 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, DubitoError
-from dubito.experiment.calibration import Statement
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.outcome import Outcome, outcome_of
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.experiment.tally import Tally, tally_of
 from dubito.game import Player
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, in_time, play_game, step
+from dubito.stats.players import Statement
+from dubito.stats.tally import Outcome, Tally, outcome_of, tally_of
 
 if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
     from dubito.experiment.models import Models

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.contenders import Contender
-from dubito.experiment.fallbacks import add_touched_contender
 from dubito.experiment.stored_run import Identity, StoredPlayer, StoredRun
-from dubito.experiment.tally import Measured, Tally, add_contended, by_contender
 from dubito.game import Results
 from dubito.llm.request import FALLBACK_OUTCOME
+from dubito.stats.players import add_touched_contender
+from dubito.stats.ranking import Contender
+from dubito.stats.tally import Measured, Tally, add_contended, by_contender
 from dubito.store.folder import DATABASE, MANIFEST
 
 _AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together

@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment import runner
-from dubito.experiment.experiment import Experiment, PlayerKind, PlayerSpec, kind_of_player
+from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
-from dubito.experiment.statistics import Z95
 from dubito.experiment.stored_run import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
+from dubito.game import PlayerKind
 from dubito.game.find import Registry
 from dubito.llm.prices import Price
+from dubito.stats.rates import Z95
 from dubito.store.model_log import DealTotals, ModelLog
 
 DEALS: Final = 20  # that are played for an estimate

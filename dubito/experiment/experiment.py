@@ -7,13 +7,12 @@ from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 from dubito.errors import listed, one_line
-from dubito.game import LineupKind
+from dubito.game import LineupKind, PlayerKind
 from dubito.game.find import DUBITO
 
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
-PlayerKind = Literal["model", "stand-in", "hand-written", "person"]
 
 
 @dataclass(frozen=True, slots=True)

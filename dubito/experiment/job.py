@@ -20,9 +20,9 @@ from dubito import __version__
 from dubito.errors import BotError, RunStopped, UsageError, one_line
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
-from dubito.experiment.tally import Tally
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
+from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
 _loading = threading.Lock()  # workers may be threads of one process

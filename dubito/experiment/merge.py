@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.results import all_games
 from dubito.experiment.shards import FOLDER
 from dubito.experiment.stored_run import StoredRun, StoredShard, opened_run
-from dubito.experiment.tally import Tally, kept_tally
+from dubito.stats.ranking import all_games
+from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK, RunLog, drafting
 from dubito.store.run_db import RunDb, merge_into

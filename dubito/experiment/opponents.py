@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from dubito.errors import DubitoError, UsageError, one_line, suggestion
 from dubito.experiment.config import Config
-from dubito.experiment.experiment import Experiment, PlayerKind, PlayerSpec, kind_of_player
+from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
-from dubito.game import Spec
+from dubito.game import PlayerKind, Spec
 from dubito.game.find import Registry
 from dubito.game.table import Entrant
 from dubito.llm.decide import Decider, GameServices, Journal

@@ -8,15 +8,14 @@ from dubito.errors import DubitoError
 from dubito.experiment.chunk import ChunkResult, chunk_numbers, first_game_of
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.replay_shares import shared_chunks, worth
-from dubito.experiment.results import all_games
 from dubito.experiment.run_to_replay import RunToReplay
-from dubito.experiment.tally import Tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import new_stop, play_chunks
 from dubito.game import Results
 from dubito.llm.tape import Differs, ReplayTape
+from dubito.stats.ranking import all_games
+from dubito.stats.tally import Outcome, Tally, unpack
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from dubito import __version__
 from dubito.errors import UsageError, one_line
-from dubito.experiment.calibration import cluster
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.outcome import outcome_in, outcome_of, record_in
-from dubito.experiment.statistics import Rate, Sums, clustered_rate
 from dubito.experiment.stored_run import read_run
 from dubito.game import Lie, State
 from dubito.game.find import Registry
@@ -23,6 +20,9 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.llm.decide import Journal
 from dubito.llm.tape import HearReply, ReplayTape
+from dubito.stats.players import cluster
+from dubito.stats.rates import Rate, Sums, clustered_rate
+from dubito.stats.tally import outcome_in, outcome_of, record_in
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 

@@ -11,20 +11,19 @@ from typing import Any
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
-from dubito.experiment.contenders import Contender, contenders_of
-from dubito.experiment.experiment import Experiment, PlayerKind, kind_of_player
+from dubito.experiment.experiment import Experiment, kind_of_player
 from dubito.experiment.model_checks import CallOptions, model_specs
 from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.results import all_games
 from dubito.experiment.run_course import Standing, standing
 from dubito.experiment.stored_run import opened_run
-from dubito.experiment.tally import Tally, kept_tally
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
-from dubito.game import Spec
+from dubito.game import PlayerKind, Spec
 from dubito.game.find import Registry
 from dubito.game.table import Table
 from dubito.llm.request import Interrupted
+from dubito.stats.ranking import Contender, all_games, contenders_of
+from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, claimed
 from dubito.store.model_log import ModelLog, PlayerLog

@@ -13,21 +13,19 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.contenders import Contender, contenders_of
 from dubito.experiment.experiment import (
     Experiment,
-    PlayerKind,
     PlayerSpec,
     Shard,
     contender_seats,
     kind_of_player,
     labelled_by,
 )
-from dubito.experiment.outcome import Outcome, outcome_in
-from dubito.experiment.tally import Tally, kept_tally
-from dubito.game import Spec
+from dubito.game import PlayerKind, Spec
 from dubito.game.find import DUBITO, Registry, find_bots, find_game
 from dubito.game.record import first_fault
+from dubito.stats.ranking import Contender, contenders_of
+from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import RunDb

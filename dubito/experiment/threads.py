@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dubito.errors import DubitoError
-from dubito.experiment.calibration import add_stated
 from dubito.experiment.chunk import ChunkPlayer, ChunkResult, GamePlayed, deals_of
-from dubito.experiment.fallbacks import add_touched
 from dubito.experiment.game_queue import GameQueue, QueuedGame
 from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.schedule import Lineup, lineups
-from dubito.experiment.tally import tally_of
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, Interrupted, Suspended
+from dubito.stats.players import add_stated, add_touched
+from dubito.stats.tally import tally_of
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models

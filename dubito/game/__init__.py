@@ -337,6 +337,7 @@ def no_rules(**said: Any) -> "BaseModel":
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
+PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what decides for a player
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or that could not
 
 

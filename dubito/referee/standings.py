@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import read_config
-from dubito.experiment.statistics import Rate, student
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.runoff import GameRanking, Matrix, final, is_disqualified, rank_game
+from dubito.stats.rates import Rate, student
 
 RESAMPLES: Final = 1000
 _FORMS: Final = "game: bot: opponent: score in YAML, or the columns bot, against, score or a cross table in CSV"

@@ -7,7 +7,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.experiment.statistics import Rate
 from dubito.referee import partners
 from dubito.referee.config import Tournament, checked_config
 from dubito.referee.limits import Limits
@@ -15,6 +14,7 @@ from dubito.referee.log import Log, MatchLine
 from dubito.referee.programs import Program
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
+from dubito.stats.rates import Rate
 
 PARTNERS: Final = {
     "random": "answers at random",

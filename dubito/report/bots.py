@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dubito.experiment.calibration import calibrations
-from dubito.experiment.ranking import RankingRow, SizeRow, by_table_size, ranking
-from dubito.experiment.results import table_sizes
 from dubito.experiment.run_to_replay import LieCounts
-from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
@@ -16,6 +12,9 @@ from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.run_tables import kind_of, rates_of, shares_of
 from dubito.report.scan import Scan
 from dubito.report.strategy import calibration_blocks, habits_of, lies_blocks
+from dubito.stats.players import calibrations
+from dubito.stats.ranking import RankingRow, SizeRow, by_table_size, ranking, table_sizes
+from dubito.stats.rates import Rate
 
 
 def bots(

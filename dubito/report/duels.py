@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from dubito.errors import one_line
-from dubito.experiment.statistics import Rate, clustered_rate
-from dubito.experiment.tally import ANYBODY, BOTH, Tally
 from dubito.game import Measure, Results
 from dubito.report.page_parts import Block, HeatMap, Paragraph, ends_of
 from dubito.report.result_table import Column, ResultTable, Value, cell_text, counts, named
 from dubito.report.run_tables import difference_of, kind_of
+from dubito.stats.rates import Rate, clustered_rate
+from dubito.stats.tally import ANYBODY, BOTH, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.experiment.outcome import Outcome
 from dubito.experiment.stored_run import StoredRun
 from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
@@ -16,6 +15,7 @@ from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.story import title_of, winners
 from dubito.report.texts import Texts
 from dubito.sitting import as_sentence
+from dubito.stats.tally import Outcome
 from dubito.store.model_log import answer_in_words
 
 _BYTES: Final = 24_000_000  # of all pages of games together; a report with models stays below 30 MB

@@ -6,13 +6,12 @@ from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.contenders import FEW
-from dubito.experiment.fallbacks import fallback_share
-from dubito.experiment.ranking import Order, order_of
 from dubito.experiment.stored_run import StoredRun
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import difference_of
+from dubito.stats.players import fallback_share
+from dubito.stats.ranking import FEW, Order, order_of
 from dubito.store.model_log import PlayerLog
 
 _NAMES: Final = 4  # that a sentence lists where there are more than one others

@@ -5,12 +5,12 @@ from math import ceil
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.experiment.fallbacks import fallback_share
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Bool
 from dubito.game.words import question_in_words
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.stats.players import fallback_share
 from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")  # titles, as TOKENS

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.experiment.results import measured_beside
-from dubito.experiment.statistics import Rate, deviation
 from dubito.experiment.stored_run import StoredRun
-from dubito.experiment.variation import apart
 from dubito.game import Measure
 from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, ends_of, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, named
 from dubito.report.scan import Scan
 from dubito.report.strategy import habits_of, players_ranked
+from dubito.stats.ranking import measured_beside
+from dubito.stats.rates import Rate, apart, deviation
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _DEVIATION: Final = {

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.ranking import RankingRow, by_table_size, order_of, ranking
 from dubito.experiment.stored_run import StoredPlayer, StoredRun
 from dubito.report.duels import duels
 from dubito.report.headline import headline
@@ -32,6 +30,7 @@ from dubito.report.run_tables import (
     turns_a_game,
 )
 from dubito.report.scan import Scan
+from dubito.stats.ranking import RankingRow, by_table_size, contender_pairs, order_of, ranking
 from dubito.store.folder import to_yaml
 
 _PLAYER: Final = [

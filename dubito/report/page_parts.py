@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from dubito.experiment.statistics import Rate
 from dubito.game import Measure
 from dubito.report.result_table import ResultTable
+from dubito.stats.rates import Rate
 
 FEW_GAMES: Final = 20  # a share of fewer says too little for a colour
 ChartKind = Literal["intervals", "stacked", "calibration"]

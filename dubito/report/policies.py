@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from dubito.experiment.experiment import PlayerKind, labelled_by, stand_ins_in_words
-from dubito.game import Spec
+from dubito.experiment.experiment import labelled_by, stand_ins_in_words
+from dubito.game import PlayerKind, Spec
 from dubito.policy.bounds import nash_conv_bounds, value_bounds
 from dubito.policy.policy_table import PolicyTable, Row, uniform
 from dubito.policy.solver import Solution

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.outcome import Outcome, outcome_of, record_in
 from dubito.experiment.run_to_replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
 from dubito.experiment.stored_run import StoredRun
 from dubito.game.find import Registry
@@ -13,6 +12,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.game.words import labels
 from dubito.report.story import Turns, story_of_game, winners
+from dubito.stats.tally import Outcome, outcome_of, record_in
 
 
 class NotShown(DubitoError):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO, dollars
+from dubito.stats.rates import Rate
 
 ColumnKind = Literal[
     "text",

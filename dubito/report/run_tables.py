@@ -5,14 +5,22 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.experiment.calibration import Calibration
-from dubito.experiment.contenders import Contender, PairedDifference, as_systems, contender_pairs, contender_ranking
-from dubito.experiment.fallbacks import FallbackBounds
-from dubito.experiment.ranking import Order, RankingRow, SizeRow, order_of_contenders
-from dubito.experiment.tally import Tally
 from dubito.game import Measure, Results
 from dubito.report.page_parts import Paragraph
 from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, named
+from dubito.stats.players import Calibration, FallbackBounds
+from dubito.stats.ranking import (
+    Contender,
+    Order,
+    PairedDifference,
+    RankingRow,
+    SizeRow,
+    as_systems,
+    contender_pairs,
+    contender_ranking,
+    order_of_contenders,
+)
+from dubito.stats.tally import Tally
 
 _TESTED: Final = (
     "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "

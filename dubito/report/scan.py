@@ -12,13 +12,11 @@ from itertools import chain, count, islice, repeat
 from operator import add, mul
 from typing import Final
 
-from dubito.experiment.outcome import Outcome
-from dubito.experiment.results import seat_sums, sum_of
-from dubito.experiment.statistics import Rate, Sums, sampled_rate
 from dubito.experiment.stored_run import StoredRun
-from dubito.experiment.tally import Measured, Tally
-from dubito.experiment.variation import Variation, design_effect, variation
 from dubito.game import Results
+from dubito.stats.ranking import seat_sums, sum_of
+from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation
+from dubito.stats.tally import Measured, Outcome, Tally
 
 SCANNED: Final = 10_000  # games: so many are read in a third of a second, and are enough to know a width by
 

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dubito.experiment.calibration import Calibration, calibrations
-from dubito.experiment.ranking import ranking
-from dubito.experiment.results import relative_position, seat_sums
 from dubito.experiment.run_to_replay import LIES, LieCounts
 from dubito.experiment.stored_run import StoredRun
 from dubito.game import Lie, Results
@@ -13,6 +10,8 @@ from dubito.report.page_parts import Block, Chart, Page, Paragraph, Section, poi
 from dubito.report.result_table import Column, ResultTable, Value, counts, named
 from dubito.report.run_tables import calibration_bins, calibration_table, rates_of
 from dubito.report.scan import Scan
+from dubito.stats.players import Calibration, calibrations
+from dubito.stats.ranking import ranking, relative_position, seat_sums
 
 _LIES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
 

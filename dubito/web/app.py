@@ -17,9 +17,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponent
-from dubito.game import Spec
+from dubito.game import PlayerKind, Spec
 from dubito.game.person import Option, Person, bots_of, lead_of, options_of
 from dubito.game.record import first_fault
 from dubito.game.words import told_of

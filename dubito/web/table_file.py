@@ -13,8 +13,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.experiment import PlayerKind
 from dubito.experiment.opponents import Opponents, trouble
+from dubito.game import PlayerKind
 from dubito.game.record import Strict
 from dubito.game.words import names_to
 from dubito.sitting import Setup, as_sentence

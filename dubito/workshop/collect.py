@@ -12,13 +12,13 @@ from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import model_specs
 from dubito.experiment.models import Models
-from dubito.experiment.outcome import outcome_of
 from dubito.experiment.run_to_replay import RunToReplay
 from dubito.experiment.schedule import Lineup
 from dubito.game.find import Registry
 from dubito.game.table import Table
 from dubito.llm.decide import Journal
 from dubito.llm.tape import ReplayTape
+from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 from dubito.workshop.recorder import Origin, recorded_positions
 from dubito.workshop.recordings import RecordedPosition

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.outcome import outcome_in
 from dubito.experiment.run_to_replay import LIES, LIES_COUNTED, RunToReplay, lies_told
-from dubito.experiment.statistics import Rate
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.request import sendable
+from dubito.stats.rates import Rate
+from dubito.stats.tally import outcome_in
 from dubito.store.lock import drafting
 from dubito.store.model_log import ModelLog
 from dubito.workshop.collect import watched_games

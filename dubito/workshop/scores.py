@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
-from dubito.experiment.calibration import Statement, add_stated, cluster
-from dubito.experiment.statistics import Rate, clustered_rate
-from dubito.experiment.tally import Tally
 from dubito.game import Bool
 from dubito.llm.prices import Price
 from dubito.llm.request import CAUSES
+from dubito.stats.players import Statement, add_stated, cluster
+from dubito.stats.rates import Rate, clustered_rate
+from dubito.stats.tally import Tally
 from dubito.workshop.parts import part
 from dubito.workshop.trial import TrialAnswer
 

@@ -14,8 +14,8 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.experiment import compare as comparing
-from dubito.experiment.outcome import unpack
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import unpack
 from tests.cli.kit import Shell
 from tests.llm.kit import Heard, Said, Server, config_file, contender, rows, says
 

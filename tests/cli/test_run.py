@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.experiment.outcome import unpack
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import unpack
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell, started
 from tests.conftest import few

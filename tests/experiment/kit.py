@@ -9,12 +9,12 @@ from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.model_checks import CallOptions, checked_models
-from dubito.experiment.outcome import Outcome, unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import Outcome, unpack
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 

@@ -4,14 +4,13 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.config import check
-from dubito.experiment.contenders import Contender, contender_pairs, contender_ranking
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.outcome import Outcome
 from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups
-from dubito.experiment.statistics import clustered_rate, paired_difference
-from dubito.experiment.tally import tally_of
 from dubito.game.streams import DealStreams
+from dubito.stats.ranking import Contender, contender_pairs, contender_ranking
+from dubito.stats.rates import clustered_rate, paired_difference
+from dubito.stats.tally import Outcome, tally_of
 from tests.experiment.test_duels import DRAWN, LOST, RESULTS, WON, game
 from tests.games.kit import registry_of
 

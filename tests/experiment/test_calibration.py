@@ -10,19 +10,18 @@ from typing import cast
 import pytest
 
 from dubito.cli.summary import print_summary
-from dubito.experiment.calibration import Calibration, Statement, add_stated, calibrations
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
 from dubito.experiment.models import Models
-from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.schedule import lineups
-from dubito.experiment.tally import Tally
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Game, Rules
 from dubito.llm.decide import Journal
+from dubito.stats.players import Calibration, Statement, add_stated, calibrations
+from dubito.stats.tally import Tally, unpack
 from tests.conftest import cases
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, ran, rows, small

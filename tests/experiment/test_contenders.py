@@ -6,10 +6,9 @@ from statistics import mean, stdev, variance
 
 import pytest
 
-from dubito.experiment.contenders import Contender, as_systems, contender_pairs, contender_ranking
-from dubito.experiment.outcome import Outcome
-from dubito.experiment.tally import Tally, add_contended, tally_of
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.ranking import Contender, as_systems, contender_pairs, contender_ranking
+from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]

@@ -8,11 +8,11 @@ import pytest
 
 from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
-from dubito.experiment.outcome import unpack
 from dubito.experiment.resolve import resolve
-from dubito.experiment.statistics import paired_difference
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.rates import paired_difference
+from dubito.stats.tally import unpack
 from tests.conftest import few
 
 TWIN = '''

@@ -4,13 +4,12 @@ import json
 
 import pytest
 
-from dubito.experiment.outcome import Outcome
-from dubito.experiment.statistics import clustered_rate
-from dubito.experiment.tally import BOTH, Tally, tally_of
 from dubito.game import Measure, Results
 from dubito.report.duels import Duels, duel_tables, duels
 from dubito.report.page_parts import FEW_GAMES, HeatMap, Paragraph, ends_of
 from dubito.report.result_table import ResultTable
+from dubito.stats.rates import clustered_rate
+from dubito.stats.tally import BOTH, Outcome, Tally, tally_of
 
 RESULTS = Results(
     buckets=("wins", "losses", "draws"),

@@ -4,12 +4,10 @@ from random import Random
 
 import pytest
 
-from dubito.experiment.contenders import Contender, contender_ranking
-from dubito.experiment.fallbacks import add_touched, fallback_share
-from dubito.experiment.outcome import Outcome
-from dubito.experiment.ranking import ranking
-from dubito.experiment.tally import Tally, tally_of
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.players import add_touched, fallback_share
+from dubito.stats.ranking import Contender, contender_ranking, ranking
+from dubito.stats.tally import Outcome, Tally, tally_of
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dubito.experiment.outcome import Outcome, unpack
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import Outcome, unpack
 from tests.conftest import cases
 
 small = st.integers(0, 300)

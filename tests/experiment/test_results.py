@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.outcome import Outcome
-from dubito.experiment.ranking import by_table_size, ranking
-from dubito.experiment.results import all_games
-from dubito.experiment.tally import Tally, tally_of
 from dubito.games.dubito.engine import RESULTS
 from dubito.games.dubito.game import GAME
+from dubito.stats.ranking import all_games, by_table_size, ranking
+from dubito.stats.tally import Outcome, Tally, tally_of
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]

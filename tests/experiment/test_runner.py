@@ -5,10 +5,9 @@ from pathlib import Path
 import yaml
 
 from dubito.experiment import chunk
-from dubito.experiment.outcome import unpack
 from dubito.experiment.runner import finished_run, play
-from dubito.experiment.tally import tally_of
 from dubito.games.dubito.engine import RESULTS
+from dubito.stats.tally import tally_of, unpack
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, played, registry
 

@@ -4,7 +4,9 @@ from random import Random
 
 import pytest
 
-from dubito.experiment.statistics import (
+from dubito.games.dubito.cards import Hand
+from dubito.games.dubito.engine import RESULTS, Game, Rules
+from dubito.stats.rates import (
     Rate,
     Sums,
     clustered_rate,
@@ -15,8 +17,6 @@ from dubito.experiment.statistics import (
     student,
     wilson,
 )
-from dubito.games.dubito.cards import Hand
-from dubito.games.dubito.engine import RESULTS, Game, Rules
 from tests.conftest import cases, few
 
 

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from dubito.experiment.statistics import Rate, Sums, deviation
-from dubito.experiment.variation import Variation, apart, design_effect, variation
+from dubito.stats.rates import Rate, Sums, Variation, apart, design_effect, deviation, variation
 from tests.conftest import cases, few
 from tests.experiment.test_statistics import sums
 

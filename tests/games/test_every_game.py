@@ -10,11 +10,11 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.experiment.config import check
-from dubito.experiment.outcome import outcome_of, unpack
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, play
 from dubito.game import Bool, Cards, Choice, Spec, Whole
 from dubito.game.find import Registry
+from dubito.stats.tally import outcome_of, unpack
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, dealt, outputs_of, registry_of, table_of

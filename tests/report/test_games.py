@@ -11,10 +11,10 @@ import yaml
 
 from dubito.cli.report import report as command
 from dubito.errors import UsageError
-from dubito.experiment.outcome import Outcome, unpack
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS
 from dubito.report.site import write_report
+from dubito.stats.tally import Outcome, unpack
 from tests.experiment.kit import REPO, registry
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, reported

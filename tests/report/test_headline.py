@@ -4,11 +4,11 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from dubito.experiment.ranking import Order, ranking
-from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import opened_run
 from dubito.game import Measure
 from dubito.report.headline import comparison_in_words, headline
+from dubito.stats.ranking import Order, ranking
+from dubito.stats.rates import Rate
 from tests.cli.conftest import shell
 from tests.cli.kit import Shell
 from tests.conftest import cases

@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.contenders import contender_pairs
-from dubito.experiment.ranking import by_table_size, ranking
-from dubito.experiment.results import beside
-from dubito.experiment.statistics import Rate
 from dubito.experiment.stored_run import opened_run
-from dubito.experiment.variation import variation
 from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, cell_text
 from dubito.report.scan import Scan, scan
+from dubito.stats.ranking import beside, by_table_size, contender_pairs, ranking
+from dubito.stats.rates import Rate, variation
 from tests.conftest import cases
 from tests.llm.kit import rows
 from tests.report.kit import Seen, data, hand_written, records, reported

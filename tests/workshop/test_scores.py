@@ -2,12 +2,12 @@
 
 import pytest
 
-from dubito.experiment.calibration import calibrations
-from dubito.experiment.statistics import clustered_rate
 from dubito.games.dubito.game import GAME
 from dubito.llm.decide import StatedProbability
 from dubito.llm.prices import Price
 from dubito.llm.request import Usage
+from dubito.stats.players import calibrations
+from dubito.stats.rates import clustered_rate
 from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.scores import ALL, agreements, rows, stated
 from dubito.workshop.trial import TrialAnswer

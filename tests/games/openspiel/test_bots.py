@@ -8,11 +8,11 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.config import check
-from dubito.experiment.contenders import contender_pairs
 from dubito.experiment.resolve import resolve
 from dubito.experiment.runner import Means, Run, play
 from dubito.game.find import find_bots, find_game
 from dubito.report.duels import Duels
+from dubito.stats.ranking import contender_pairs
 from tests.cli.kit import REPO
 from tests.conftest import cases
 from tests.experiment.kit import means
