@@ -10,10 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dubito.experiment import runner
+from dubito.experiment import run as runner
 from dubito.experiment.config import Config
-from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.resolve import resolve
+from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import find_bots
 

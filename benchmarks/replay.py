@@ -12,11 +12,11 @@ from pathlib import Path
 from pipeline import USUAL
 from speed import timed
 
-from dubito.experiment import replay, runner
+from dubito.experiment import replay
+from dubito.experiment import run as runner
 from dubito.experiment.config import Config
-from dubito.experiment.model_checks import CallOptions, checked_models
-from dubito.experiment.resolve import resolve
-from dubito.experiment.run_to_replay import run_to_replay
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.resolve import CallOptions, checked_models, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 

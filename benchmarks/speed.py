@@ -22,12 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from dubito.experiment import runner
-from dubito.experiment.chunk import DEALS, ChunkPlayer
+from dubito.experiment import run as runner
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.resolve import resolve
+from dubito.experiment.play import DEALS, ChunkPlayer
+from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS

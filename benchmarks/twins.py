@@ -10,11 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from dubito.experiment import runner
+from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import CallOptions, checked_models
-from dubito.experiment.resolve import resolve
+from dubito.experiment.resolve import CallOptions, checked_models, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS

@@ -12,9 +12,8 @@ from dubito.cli.options import flags, spending_options
 from dubito.cli.output import note
 from dubito.errors import RunStopped, UsageError, one_line, signal_in_words, signal_of, suggestion
 from dubito.experiment.config import check
-from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import PROVIDERS, CallOptions
 from dubito.files import from_yaml
 from dubito.game import Spec
 from dubito.game.find import find_bots

@@ -16,7 +16,7 @@ from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.which_run import folder_of
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.stored_run import only_read
+from dubito.experiment.stored import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Instead, read_json

@@ -9,7 +9,7 @@ from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import CallOptions, model_specs, settings_of
+from dubito.experiment.resolve import CallOptions, model_specs, settings_of
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.pace import duration

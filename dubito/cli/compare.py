@@ -12,7 +12,7 @@ from dubito.cli.output import note, print_document, say, show
 from dubito.cli.which_run import folder_of
 from dubito.experiment.compare import caveats, check_comparable, compared_runs
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.report.run_tables import contender_tables
 
 

@@ -13,12 +13,11 @@ from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
 from dubito.cli.run import play, say_report, verdict
 from dubito.cli.summary import print_summary
-from dubito.experiment import runner
+from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Run
+from dubito.experiment.resolve import checked_models, resolve
+from dubito.experiment.run import Run
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.headline import comparison_in_words

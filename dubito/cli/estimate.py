@@ -17,8 +17,7 @@ from dubito.experiment.estimate import Estimate as PlayerRanges
 from dubito.experiment.estimate import Range, duration
 from dubito.experiment.estimate import estimate as ranges_of
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.model_checks import checked_models, model_specs, outdated_prices
-from dubito.experiment.resolve import resolve
+from dubito.experiment.resolve import checked_models, model_specs, outdated_prices, resolve
 from dubito.game.find import find_bots
 from dubito.llm.gate import in_words
 from dubito.llm.prices import PICO, dollars

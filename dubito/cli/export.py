@@ -8,8 +8,8 @@ import click
 from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
-from dubito.experiment.run_to_replay import run_to_replay
-from dubito.experiment.stored_run import bots_of_run
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.stored import bots_of_run
 from dubito.store import folder as run_folder
 from dubito.store.folder import RUNS, missing, pack
 from dubito.workshop.dataset import write_dataset

@@ -9,8 +9,8 @@ from dubito.cli.options import json_option
 from dubito.cli.output import print_document, say
 from dubito.cli.run import document_of, written_report
 from dubito.cli.summary import print_summary
-from dubito.experiment import merge as merging
-from dubito.experiment.runner import finished_run
+from dubito.experiment import shards as merging
+from dubito.experiment.run import finished_run
 from dubito.game.find import find_bots
 
 

@@ -13,8 +13,7 @@ from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, 
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
-from dubito.experiment.model_checks import CallOptions, check_asking
-from dubito.experiment.resolve import PROVIDERS
+from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
 from dubito.game import PlayerKind, Spec
 from dubito.game.find import find_bots, find_game
 from dubito.game.table import Entrant

@@ -11,8 +11,8 @@ from dubito.cli.output import GamesProgress, note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.run_to_replay import RunToReplay, run_to_replay, table_of
-from dubito.experiment.stored_run import bots_of_run
+from dubito.experiment.replay import RunToReplay, run_to_replay, table_of
+from dubito.experiment.stored import bots_of_run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game

@@ -6,7 +6,7 @@ import click
 
 from dubito.cli.output import say
 from dubito.cli.which_run import folder_of, run_argument
-from dubito.experiment.stored_run import bots_of_run
+from dubito.experiment.stored import bots_of_run
 from dubito.report.site import write_report
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dubito.cli import documents
-from dubito.experiment.run_to_replay import LieCounts
+from dubito.experiment.replay import LieCounts
 from dubito.game import PlayerKind, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, order_of, order_of_contenders, ranking

@@ -20,19 +20,19 @@ from dubito.cli.options import json_option, number, rules_options, server_option
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line, signal_in_words
-from dubito.experiment import runner
+from dubito.experiment import run as runner
 from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import (
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.replay import lies_of
+from dubito.experiment.resolve import (
     CallOptions,
     check_cache,
     checked_models,
     model_specs,
     outdated_prices,
+    resolve,
 )
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.resolve import resolve
-from dubito.experiment.run_to_replay import lies_of
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
@@ -163,7 +163,7 @@ def _crew_of(config: Config) -> Iterator[Crew | None]:
     if config.executor == "processes":
         yield None
         return
-    from dubito.experiment.dask_crew import dask_crew  # late: it takes a second to load
+    from dubito.experiment.workers import dask_crew  # late: it takes a second to load
 
     with dask_crew(config.scheduler, config.workers or cores()) as crew:
         if not crew.at_once():

@@ -9,7 +9,7 @@ from dubito.cli.documents import ListedRun, RunsObject, RunState
 from dubito.cli.options import json_option
 from dubito.cli.output import note, print_document, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.llm.prices import PICO, dollars
 from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, run_folders
 from dubito.store.lock import is_claimed

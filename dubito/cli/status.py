@@ -16,8 +16,8 @@ from dubito.cli.runs import state_of
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import contender_seats, stand_ins_in_words
-from dubito.experiment.run_course import Standing, standing
-from dubito.experiment.stored_run import check_manifest, kinds_in, only_read
+from dubito.experiment.progress import Standing, standing
+from dubito.experiment.stored import check_manifest, kinds_in, only_read
 from dubito.game import PlayerKind
 from dubito.llm.prices import dollars
 from dubito.report.result_table import cell_text

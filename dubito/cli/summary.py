@@ -8,7 +8,7 @@ from dubito.cli import output
 from dubito.cli.output import note, say
 from dubito.errors import one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.report.duels import duel_tables
 from dubito.report.model_tables import models_table
 from dubito.report.result_table import ResultTable, Value, named, texts

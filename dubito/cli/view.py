@@ -11,7 +11,7 @@ import click
 from dubito.cli.output import note, say
 from dubito.cli.which_run import folder_of, run_argument
 from dubito.errors import UsageError
-from dubito.experiment.stored_run import bots_of_run
+from dubito.experiment.stored import bots_of_run
 from dubito.report.site import FOLDER, write_report
 from dubito.store.folder import last_written
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored_run import Identity, StoredPlayer, StoredRun
+from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
 from dubito.game import Results
 from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.stats.players import add_touched_contender

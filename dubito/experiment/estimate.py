@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment import runner
+from dubito.experiment import run as runner
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.model_checks import CallOptions, model_specs, price_of_model, settings_of
-from dubito.experiment.stored_run import StoredRun, opened_run
+from dubito.experiment.resolve import CallOptions, model_specs, price_of_model, settings_of
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry

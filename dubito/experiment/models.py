@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import BotError
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.model_checks import CallOptions, fallback_of, model_specs, price_of_model, settings_of
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.run_course import RunCourse
+from dubito.experiment.progress import ModelProgress, RunCourse
+from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
 from dubito.game import Spec
 from dubito.game.find import Registry
 from dubito.game.table import Table, step

@@ -1,13 +1,27 @@
-"""Shards: a run cut at chunk borders into parts, each played apart into a folder of its own; `merge.py` joins them."""
+"""Shards: a run cut at chunk borders into parts, each played apart into a folder of its own; `merge.py` joins them.
+
+The shards of a run made the run that one machine would have made.
+"""
 
 import re
+import shutil
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
 
-from dubito.errors import UsageError, one_line
-from dubito.experiment.chunk import DEALS, chunk_numbers, first_game_of
+from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
+from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
+from dubito.experiment.stored import StoredRun, StoredShard, opened_run
 from dubito.game.find import Registry, digest_of_game
+from dubito.stats.ranking import all_games
+from dubito.stats.tally import Tally, kept_tally
+from dubito.store import folder as run_folder
+from dubito.store.lock import LOCK, RunLog, drafting
+from dubito.store.run_db import RunDb, merge_into
 
 FOLDER: Final = "{}-shard-{}-of-{}"  # of the whole run's name, the shard's number, and how many there are
 _FORM: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch
@@ -37,3 +51,134 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
     engine = digest_of_game(registry.game, registry.working_directory)
     shard = Shard(number, of, experiment.games, first, engine)
     return replace(experiment, games=min(end, experiment.games) - first, shard=shard)
+
+
+_NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
+_SAID: Final = 20  # missing shards that are named
+
+
+def shards_in(folders: Iterable[Path]) -> list[StoredRun]:
+    """All shards of one run, each once, whole and sound, in their order; their stores are closed again.
+
+    Raises UsageError naming what is not so.
+    """
+    runs: dict[int, StoredRun] = {}
+    for folder in folders:
+        run = _sound(folder)
+        first, number = next(iter(runs.values()), run), shard_of(run).number
+        if said := _difference(first, run):
+            raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
+        if (twin := runs.setdefault(number, run)) is not run:
+            raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
+        if run.kept != run.games:
+            kept = f"{run.kept:,} of {run.games:,} games are kept"
+            raise UsageError(f"{run} is unfinished: {kept}; finish it with the command that began it")
+    shards, next_game = [run for _, run in sorted(runs.items())], 0
+    _check_gaps(runs, shard_of(shards[0]).of)
+    for run in shards:
+        if run.first_game != next_game:
+            raise UsageError(f"{run} is damaged: its first game is {run.first_game}, and should be {next_game}")
+        next_game += run.games
+    return shards
+
+
+def _sound(folder: Path) -> StoredRun:
+    """The shard in this folder, its sums read; a thousand of them could not all stay open."""
+    with opened_run(folder) as run:
+        if run.identity.shard is None:
+            raise UsageError(f"{run} is a whole run and no shard: there is nothing to merge it with")
+        run.db.check(run.first_game)
+        assert run.kept == run.tally.games  # `kept_tally` has seen to it; both are read now
+    return run
+
+
+def _check_gaps(there: Collection[int], of: int) -> None:
+    absent = of - len([number for number in there if 1 <= number <= of])
+    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in there), _SAID)]
+    if absent == 1:
+        raise UsageError(f"shard {missing[0]} of {of} is missing: play it, or name its folder too")
+    if absent:
+        few = ", ".join(missing) + (", ..." if absent > _SAID else "")
+        raise UsageError(f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too")
+
+
+def default_folder(shards: Sequence[StoredRun]) -> Path:
+    """Where the whole run would lie if it had been played where its first shard was."""
+    folder = shards[0].folder.resolve()
+    named = _NAMED(folder.name)
+    return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment().digest()}")
+
+
+def merge(shards: Sequence[StoredRun], folder: Path) -> None:
+    """Write the whole run of shards that `shards_in` gave, in one piece; raises UsageError or RunStopped."""
+    shown = one_line(str(folder))
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
+        raise UsageError(f"{shown} is there already: choose another --output")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {shown}: {error.strerror}; choose another --output") from None
+    with drafting(folder, "--output") as scratch:
+        draft = scratch / "run"
+        try:
+            draft.mkdir()
+            _fill(draft, shards)
+            if folder.exists():
+                shutil.rmtree(folder)
+            draft.replace(folder)
+        except OSError as error:
+            raise RunStopped(f"cannot write {shown}: {error.strerror}") from None
+
+
+def _fill(folder: Path, shards: Sequence[StoredRun]) -> None:
+    """Write database, counts and manifest of the whole run into a folder that is new."""
+    first, complete = shards[0], Tally()
+    everything = sum((run.tally for run in shards), Tally())
+    for run in shards:
+        with RunDb.open(run.db.path) as db:
+            complete += kept_tally(db, first.game.results, "complete")
+            try:
+                deque(db.outcomes(), maxlen=0)  # reading them compares them with their digests
+            except RunStopped as error:
+                raise UsageError(str(error)) from None
+    sums = {"all": everything.to_json()}
+    if complete.games:
+        sums["complete"] = complete.to_json()
+    merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
+    counts = all_games(everything, first.names, first.game)
+    run_folder.write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
+    run_folder.write_whole(folder / run_folder.MANIFEST, run_folder.to_yaml(_manifest(shards)))
+    RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
+
+
+def _manifest(shards: Sequence[StoredRun]) -> dict[str, Any]:
+    """The whole run's, as its shards have it; Pythons may differ, and are all said."""
+    content = run_folder.read_manifest(shards[0].folder)
+    identity = {key: value for key, value in content["identity"].items() if key != "shard"}
+    pythons = {str(run.manifest.versions.get("python")) for run in shards}
+    versions = {**shards[0].manifest.versions, "python": ", ".join(sorted(pythons))}
+    return {"games": shard_of(shards[0]).games, "identity": identity, "versions": versions}
+
+
+def shard_of(run: StoredRun) -> StoredShard:
+    """Which shard a run is."""
+    assert run.identity.shard is not None  # `shards_in` has seen to it
+    return run.identity.shard
+
+
+def _difference(first: StoredRun, run: StoredRun) -> str | None:
+    """In what two runs are no shards of one, if they are none: what was played, where it was cut, by what."""
+    ours, theirs = _parts(first), _parts(run)
+    for key in {**ours, **theirs}:
+        if ours.get(key) != theirs.get(key):
+            return run_folder.difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
+    return None
+
+
+def _parts(run: StoredRun) -> dict[str, Any]:
+    """What all shards of one run have alike."""
+    shard, identity = shard_of(run), run.identity.model_dump()
+    del identity["shard"]
+    cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
+    made = {"the version of dubito": run.manifest.versions.get("dubito"), "the engine (its digest)": shard.engine}
+    return {**identity, **cut, **made}

@@ -1,25 +1,135 @@
-"""Chunks in order, from this process or from the workers of any executor; the results are the same."""
+"""Chunks in order, from this process or from the workers of any executor; the results are the same.
 
+A chunk as work for any executor: a text goes out to a worker, bytes come back.
+
+A worker finds game and bots where it runs: code does not travel, its digests do. A worker that has other bytes
+refuses the run.
+
+Dask as who plays chunks: a cluster that is there already, or one of this machine for as long as a run is played.
+
+Chunks are its tasks: when a worker dies, Dask gives what it had to another, and one that joins is given some.
+"""
+
+import json
+import logging
 import multiprocessing
 import os
 import signal
+import socket
+import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
 from multiprocessing import resource_tracker
 from multiprocessing.synchronize import Event
-from typing import Final, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
 
-from dubito.errors import RunStopped, one_line
-from dubito.experiment import job
-from dubito.experiment.chunk import ChunkPlayer, ChunkResult
-from dubito.experiment.experiment import Experiment
-from dubito.game.find import Registry
+from dubito import __version__
+from dubito.errors import BotError, RunStopped, UsageError, one_line
+from dubito.experiment.experiment import Experiment, PlayerSpec, Shard
+from dubito.experiment.play import ChunkPlayer, ChunkResult
+from dubito.game import Results
+from dubito.game.find import Registry, digest_of_game, find_bots
+from dubito.stats.tally import Tally
+
+_LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
+_loading = threading.Lock()  # workers may be threads of one process
+leave_off: Callable[[], bool] = lambda: False  # noqa: E731, set where a worker can be told to, between two deals
+
+
+def job_of(experiment: Experiment, registry: Registry) -> str:
+    """An experiment as the text that any worker plays its chunks from."""
+    bots = {player.bot for player in experiment.players} | {registry.game.fallback}
+    job = {
+        "dubito": __version__,
+        "engine": digest_of_game(registry.game, registry.working_directory),
+        "bots": {name: registry.find(name).digest for name in sorted(bots)},
+        "home": str(registry.working_directory.resolve()),
+        "experiment": asdict(experiment),
+    }
+    return json.dumps(job)
+
+
+def play_chunk(job: str, number: int, part: int = 0, of: int = 1) -> bytes:
+    """Play a chunk, or a part of it, where this runs; what `played_from` reads, a refusal too."""
+    try:
+        with _loading:
+            player = _player(job)
+    except UsageError as error:
+        return _packed({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
+    played = player.play(number, leave_off, part, of)
+    head = {
+        "number": played.number,
+        "deals": played.deals,
+        "tally": played.tally.to_json(),
+        "first_fallback": played.first_fallback and played.first_fallback.args,
+        "error": played.error and played.error.args,
+        "stopped": played.stopped,
+        "lengths": [len(row) for row in played.outcomes],
+    }
+    return _packed(head, b"".join(played.outcomes))
+
+
+def played_from(packed: bytes, results: Results) -> ChunkResult:
+    """What `play_chunk` played; raises RunStopped if it refused to."""
+    begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
+    head = json.loads(packed[_LENGTH.size : begin])
+    if "refused" in head:
+        raise RunStopped(head["refused"])
+    ends = [begin]
+    for length in head["lengths"]:
+        ends.append(ends[-1] + length)
+    return ChunkResult(
+        head["number"],
+        head["deals"],
+        [packed[first:end] for first, end in pairwise(ends)],
+        tally=Tally.from_json(head["tally"], results),
+        first_fallback=_error_of(head["first_fallback"]),
+        error=_error_of(head["error"]),
+        stopped=head["stopped"],
+    )
+
+
+def _packed(head: Mapping[str, Any], rows: bytes = b"") -> bytes:
+    text = json.dumps(head).encode()
+    return _LENGTH.pack(len(text)) + text + rows
+
+
+def _error_of(arguments: list[Any] | None) -> BotError | None:
+    return None if arguments is None else BotError(*arguments)
+
+
+@lru_cache(maxsize=4)  # runs that one worker plays chunks of in turn
+def _player(job: str) -> ChunkPlayer:
+    """The experiment of a job with the bots that are here; raises UsageError if they are not the job's."""
+    content = json.loads(job)
+    experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
+    if content["dubito"] != __version__:
+        raise UsageError(f"this worker has dubito {__version__}, the run has {content['dubito']}: install that on it")
+    registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
+    if digest_of_game(registry.game, registry.working_directory) != content["engine"]:
+        raise UsageError(
+            f"its package of the game {experiment.game} differs from the run's: copy the run's to the worker"
+        )
+    for name, digest in content["bots"].items():
+        if (bot := registry.find(name)).digest != digest:
+            file = one_line(str(bot.file))
+            raise UsageError(f"its file of {name}, {file}, differs from the run's: copy the run's to the worker")
+    return ChunkPlayer(experiment, registry)
+
+
+def _experiment_of(content: Mapping[str, Any]) -> Experiment:
+    players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("field", "contenders")}
+    shard = content["shard"] and Shard(**content["shard"])
+    return Experiment(**{**content, **players, "table_sizes": tuple(content["table_sizes"]), "shard": shard})
+
 
 _AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
 _PARTS: Final = 4  # of a chunk among the last ones
@@ -84,11 +194,11 @@ def play_chunks(
         yield from until_cut(player.play(number, stop.is_set) for number in numbers)
     elif numbers:
         with nullcontext(crew) if crew else processes(workers, stop) as hands:
-            text, results = job.job_of(experiment, registry), registry.game.results
-            play = partial(job.play_chunk, text)
+            text, results = job_of(experiment, registry), registry.game.results
+            play = partial(play_chunk, text)
             with closing(in_order(hands, play, _tasks(numbers, hands.at_once()), stop)) as packed:
                 parts = (
-                    (task, job.played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
+                    (task, played_from(one, results) if one is not None else ChunkResult(task.number, stopped=True))
                     for task, one in packed
                 )
                 yield from until_cut(joined(parts))
@@ -190,7 +300,8 @@ def deaf_to_signals() -> Iterator[None]:
 def _start(stop: Stop) -> None:
     """Make a new worker process end with the run, and leave off when it is told to."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    job.leave_off = stop.is_set
+    global leave_off
+    leave_off = stop.is_set
 
 
 def _end_with_parent() -> None:
@@ -202,3 +313,55 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
+
+
+_OF_THIS_MACHINE: Final = {
+    "distributed.scheduler.allowed-failures": 20,  # workers that die with a chunk, before it is taken for the cause
+    "distributed.worker.profile.enabled": False,  # nobody looks at how it does: to look took a tenth of a core
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+}
+_HERE: Final = "127.0.0.1"
+_PATIENCE: Final = 10  # seconds for a scheduler to answer
+
+
+@contextmanager
+def dask_crew(scheduler: str | None, workers: int) -> Iterator[Crew]:
+    """The workers of the scheduler at this address, or so many processes of this machine; raises UsageError.
+
+    Raises it where Dask is not installed, and where no scheduler answers.
+    """
+    try:
+        from distributed import Client
+        from distributed.scheduler import KilledWorker
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"executor: dask needs {error.name}, which the extra has: pip install 'dubito[dask]'"
+        ) from None
+    losses = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
+    with ExitStack() as stack:
+        with deaf_to_signals():  # so are its threads, and the workers that these start
+            address = scheduler or stack.enter_context(_cluster(workers))
+            try:
+                client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))
+            except (OSError, ValueError, TimeoutError, ImportError) as error:
+                said = one_line(f"{scheduler!r}: no Dask scheduler answers there ({error})")
+                raise UsageError(f"--scheduler {said}") from None
+        yield Crew(client.get_executor(pure=False), lambda: sum(client.nthreads().values()), losses=losses)
+
+
+def _cluster(workers: int) -> Any:
+    """A scheduler and so many workers, each a process, on loopback; to be closed."""
+    import dask
+    from distributed import LocalCluster
+
+    with dask.config.set(_OF_THIS_MACHINE):
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host=_HERE,
+            dashboard_address=f"{_HERE}:0",
+            worker_dashboard_address=f"{_HERE}:0",
+            silence_logs=logging.ERROR,
+        )

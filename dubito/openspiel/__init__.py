@@ -12,8 +12,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 from dubito.errors import UsageError
-from dubito.games.bs.cards import BSRules
 from dubito.games.bs.game import GAME as BS
+from dubito.games.bs.witness import BSRules
 from dubito.games.defuse.game import GAME as DEFUSE
 from dubito.games.dubito.engine import MIN_PLAYERS, Rules
 from dubito.games.dubito.game import GAME as DUBITO

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dubito.experiment.run_to_replay import LieCounts
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.replay import LieCounts
+from dubito.experiment.stored import StoredRun
 from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
 from dubito.report.neighbours import SIDES, neighbour_table
 from dubito.report.page_parts import Block, Chart, Page, Section, beside_equal_share, points

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 
 FIRST: Final = 500  # games that are shown unless others are asked for
 PLAYED: Final = 60  # so many where no model was asked, since each has to be played again: a second for 400

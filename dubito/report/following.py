@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.stored_run import read_run
+from dubito.experiment.stored import read_run
 from dubito.game.find import find_bots
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.replays import ReplayedGames

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dubito.errors import one_line
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.model_decisions import ModelDecisions

@@ -6,7 +6,7 @@ from itertools import combinations, starmap
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 from dubito.llm.prices import PICO, dollars
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import difference_of

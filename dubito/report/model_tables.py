@@ -5,7 +5,7 @@ from math import ceil
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 from dubito.game import Bool
 from dubito.game.words import question_in_words
 from dubito.llm.prices import PICO, dollars

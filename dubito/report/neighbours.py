@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 from dubito.game import Measure
 from dubito.report.page_parts import Block, Chart, HeatMap, Page, Paragraph, Section, ends_of, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, named

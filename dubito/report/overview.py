@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stored_run import StoredPlayer, StoredRun
+from dubito.experiment.stored import StoredPlayer, StoredRun
 from dubito.report.duels import duels
 from dubito.report.headline import headline
 from dubito.report.model_tables import models_table

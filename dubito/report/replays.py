@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.run_to_replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
+from dubito.experiment.stored import StoredRun
 from dubito.game.find import Registry
 from dubito.game.record import output_of, play
 from dubito.game.streams import DealStreams

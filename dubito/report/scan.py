@@ -12,7 +12,7 @@ from itertools import chain, count, islice, repeat
 from operator import add, mul
 from typing import Final
 
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.stored import StoredRun
 from dubito.game import Results
 from dubito.stats.ranking import seat_sums, sum_of
 from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation

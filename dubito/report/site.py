@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.run_to_replay import LieCounts
-from dubito.experiment.stored_run import StoredRun, opened_run
+from dubito.experiment.replay import LieCounts
+from dubito.experiment.stored import StoredRun, opened_run
 from dubito.game.find import Registry
 from dubito.report.bots import bots
 from dubito.report.choice import chosen_games

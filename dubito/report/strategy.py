@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dubito.experiment.run_to_replay import LIES, LieCounts
-from dubito.experiment.stored_run import StoredRun
+from dubito.experiment.replay import LIES, LieCounts
+from dubito.experiment.stored import StoredRun
 from dubito.game import Lie, Results
 from dubito.report.page_parts import Block, Chart, Page, Paragraph, Section, points
 from dubito.report.result_table import Column, ResultTable, Value, counts, named

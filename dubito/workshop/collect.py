@@ -8,12 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from dubito.errors import UsageError
-from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import model_specs
 from dubito.experiment.models import Models
-from dubito.experiment.run_to_replay import RunToReplay
-from dubito.experiment.schedule import Lineup
+from dubito.experiment.play import ChunkPlayer, Lineup
+from dubito.experiment.replay import RunToReplay
+from dubito.experiment.resolve import model_specs
 from dubito.game.find import Registry
 from dubito.game.table import Table
 from dubito.llm.decide import Journal

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.model_checks import model_specs, settings_of
-from dubito.experiment.run_to_replay import LIES, LIES_COUNTED, RunToReplay, lies_told
+from dubito.experiment.replay import LIES, LIES_COUNTED, RunToReplay, lies_told
+from dubito.experiment.resolve import model_specs, settings_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.request import sendable

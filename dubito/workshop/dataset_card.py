@@ -6,7 +6,7 @@ from typing import Final
 
 import dubito
 from dubito.errors import one_line
-from dubito.experiment.run_to_replay import RunToReplay
+from dubito.experiment.replay import RunToReplay
 
 # Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
 GAMES: Final = {

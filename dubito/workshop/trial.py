@@ -16,9 +16,9 @@ from threading import Event
 from typing import Any
 
 from dubito import __version__
-from dubito.experiment.model_checks import CallOptions, price_of_model
-from dubito.experiment.model_progress import ModelProgress
 from dubito.experiment.models import asking
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import CallOptions, price_of_model
 from dubito.game import Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability

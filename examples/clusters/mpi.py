@@ -9,9 +9,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from dubito.experiment.config import check, read_config
-from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Means, play
+from dubito.experiment.resolve import CallOptions, resolve
+from dubito.experiment.run import Means, play
 from dubito.experiment.workers import Crew, new_stop
 from dubito.game.find import find_bots
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import dubito
-from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import Config
+from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from hatch_build import BOTS

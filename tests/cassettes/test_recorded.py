@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.llm.request import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs

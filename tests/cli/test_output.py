@@ -11,7 +11,7 @@ import pytest
 from dubito.__main__ import main as begin
 from dubito.cli.main import main
 from dubito.cli.output import GamesProgress, table
-from dubito.experiment.model_progress import ModelProgress
+from dubito.experiment.progress import ModelProgress
 
 HEADERS = ["bot", "size", "Score %", "hard %", "soft %", "loss %"]
 ROWS = [[name, size, *(f"{n}{size}.1 ±0.2" for n in range(4))] for name in ("ClaudeBot", "StefaBot") for size in "34"]

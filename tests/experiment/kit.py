@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import dubito
-from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import CallOptions, checked_models
-from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Means, Progress, Run, play
+from dubito.experiment.play import ChunkPlayer
+from dubito.experiment.resolve import CallOptions, checked_models, resolve
+from dubito.experiment.run import Means, Progress, Run, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS

@@ -5,8 +5,8 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
+from dubito.experiment.play import lineups
 from dubito.experiment.resolve import resolve
-from dubito.experiment.schedule import lineups
 from dubito.game.streams import DealStreams
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking
 from dubito.stats.rates import clustered_rate, paired_difference

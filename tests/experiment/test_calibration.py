@@ -10,11 +10,10 @@ from typing import cast
 import pytest
 
 from dubito.cli.summary import print_summary
-from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
 from dubito.experiment.models import Models
+from dubito.experiment.play import ChunkPlayer, lineups
 from dubito.experiment.resolve import resolve
-from dubito.experiment.schedule import lineups
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput

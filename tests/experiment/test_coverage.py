@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.chunk import ChunkPlayer
 from dubito.experiment.config import check
+from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import RESULTS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from dubito.experiment import chunk
-from dubito.experiment.runner import finished_run, play
+from dubito.experiment import play as chunk
+from dubito.experiment.run import finished_run, play
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import tally_of, unpack
 from dubito.store.run_db import RunDb

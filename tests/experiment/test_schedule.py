@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from dubito.experiment.schedule import Lineup, lineups
+from dubito.experiment.play import Lineup, lineups
 from dubito.game.streams import DealStreams
 from tests.experiment.kit import experiment, outcomes
 

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.runner import Run
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.run import Run
 from dubito.llm.gate import PATIENCE
 from dubito.llm.request import Api
 from tests.foreign.server import Foreign

@@ -17,7 +17,7 @@ import click
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt, prompt_names

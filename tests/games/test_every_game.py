@@ -11,7 +11,7 @@ import pytest
 from dubito.errors import IllegalOutput
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Means, play
+from dubito.experiment.run import Means, play
 from dubito.game import Bool, Cards, Choice, Spec, Whole
 from dubito.game.find import Registry
 from dubito.stats.tally import outcome_of, unpack

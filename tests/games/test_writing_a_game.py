@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots, find_game
 from tests.cli.kit import Shell
 from tests.games.kit import WRITING, write_kuhn

@@ -13,7 +13,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.house import server
 from dubito.house.core import Call
 from dubito.house.faults import NO_REPLIES, PROBE, Faults

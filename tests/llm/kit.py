@@ -16,9 +16,9 @@ import diskcache
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.runner import Run, play
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import Run, play
 from dubito.llm.cache import key_of_reply
 from dubito.llm.client import Provider
 from dubito.llm.request import AccountFault, Api, Ask, FailureKind, Place, RawReply, Reply, Request, TryFailed, Usage

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.model_checks import CallOptions, check_house, fallback_of
 from dubito.experiment.models import asking
+from dubito.experiment.resolve import CallOptions, check_house, fallback_of
 from dubito.game import Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams

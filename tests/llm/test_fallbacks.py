@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.llm.prices import read_prices
 from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price, dollars
 from dubito.store.model_log import PlayerLog

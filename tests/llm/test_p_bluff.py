@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from tests.llm.kit import Heard, Said, Server, asker, ran, rows, says, small
 
 Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.runner import play
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.request import Api
 from tests.cli.kit import Said as Ended

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
 from dubito.llm.budget import Caps

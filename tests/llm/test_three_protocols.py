@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.house.server import House
 from tests.conftest import few
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, ran, rows, small

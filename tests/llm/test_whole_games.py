@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.house.server import House
 from dubito.llm.budget import Budget, Caps
 from dubito.llm.prices import LONG, Past, Price, Tariff

@@ -13,7 +13,7 @@ from dubito.errors import UsageError
 from dubito.game.find import find_bots
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Result
-from dubito.games.dubito.game import GAME, RulesConfig
+from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import dealt
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import read_move
@@ -125,7 +125,7 @@ def _typed(sitting: Sitting) -> str:
 def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     seen = set()
     for seed in range(6):
-        sitting = guests_of(find_bots(tmp_path)).seat(set_up(GAME, ["RandomBoi"] * 4, RulesConfig(), 0, seed), 0)
+        sitting = guests_of(find_bots(tmp_path)).seat(set_up(GAME, ["RandomBoi"] * 4, GAME.rules(), 0, seed), 0)
         out = play(*["RandomBoi"] * 4, "--seed", str(seed), "--seat", "0", typed=_typed(sitting)).out
         result = sitting.game.result(0)
         assert ("***  A hard win!" in out) == (result is Result.HARD_WIN)

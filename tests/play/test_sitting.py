@@ -13,7 +13,7 @@ from dubito.game.table import Entrant, play_game
 from dubito.game.words import in_words_to, labels
 from dubito.games.dubito.cards import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
-from dubito.games.dubito.game import GAME, RulesConfig
+from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.games.dubito.words import to_me
 from dubito.sitting import GUEST, Guest, as_sentence, set_up
@@ -37,7 +37,7 @@ def guests(registry: Registry) -> Opponents:
 def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry, guests: Opponents) -> None:
     """The bots beside them meet the streams and the turn data of any other game."""
     for seed in range(5):
-        setup = set_up(GAME, BOTS, RulesConfig(win_rule="contested"), 1, seed, deal=3)
+        setup = set_up(GAME, BOTS, GAME.rules(win_rule="contested"), 1, seed, deal=3)
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
         among = play_game(deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3))
         shadow = deal_table(entrants, Rules(**setup.rules), DealStreams(seed, 3), deal=3)
@@ -55,7 +55,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
 
 
 def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(GAME, BOTS, RulesConfig(), 0, 1), 0)
+    sitting = guests.seat(set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
     before = deepcopy(sitting.game.hands[0].cards)
     card = before[0]
     for output in (None, TurnOutput(True), TurnOutput(False, 99, [card]), TurnOutput(False, 1, [card] * 4)):
@@ -70,17 +70,17 @@ def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
 
 
 def test_chance_seats_him_as_the_seed_says() -> None:
-    seats = [set_up(GAME, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
+    seats = [set_up(GAME, BOTS, GAME.rules(), None, seed).seat for seed in range(60)]
     assert set(seats) == {0, 1, 2, 3}
-    assert seats == [set_up(GAME, BOTS, RulesConfig(), None, seed).seat for seed in range(60)]
-    assert set_up(GAME, BOTS, RulesConfig(), None, None).seed != set_up(GAME, BOTS, RulesConfig(), None, None).seed
-    assert set_up(GAME, BOTS, RulesConfig(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
+    assert seats == [set_up(GAME, BOTS, GAME.rules(), None, seed).seat for seed in range(60)]
+    assert set_up(GAME, BOTS, GAME.rules(), None, None).seed != set_up(GAME, BOTS, GAME.rules(), None, None).seed
+    assert set_up(GAME, BOTS, GAME.rules(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
 
 
 def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
     for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
         with pytest.raises(UsageError, match=f"nobody here is named '{name}': {hint}"):
-            guests.seat(set_up(GAME, ["MrDoubt", name], RulesConfig(), 0, 1), 0)
+            guests.seat(set_up(GAME, ["MrDoubt", name], GAME.rules(), 0, 1), 0)
 
 
 def test_a_reason_is_a_sentence() -> None:
@@ -90,7 +90,7 @@ def test_a_reason_is_a_sentence() -> None:
 
 def test_nobody_else_has_his_name_in_the_record() -> None:
     with pytest.raises(UsageError, match="nobody else may be named Guest"):
-        set_up(GAME, [GUEST, "MrDoubt"], RulesConfig(), 0, 1)
+        set_up(GAME, [GUEST, "MrDoubt"], GAME.rules(), 0, 1)
 
 
 def test_he_is_spoken_to() -> None:
@@ -110,7 +110,7 @@ def test_he_is_spoken_to() -> None:
 
 
 def test_the_end_is_told_to_him(guests: Opponents) -> None:
-    sitting = guests.seat(set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], RulesConfig(max_turns=1), 0, 1), 0)
+    sitting = guests.seat(set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
     *_, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))

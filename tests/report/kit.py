@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.report.site import write_report
 from tests.experiment.kit import experiment, played, registry
 from tests.llm.kit import Heard, Said, Server, asker, contender, ran, says, small

@@ -115,7 +115,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     (own / "my_bot.py").write_text(text)
     from dubito.experiment.config import check
     from dubito.experiment.resolve import resolve
-    from dubito.experiment.runner import play
+    from dubito.experiment.run import play
     from tests.experiment.kit import means
 
     found = find_bots(tmp_path)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.report.headline import comparison_in_words, headline
 from dubito.stats.ranking import Order, ranking

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
 from dubito.report.result_table import Column, ColumnKind, ResultTable, cell_text

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.runner import Run, play
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import Run, play
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Unhurried, contender, small
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.experiment.estimate import _range
-from dubito.experiment.model_checks import CallOptions, outdated_prices
+from dubito.experiment.resolve import CallOptions, outdated_prices
 from dubito.llm import prices
 from tests.cli.kit import Shell
 from tests.experiment.kit import registry

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment import chunk
-from dubito.experiment.runner import finished_run, play
+from dubito.experiment import play as chunk
+from dubito.experiment.run import finished_run, play
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, played, registry
 from tests.resume.kit import published

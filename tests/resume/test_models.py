@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.runner import Run
+from dubito.experiment.run import Run
 from dubito.llm.budget import Caps
 from tests.conftest import few
 from tests.llm.kit import rows

@@ -16,9 +16,9 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.runner import play
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell

@@ -16,10 +16,9 @@ from shutil import copytree
 
 import pytest
 
-from dubito.experiment.chunk import ChunkPlayer
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.replay_shares import shared_chunks, worth
-from dubito.experiment.run_to_replay import run_to_replay
+from dubito.experiment.play import ChunkPlayer
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.replay import run_to_replay, shared_chunks, worth
 from dubito.experiment.threads import ThreadedChunks
 from dubito.game.find import find_bots
 from dubito.games.dubito.engine import is_honest

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.runner import play
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import checked_models
+from dubito.experiment.run import play
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import Heard, Said, Server, contender, outcomes_of, rows, says
 from tests.resume.kit import go, published

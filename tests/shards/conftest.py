@@ -2,7 +2,7 @@
 
 import pytest
 
-from dubito.experiment import chunk
+from dubito.experiment import play as chunk
 from tests.cli.conftest import shell as shell
 
 

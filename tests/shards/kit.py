@@ -7,8 +7,7 @@ from sqlite3 import connect
 from typing import Any
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.merge import merge, shards_in
-from dubito.experiment.shards import cut_shard
+from dubito.experiment.shards import cut_shard, merge, shards_in
 from tests.experiment.kit import registry
 from tests.llm.kit import ran
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment import chunk
-from dubito.experiment.dask_crew import dask_crew
-from dubito.experiment.runner import play
+from dubito.experiment import play as chunk
+from dubito.experiment.run import play
+from dubito.experiment.workers import dask_crew
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means
 from tests.shards.kit import everything_in

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped
-from dubito.experiment import chunk, job
+from dubito.experiment import play as chunk
+from dubito.experiment import workers
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Run, play
+from dubito.experiment.run import Run, play
 from dubito.experiment.workers import Crew
 from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.engine import RESULTS
@@ -53,25 +54,25 @@ def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunk
     write_kuhn(tmp_path)
     own = find_bots(tmp_path, "kuhn")
     of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
-    text = job.job_of(of, own)
-    packed = [job.play_chunk(text, number) for number in range(3)]
-    rows = [row for one in packed for row in job.played_from(one, own.game.results).outcomes]
+    text = workers.job_of(of, own)
+    packed = [workers.play_chunk(text, number) for number in range(3)]
+    rows = [row for one in packed for row in workers.played_from(one, own.game.results).outcomes]
     assert len(rows) == 6
     spec = tmp_path / "games" / "kuhn" / "game.py"
     spec.write_text(f"{spec.read_text()}# edited\n")
-    job._player.cache_clear()
+    workers._player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
-        job.played_from(job.play_chunk(text, 0), own.game.results)
+        workers.played_from(workers.play_chunk(text, 0), own.game.results)
 
 
 @pytest.mark.parametrize("name", ["dubito", "bs"])
 def test_a_worker_loads_no_library_to_play(name: str) -> None:
     of = resolve(check({"game": name, "games": 1}, "test"), registry_of(name))
     script = (
-        "import sys; from dubito.experiment import job, workers\n"
-        "print(len(job.play_chunk(sys.argv[1], 0)), *sys.modules)"
+        "import sys; from dubito.experiment import workers\n"
+        "print(len(workers.play_chunk(sys.argv[1], 0)), *sys.modules)"
     )
-    text = job.job_of(of, registry_of(name))
+    text = workers.job_of(of, registry_of(name))
     said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
     assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
 
@@ -95,10 +96,10 @@ def test_a_pool_of_processes_is_an_executor_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:
-    content = json.loads(job.job_of(experiment(bots=BOTS, games=4), registry()))
+    content = json.loads(workers.job_of(experiment(bots=BOTS, games=4), registry()))
     change(content)
     with pytest.raises(RunStopped, match=rf"the worker .*, process \d+, refuses: {why}"):
-        job.played_from(job.play_chunk(json.dumps(content), 0), RESULTS)
+        workers.played_from(workers.play_chunk(json.dumps(content), 0), RESULTS)
 
 
 def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
@@ -106,7 +107,7 @@ def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):
         of = resolve(check({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
-        back = job.played_from(job.play_chunk(job.job_of(of, own), 0), RESULTS)
+        back = workers.played_from(workers.play_chunk(workers.job_of(of, own), 0), RESULTS)
         here = chunk.ChunkPlayer(of, own).play(0, lambda: False)
         assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
         assert (str(back.error), str(back.first_fallback)) == (str(here.error), str(here.first_fallback))

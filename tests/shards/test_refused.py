@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.cli.documents import MergeObject
-from dubito.experiment import chunk
+from dubito.experiment import play as chunk
 from dubito.store.run_db import RunDb
 from tests.cli.kit import Said, Shell
 from tests.cli.test_json import printed

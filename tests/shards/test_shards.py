@@ -7,10 +7,10 @@ import pytest
 
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
-from dubito.experiment.run_to_replay import run_to_replay
-from dubito.experiment.runner import finished_run, play
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.run import finished_run, play
 from dubito.experiment.shards import cut_shard
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
 from dubito.workshop.collect import from_run
 from tests.experiment.kit import experiment, means, registry

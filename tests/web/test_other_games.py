@@ -12,9 +12,9 @@ import pytest
 
 from dubito.game.find import find_bots
 from dubito.game.record import records_of
-from dubito.games.bs.cards import BSRules
 from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
+from dubito.games.bs.witness import BSRules
 from dubito.sitting import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.run_to_replay import RunToReplay, run_to_replay
+from dubito.experiment.replay import RunToReplay, run_to_replay
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.model_checks import CallOptions
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.run_to_replay import run_to_replay
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.resolve import CallOptions
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME

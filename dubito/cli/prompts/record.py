@@ -10,9 +10,9 @@ from dubito.cli.output import note, say
 from dubito.cli.prompts.show import check_node, nodes_of
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.replay import run_to_replay
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run_to_replay import run_to_replay
-from dubito.experiment.stored_run import Identity, opened_run
+from dubito.experiment.stored import Identity, opened_run
 from dubito.game.find import Registry, find_bots
 from dubito.store.folder import is_export, unpacked
 from dubito.workshop.collect import files, from_config, from_run

@@ -10,7 +10,7 @@ from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, 
 from dubito.cli.options import game_option
 from dubito.cli.prompts.trial_report import print_trial
 from dubito.errors import UsageError
-from dubito.experiment.model_checks import check_asking, price_of_model
+from dubito.experiment.resolve import check_asking, price_of_model
 from dubito.game import Spec
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt

@@ -2,17 +2,13 @@
 
 What the players of BS observe. Nobody is told who accused or what was played: players infer it from the sizes.
 
-BS's `rules` as a config says them, checked.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pydantic import Field
-
 from dubito.errors import IllegalOutput
-from dubito.files import Checked
 from dubito.game import GameEvent
 
 NUMBERS: Final = 13
@@ -178,9 +174,3 @@ class WinEvent(GameEvent):
     """A seat has no cards left, and the game is over."""
 
     seat: int
-
-
-class BSRules(Checked):
-    """What of the rules may be varied."""
-
-    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)

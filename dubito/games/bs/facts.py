@@ -31,10 +31,10 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.files import Checked
 from dubito.game import GameEvent
 from dubito.game.record import first_fault
-from dubito.games.bs.cards import COPIES, DECK, NUMBERS, BSRules, Card
+from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import Game
 from dubito.games.bs.table import SEATS, Table
-from dubito.games.bs.witness import Laid, Notebook, Number, Position, Seen, Witness
+from dubito.games.bs.witness import BSRules, Laid, Notebook, Number, Position, Seen, Witness
 from dubito.games.bs.words import OBJECTIVE, rule_sentences
 
 

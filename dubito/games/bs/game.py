@@ -14,13 +14,13 @@ from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, Game, deal
 from dubito.games.bs.table import SEATS
 
 if TYPE_CHECKING:
-    from dubito.games.bs.cards import BSRules
+    from dubito.games.bs.witness import BSRules
 
 WINS, LOSSES, UNFINISHED = range(3)  # places in the buckets
 
 
 def _rules(**said: Any) -> "BSRules":
-    from dubito.games.bs.cards import BSRules  # late: whoever lists bots or games needs no pydantic
+    from dubito.games.bs.witness import BSRules  # late: whoever lists bots or games needs no pydantic
 
     return BSRules(**said)
 

@@ -15,12 +15,19 @@ from typing import Annotated, ClassVar, Final
 from pydantic import BaseModel, Field
 
 from dubito.errors import UsageError
+from dubito.files import Checked
 from dubito.game import GameEvent
-from dubito.games.bs.cards import NUMBERS, BSRules, Card, DealEvent, PlayEvent, TurnEvent
+from dubito.games.bs.cards import NUMBERS, Card, DealEvent, PlayEvent, TurnEvent
 from dubito.games.bs.table import SEATS, NodeName, Table
 
 Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
 STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+
+class BSRules(Checked):
+    """What of the rules may be varied."""
+
+    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
 
 
 @dataclass(frozen=True, slots=True)

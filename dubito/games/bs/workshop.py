@@ -9,13 +9,12 @@ from dubito.errors import IllegalOutput
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
-from dubito.games.bs.cards import BSRules
 from dubito.games.bs.engine import Game, deal
 from dubito.games.bs.facts import by_chance, pairs
 from dubito.games.bs.game import short_of
 from dubito.games.bs.table import SEATS
 from dubito.games.bs.table import Table as View
-from dubito.games.bs.witness import STRICT, Number, Position, Witness
+from dubito.games.bs.witness import STRICT, BSRules, Number, Position, Witness
 
 RIGHT: Final = "at bs, an accusation of what is a lie, and of nothing else"
 _SEED: Final = 0

@@ -1,14 +1,8 @@
-"""Dubito, as the harness has it.
+"""Dubito, as the harness has it."""
 
-Dubito's `rules` as a config says them, checked.
-"""
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from functools import cached_property
-from typing import Any, Final
-
-from pydantic import Field
-
-from dubito.files import Checked
 from dubito.game import Bool, Node, Spec
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
@@ -24,10 +18,30 @@ from dubito.games.dubito.engine import (
     lie_told,
 )
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
-def _rules(**said: Any) -> "RulesConfig":
 
-    return RulesConfig(**said)
+@cache
+def _rules_of_a_config() -> "type[BaseModel]":
+    """`rules` of a config; their defaults are those of `Rules`."""
+    from pydantic import Field  # late, as what follows: whoever lists bots or games needs no pydantic
+
+    from dubito.files import Checked
+
+    usual = Rules()
+
+    class DubitoRules(Checked):
+        jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS)
+        win_rule: WinRule = usual.win_rule
+        max_turns: int = Field(default=usual.max_turns, ge=1)
+
+        @cached_property
+        def in_force(self) -> Rules:
+            """As the engine has them; made once, since every game asks."""
+            return Rules(**self.model_dump())
+
+    return DubitoRules
 
 
 def _from_json(plain: Any) -> TurnOutput:
@@ -38,7 +52,7 @@ def _from_json(plain: Any) -> TurnOutput:
 GAME: Final = Spec(
     name="dubito",
     summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
-    rules=_rules,
+    rules=lambda **said: _rules_of_a_config()(**said),
     seats=(MIN_PLAYERS, MAX_PLAYERS),
     lineup="uniform",
     base=PlayerAI,
@@ -67,19 +81,3 @@ GAME: Final = Spec(
     },
     answers_nodes=lambda cls: issubclass(cls, FiveNodes) and cls.play is FiveNodes.play,
 )
-
-
-_RULES: Final = Rules()
-
-
-class RulesConfig(Checked):
-    """`rules` of a config; its defaults are those of `Rules`."""
-
-    jokers: int = Field(default=_RULES.jokers, ge=0, le=MAX_JOKERS)
-    win_rule: WinRule = _RULES.win_rule
-    max_turns: int = Field(default=_RULES.max_turns, ge=1)
-
-    @cached_property
-    def in_force(self) -> Rules:
-        """As the engine has them; made once, since every game asks."""
-        return Rules(**self.model_dump())

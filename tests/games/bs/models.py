@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from dubito.experiment.config import check
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.model_checks import checked_models
-from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Run, play
+from dubito.experiment.resolve import checked_models, resolve
+from dubito.experiment.run import Run, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
 from tests.llm.kit import Unhurried, contender

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.games.bs.cards import BSRules
 from dubito.games.bs.engine import Game
 from dubito.games.bs.facts import (
     Asked,
@@ -26,7 +25,7 @@ from dubito.games.bs.facts import (
     to_json,
 )
 from dubito.games.bs.table import SEATS
-from dubito.games.bs.witness import Witness
+from dubito.games.bs.witness import BSRules, Witness
 from tests.conftest import cases
 from tests.games.bs.kit import with_hands
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.experiment.model_checks import CallOptions, fallback_of
 from dubito.experiment.models import asking
+from dubito.experiment.resolve import CallOptions, fallback_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.games.bs.cards import BSRules
 from dubito.games.bs.facts import sample_game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.stand_in import MODELS
+from dubito.games.bs.witness import BSRules
 from dubito.house.core import by_lot
 from dubito.llm.answers import form_of
 from dubito.llm.cache import ReplyCache

@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.games.bs.cards import BSRules, Card, HandView
+from dubito.games.bs.cards import Card, HandView
 from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
+from dubito.games.bs.witness import BSRules
 from tests.conftest import cases
 from tests.games.bs.kit import dealt, turn, with_hands
 

@@ -4,7 +4,7 @@ import re
 from random import Random
 
 from dubito.game.words import ME, Line, seat_label
-from dubito.games.bs.cards import BSRules
+from dubito.games.bs.witness import BSRules
 from dubito.games.bs.words import OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence, to_me
 from tests.games.bs.kit import dealt, held, with_hands
 

@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
-from dubito.experiment.runner import Means, Run, play
+from dubito.experiment.run import Means, Run, play
 from dubito.game.find import find_bots, find_game
 from dubito.report.duels import Duels
 from dubito.stats.ranking import contender_pairs

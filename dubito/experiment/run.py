@@ -10,12 +10,11 @@ from typing import Any
 
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
-from dubito.experiment.chunk import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
 from dubito.experiment.experiment import Experiment, kind_of_player
-from dubito.experiment.model_checks import CallOptions, model_specs
-from dubito.experiment.model_progress import ModelProgress
-from dubito.experiment.run_course import Standing, standing
-from dubito.experiment.stored_run import opened_run
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, first_game_of, is_complete
+from dubito.experiment.progress import ModelProgress, Standing, standing
+from dubito.experiment.resolve import CallOptions, model_specs
+from dubito.experiment.stored import opened_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Crew, Stop, play_chunks, until_cut
 from dubito.game import PlayerKind, Spec

@@ -1,4 +1,7 @@
-"""Playing some consecutive deals: the work of one process, a function of the experiment and the deals."""
+"""Playing some consecutive deals: the work of one process, a function of the experiment and the deals.
+
+Who plays whom: every deal a function of (seed, deal number) alone (R33).
+"""
 
 import json
 from collections.abc import Callable
@@ -7,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.schedule import Lineup, lineups
 from dubito.game import Player
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
@@ -15,9 +17,66 @@ from dubito.game.table import Entrant, Table, in_time, play_game, step
 from dubito.stats.players import Statement
 from dubito.stats.tally import Outcome, Tally, outcome_of, tally_of
 
-if TYPE_CHECKING:  # a process that plays hand-written bots has no use for cache, pipeline and clients
+if TYPE_CHECKING:
     from dubito.experiment.models import Models
     from dubito.llm.decide import Journal
+
+
+@dataclass(slots=True)
+class Lineup:
+    """One game of a deal: players by seat, as places in `Experiment.players`."""
+
+    game: int
+    seats: list[int]
+    contender_seat: int | None
+
+
+def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
+    """The games of a deal: one, or one a contender, who takes the same seat among the same neighbours.
+
+    Where two sit at every table each contender plays two games, one in each seat, against the same other player.
+    Draws the table size, then the bots seat by seat as the game has it, then the contenders' seat.
+    """
+    draw = streams.seating().random
+    sizes = experiment.table_sizes
+    size = sizes[int(draw() * len(sizes))]
+    seats = _drawn(experiment, deal, size, draw)
+    if not experiment.contenders:
+        return [Lineup(deal, seats, None)]
+    seat = int(draw() * size)
+    games = []
+    for contender in experiment.contenders:
+        whole = _with(experiment.players.index(contender), seat, seats, experiment)
+        if experiment.contender_seats == 1:
+            games.append((whole, seat))
+        else:
+            games += [(whole if at == seat else whole[::-1], at) for at in (0, 1)]
+    first = deal * experiment.games_per_deal
+    return [Lineup(first + k, whole, at) for k, (whole, at) in enumerate(games)]
+
+
+def _drawn(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
+    """The bots of the field at the seats of a deal."""
+    n_field = len(experiment.field)
+    if experiment.lineup == "uniform":
+        return [int(draw() * n_field) for _ in range(size)]
+    if n_field == 1:  # whom every contender meets
+        return [0] * size
+    if experiment.lineup == "ordered_pairs":  # each against each, in either seat, turn by turn
+        first, second = divmod(deal % (n_field * (n_field - 1)), n_field - 1)
+        return [first, second + (second >= first)]
+    left = list(range(n_field))
+    return [left.pop(int(draw() * len(left))) for _ in range(size)]
+
+
+def _with(contender: int, seat: int, seats: list[int], experiment: Experiment) -> list[int]:
+    """The contender in this seat. Where nobody sits twice and it was drawn for another seat, the two change places."""
+    whole = [*seats]
+    if experiment.lineup != "uniform" and contender in whole:
+        whole[whole.index(contender)] = whole[seat]
+    whole[seat] = contender
+    return whole
+
 
 DEALS: Final = 1000  # a chunk; part of the results digest, so that it never depends on workers
 
