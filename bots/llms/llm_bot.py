@@ -10,7 +10,7 @@ from dubito.games.dubito.cards import Event, TurnData, TurnOutput
 
 if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
     from dubito.games.dubito.facts import Position
-    from dubito.llm.decide import ModelPlayer
+    from dubito.llm.model_player import ModelPlayer
 
 
 class LLMBot(BotBase):
@@ -37,7 +37,7 @@ class LLMBot(BotBase):
     @classmethod
     def elsewhere(cls) -> "type[ModelPlayer]":
         """What it is in other games."""
-        from dubito.llm.decide import model_player
+        from dubito.llm.model_player import model_player
 
         return model_player(cls)
 

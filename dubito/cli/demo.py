@@ -18,8 +18,8 @@ from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by
 from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import Run
+from dubito.game import FALLBACK_OUTCOME
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.report.headline import comparison_in_words
 from dubito.report.result_table import cell_text
 from dubito.report.run_tables import kind_of

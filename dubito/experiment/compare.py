@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import Identity, StoredPlayer, StoredRun
-from dubito.game import Results
-from dubito.llm.request import FALLBACK_OUTCOME
+from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.players import add_touched_contender
 from dubito.stats.ranking import Contender
 from dubito.stats.tally import Measured, Tally, add_contended, by_contender

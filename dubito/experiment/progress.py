@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
+from dubito.game import FALLBACK_OUTCOME
 from dubito.llm.budget import Budget
-from dubito.llm.request import FALLBACK_OUTCOME
 from dubito.store.model_log import ModelLog
 
 

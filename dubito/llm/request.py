@@ -193,7 +193,6 @@ def draw_of(seed: int, place: Place, sample: int) -> str:
 
 Cause = Literal["unreachable", "refused", "truncated", "too_long", "malformed", "illegal"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
-FALLBACK_OUTCOME: Final = "fallback:"  # begins the outcome of a decision that the fallback took; the cause follows
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused"]
 

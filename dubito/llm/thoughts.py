@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
+from dubito.game import FALLBACK_OUTCOME
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog
-from dubito.llm.request import FALLBACK_OUTCOME, Ask, Reply
+from dubito.llm.request import Ask, Reply
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:

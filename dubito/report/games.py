@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.errors import one_line
 from dubito.experiment.stored import StoredRun
-from dubito.llm.request import FALLBACK_OUTCOME
+from dubito.game import FALLBACK_OUTCOME
 from dubito.report.choice import GameChoice
 from dubito.report.model_decisions import ModelDecisions
 from dubito.report.page_parts import Filter, GamePage, Page, Paragraph, Section

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from dubito.game import Results
-from dubito.llm.request import FALLBACK_OUTCOME
+from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Outcome, Tally
 

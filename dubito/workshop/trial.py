@@ -19,13 +19,13 @@ from dubito import __version__
 from dubito.experiment.models import asking
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, price_of_model
-from dubito.game import Player
+from dubito.game import FALLBACK_OUTCOME, Player
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.gate import MakeAttempt
 from dubito.llm.pipeline import preflight
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.request import FALLBACK_OUTCOME, Ask, Place, Reply, Usage, canonical
+from dubito.llm.request import Ask, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
 from dubito.store import folder as run_folder
 from dubito.store.lock import claimed

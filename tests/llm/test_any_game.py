@@ -21,7 +21,8 @@ from dubito.house.core import by_lot
 from dubito.house.faults import CONTENT_FAULTS
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
-from dubito.llm.decide import Decider, GameServices, Journal, ModelPlayer
+from dubito.llm.decide import Decider, GameServices, Journal
+from dubito.llm.model_player import ModelPlayer
 from dubito.llm.pipeline import preflight
 from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
