@@ -39,7 +39,7 @@ from dubito.llm.request import Ask, Place, RawReply
 from dubito.llm.settings import Account, ModelSettings, account_of
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.workshop.recorder import Origin, recorded_positions
+from dubito.workshop.recordings import Origin, recorded_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds

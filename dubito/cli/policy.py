@@ -21,13 +21,13 @@ from dubito.llm.cache import SOLVED
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.policy.solver import ITERATIONS, solution_in
+from dubito.policy.stated import StatedPolicy, of_bot, of_model
 from dubito.policy.tree import InfoState, Tree
 from dubito.policy.values import nash_conv
 from dubito.report.policies import Findings, against, fallbacks, largest_losses, pages, site_of, worth
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder
 from dubito.store.model_log import Spend
-from dubito.workshop.statements import StatedPolicy, of_bot, of_model
 from dubito.workshop.trial import TrialMeans
 
 _POLICY = "policy"  # the prompt that asks for probabilities

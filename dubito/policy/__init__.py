@@ -1,6 +1,5 @@
 """How good a strategy for a small game is, without luck: a table of probabilities a state, measured.
 
-`tree` writes a game out, `policy_table` has the ways to play it, `solver` finds one that loses nothing, `values` says
-what a table is worth and what can be won of it, `bounds` what unknown rows could change. Games are OpenSpiel's; what is
-asked of whom, and at which price, is not known here.
+`tree` writes a game out and has the tables, `solver` finds one that loses nothing, `values` says what a table is worth,
+what can be won of it and what unknown rows could change, `stated` asks a player for one. Games are OpenSpiel's.
 """

@@ -13,8 +13,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.policy.policy_table import PolicyTable, why_incomplete
-from dubito.policy.tree import LIMIT, Tree
+from dubito.policy.tree import LIMIT, PolicyTable, Tree, why_incomplete
 from dubito.policy.values import nash_conv
 from dubito.store.folder import write_whole
 

@@ -7,15 +7,13 @@ from typing import Final
 
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.game import PlayerKind, Spec
-from dubito.policy.bounds import nash_conv_bounds, value_bounds
-from dubito.policy.policy_table import PolicyTable, Row, uniform
 from dubito.policy.solver import Solution
-from dubito.policy.tree import InfoState, Tree
-from dubito.policy.values import Loss, expected_values, losses, nash_conv
+from dubito.policy.stated import StatedPolicy, names_of
+from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
+from dubito.policy.values import Loss, expected_values, losses, nash_conv, nash_conv_bounds, value_bounds
 from dubito.report.page_parts import Block, NamedValues, Page, Paragraph, Section, Verbatim
 from dubito.report.render import Site
 from dubito.report.result_table import Column, ResultTable, Value, counts, named, texts
-from dubito.workshop.statements import StatedPolicy, names_of
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
 _MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most

@@ -9,11 +9,8 @@ from dubito.errors import DubitoError
 from dubito.files import read_text
 from dubito.game import Position, Spec
 from dubito.llm.prompts import Prompt
-from dubito.workshop.differ import unified
-from dubito.workshop.parts import part
-from dubito.workshop.prefix import beginning_fault, requests, system_fault
-from dubito.workshop.recordings import read_folder, shipped
-from dubito.workshop.sample import sample_games
+from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
+from dubito.workshop.recordings import part, read_folder, sample_games, shipped
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call
 

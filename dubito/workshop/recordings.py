@@ -1,24 +1,61 @@
 """Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
 
 The file is a position's file, as its game's `facts` write it, with `hidden` in it. Only what is here reads `hidden`.
+
+What a game may bring for the workshop: names of its module `workshop`, each with what serves where it is missing.
+
+- `Questions(table, rules, note)`, with `step()`: plays a game and tells `note(seat, position)` of each question. Needed
+  by a game whose moves are not each one node's answer.
+- `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth, kept beside a position.
+- `right(position, hidden)`: the answer that the truth makes right, if any; `RIGHT` says in words which.
+- `world_pairs()`: pairs of positions that differ only in what their seat cannot know.
+- `sample_tables()`: tables to try prompts on, each with its rules; else the game's own bots play.
+- `INSTEAD`, `IMPORTANT`: facts that make up for others, and facts that matter at a node.
+- `check(position, answer)`: raises IllegalOutput for an answer that the rules refuse there; else all are taken.
+- `where(position)`, `own_turn(position)`: which game it is of, in words; which of its seat's turns it is.
+
+Watching a game: every question that its players are asked becomes a recorded position.
+
+Collecting positions from a run that was played, or from the games that a config describes.
+
+Some games to try a prompt on: those that the game brings, or a few by its own bots.
 """
 
 import json
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
+from dubito.experiment.experiment import Experiment
+from dubito.experiment.models import Models
+from dubito.experiment.play import ChunkPlayer, Lineup
+from dubito.experiment.replay import RunToReplay
+from dubito.experiment.resolve import model_specs
 from dubito.files import read_text
-from dubito.game import Spec
+from dubito.game import GameEvent, Position, Spec
+from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
+from dubito.llm.decide import Journal
 from dubito.llm.prompts import OWN_PROMPTS, prompt_root
-from dubito.workshop.parts import part
+from dubito.llm.tape import ReplayTape
+from dubito.stats.tally import outcome_of
+from dubito.store.model_log import ModelLog
+
+
+def part(game: Spec, name: str, otherwise: Any) -> Any:
+    """What the game has under this name."""
+    return getattr(game.module("workshop"), name, otherwise)
+
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -141,3 +178,221 @@ def write_files(files: Mapping[Path, str]) -> None:
 def digest_of_folder(found: Mapping[str, RecordedPosition]) -> str:
     """One hash over all of them, in their order."""
     return sha256("".join(one.digest for one in found.values()).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which game it is."""
+
+    run: str | None
+    seed: int
+    deal: int
+    game: int
+
+
+def recorded_positions(table: Table, origin: Origin, game: Spec, rules: Any) -> list[RecordedPosition]:
+    """Play the game to its end and return the positions of all its questions, in their order."""
+    watcher = Watcher(table, origin, game, rules)
+    while not table.game.over:
+        watcher.step()
+    return watcher.recorded
+
+
+class Watcher:
+    """Plays a game at a table turn by turn; `recorded` are the positions of all questions so far."""
+
+    def __init__(self, table: Table, origin: Origin, game: Spec, rules: Any) -> None:
+        """Watch a table whose game has not begun; `rules` as the game's notebooks take them."""
+        self.recorded: list[RecordedPosition] = []
+        self._table, self._origin, self._game = table, origin, game
+        self._asked = Counter[int]()
+        self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
+        questions = part(game, "Questions", None)
+        self._questions = questions(table, rules, self._note) if questions else _Moves(table, rules, self._note, game)
+
+    def step(self) -> Any:
+        """Play one turn; its output."""
+        return self._questions.step()
+
+    def _note(self, seat: int, position: Position) -> None:
+        """Record the question that a seat is asked now."""
+        origin, number = self._origin, self._asked[seat]
+        self._asked[seat] += 1
+        source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
+        self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.game)))
+
+
+class _Moves:
+    """The questions of a game in which every move is one node's answer: one a move."""
+
+    def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Spec) -> None:
+        self._table, self._note = table, note
+        self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
+        self._tell([table.game.start])
+
+    def step(self) -> Any:
+        game = self._table.game
+        seat, view = game.seat, game.view()
+        node, player, notebook = view.node, self._table.players[seat], self._notebooks[seat]
+        if player is not None:
+            self._note(seat, notebook.position(node, view, player.cards))
+        output, events = step(self._table, announce=True)
+        notebook.answered(node, output)
+        self._tell(events)
+        return output
+
+    def _tell(self, events: Sequence[GameEvent]) -> None:
+        for event in events:
+            for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
+                if player is not None and event.only in (None, seat):
+                    notebook.observe(event, player.cards)
+
+
+def from_run(kept: RunToReplay, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+    """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
+
+    Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
+    something else now.
+    """
+    experiment = kept.experiment
+    if not experiment.games:
+        raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
+    return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
+
+
+def watched_games(kept: RunToReplay) -> Callable[[int], list[RecordedPosition]]:
+    """Plays a game of the run again, by its number, and gives all its positions, in their order.
+
+    Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
+    """
+    models = kept.models(ReplayTape(ModelLog(kept.db)), as_kept=True)
+    return _Games(kept.experiment, kept.registry, kept.experiment.digest(), models, partial(_check, kept)).play
+
+
+def from_config(
+    experiment: Experiment, registry: Registry, nodes: Collection[str], count: int
+) -> list[RecordedPosition]:
+    """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
+    if model_specs(experiment, registry):
+        raise UsageError(
+            "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
+        )
+    return _collected(experiment.game_numbers, _Games(experiment, registry).play, nodes, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Games:
+    """The games of an experiment, each to be played by its number."""
+
+    experiment: Experiment
+    registry: Registry
+    run: str | None = None
+    models: Models | None = None
+    ended: Callable[[int, Lineup, Table], None] = lambda game, lineup, table: None
+
+    def play(self, game: int) -> list[RecordedPosition]:
+        """All positions of a game."""
+        table, lineup = ChunkPlayer(self.experiment, self.registry).table_of(game, self.models, Journal())
+        origin = Origin(self.run, self.experiment.seed, table.deal, game)
+        game_played = self.registry.game
+        found = recorded_positions(table, origin, game_played, game_played.rules(**self.experiment.rules))
+        self.ended(game, lineup, table)
+        return found
+
+
+def _check(kept: RunToReplay, game: int, lineup: Lineup, table: Table) -> None:
+    """Refuse a game that is not the one that the run keeps."""
+    ended = outcome_of(table.game, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
+    ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+    if ended != outcome:
+        changed = "; ".join(kept.mismatches) or "something was changed since"
+        raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
+
+
+def _collected(
+    games: range, play: Callable[[int], list[RecordedPosition]], nodes: Collection[str], count: int
+) -> list[RecordedPosition]:
+    """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
+    chosen = [games[place] for place in evenly_spaced(len(games), min(len(games), count))]
+    most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
+    found: list[RecordedPosition] = []
+    for game in chosen:
+        piles = _piles(one for one in play(game) if one.position.node in nodes)
+        found += [one for pile in piles.values() for one in pile[:most]]
+    return spread(found, count)
+
+
+def evenly_spaced(games: int, n: int) -> list[int]:
+    """n of the games, evenly over all of them; the step varies, so that it is not one contender's games."""
+    width = games // n
+    return [place * games // n + place % width for place in range(n)]
+
+
+def spread(found: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
+    """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
+
+    Each node begins with another game, so that few positions too come from many games.
+    """
+    piles = _piles(found)
+    games = sorted({game for _, game in piles})
+    nodes = (
+        [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
+    )
+    turns: dict[str, list[RecordedPosition]] = {}
+    for number, node in enumerate(nodes):
+        first = number * len(games) // len(nodes)
+        own = [piles.get((node, game), []) for game in games[first:] + games[:first]]
+        rounds = range(max(map(len, own)))
+        turns[node] = [pile[place] for place in rounds for pile in own if place < len(pile)]
+    longest = max(map(len, turns.values()), default=0)
+    order = [turns[node][place] for place in range(longest) for node in nodes if place < len(turns[node])]
+    return order[:count]
+
+
+def _piles(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
+    """By node and game, each pile in an order that follows neither seats nor turns."""
+    piles = defaultdict(list)
+    for one in found:
+        assert one.source is not None  # it comes from a game
+        piles[one.position.node, one.source.game].append(one)
+    for pile in piles.values():
+        pile.sort(key=_lot)
+    return piles
+
+
+def _lot(one: RecordedPosition) -> bytes:
+    source = one.source
+    assert source is not None
+    return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
+
+
+def files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
+    """The file of each position."""
+    return {folder / one.file_name: one.text for one in found}
+
+
+_SEED: Final = 0
+_DEALS: Final = 6
+
+
+@cache
+def sample_games(game: Spec) -> tuple[tuple[RecordedPosition, ...], ...]:
+    """The positions of each game, in the order in which they were asked."""
+    tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
+    return tuple(
+        tuple(recorded_positions(table, Origin(None, _SEED, table.deal, table.number), game, rules))
+        for table, rules in tables
+    )
+
+
+def _by_bots(game: Spec) -> Iterator[tuple[Table, Any]]:
+    """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
+    bots = find_bots(Path.cwd(), game.name).hand_written()
+    if not bots:
+        raise UsageError(f"{game.name} has no hand-written bot to play the games that prompts are tried on: write one")
+    entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
+    rules, (least, most) = game.rules(), game.seats
+    for deal in range(_DEALS):
+        seats, streams = least + deal % (most - least + 1), DealStreams(_SEED, deal)
+        state = game.deal(rules, seats, streams.deck())
+        yield Table(state, list(islice(entrants, seats)), streams, deal=deal, number=deal), rules

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.policy.policy_table import PolicyTable, seated
-from dubito.policy.tree import Tree
+from dubito.policy.tree import PolicyTable, Tree, seated
 from dubito.policy.values import expected_values
 
 pyspiel = pytest.importorskip("pyspiel", reason="measures games of OpenSpiel: pip install 'dubito[openspiel]'")

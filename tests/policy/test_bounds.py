@@ -2,9 +2,8 @@
 
 import pytest
 
-from dubito.policy.bounds import nash_conv_bounds, value_bounds
-from dubito.policy.policy_table import seated, uniform
-from dubito.policy.values import best_response, expected_values, nash_conv
+from dubito.policy.tree import seated, uniform
+from dubito.policy.values import best_response, expected_values, nash_conv, nash_conv_bounds, value_bounds
 from tests.conftest import cases
 from tests.policy.kit import AUCTION, DICE, KUHN, KUHN_3, SMALL, TOGETHER, by_chance, mixed, tree_of, versus
 

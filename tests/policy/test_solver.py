@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dubito.errors import RunStopped, UsageError
-from dubito.policy.policy_table import uniform
 from dubito.policy.solver import solution_in, solve
+from dubito.policy.tree import uniform
 from tests.policy.kit import DICE, KUHN, LEDUC, engines, load, pyspiel, tree_of, versus
 
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dubito.policy.policy_table import uniform, why_incomplete
+from dubito.policy.tree import uniform, why_incomplete
 from dubito.policy.values import best_response, expected_values, gains, losses, nash_conv
 from tests.conftest import cases
 from tests.policy.kit import (

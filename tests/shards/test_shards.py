@@ -12,7 +12,7 @@ from dubito.experiment.run import finished_run, play
 from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
-from dubito.workshop.collect import from_run
+from dubito.workshop.recordings import from_run
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import contender, ran, rows, small
 from tests.shards.kit import everything_in, merged, play_shards, published

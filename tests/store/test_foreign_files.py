@@ -22,7 +22,7 @@ from dubito.errors import UsageError
 from dubito.files import from_yaml
 from dubito.report.result_table import Column, ResultTable
 from dubito.store.folder import to_yaml
-from dubito.workshop.dataset_card import _plain
+from dubito.workshop.dataset import _plain
 from tests.cli.conftest import shell
 from tests.cli.kit import REPO, Shell
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.workshop.collect import from_config
-from dubito.workshop.recordings import RecordedPosition
+from dubito.workshop.recordings import RecordedPosition, from_config
 from tests.experiment.kit import REPO, experiment, registry
 
 PLAIN: Final = load_prompt("plain", REPO)

@@ -10,8 +10,7 @@ from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.llm.prompts import game_of_folder
 from dubito.workshop.checks import checks
-from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, write_files
-from dubito.workshop.sample import sample_games
+from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, write_files
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.llm.test_any_game import GAME, HOME, NODES

@@ -22,9 +22,18 @@ from dubito.llm.decide import Decider, Journal
 from dubito.llm.prompts import Prompt
 from dubito.llm.request import Ask, AttemptFailed, Place, Reply
 from dubito.llm.settings import ModelSettings, check_settings
-from dubito.workshop.collect import evenly_spaced, from_config, from_run, spread
-from dubito.workshop.recorder import Origin, Watcher, recorded_positions
-from dubito.workshop.recordings import Provenance, RecordedPosition, read_recorded
+from dubito.workshop.recordings import (
+    Origin,
+    Provenance,
+    RecordedPosition,
+    Watcher,
+    evenly_spaced,
+    from_config,
+    from_run,
+    read_recorded,
+    recorded_positions,
+    spread,
+)
 from tests.cli.kit import Shell
 from tests.conftest import cases
 from tests.experiment.kit import experiment, played, registry

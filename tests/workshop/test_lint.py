@@ -10,9 +10,8 @@ from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import kept_plural
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
-from dubito.workshop.lint import another, lint, missing, unused
-from dubito.workshop.prefix import beginning_fault, requests, system_fault
-from dubito.workshop.sample import sample_games
+from dubito.workshop.lint import another, beginning_fault, lint, missing, requests, system_fault, unused
+from dubito.workshop.recordings import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import cases, few
 from tests.workshop.kit import PLAIN, prompt

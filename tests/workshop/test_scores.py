@@ -9,8 +9,7 @@ from dubito.llm.request import Usage
 from dubito.stats.players import calibrations
 from dubito.stats.rates import clustered_rate
 from dubito.workshop.recordings import RecordedPosition
-from dubito.workshop.scores import ALL, agreements, rows, stated
-from dubito.workshop.trial import TrialAnswer
+from dubito.workshop.trial import ALL, TrialAnswer, agreements, rows, stated
 from tests.workshop.kit import positions
 
 OF_C = positions(40, "C")  # four of each of ten deals

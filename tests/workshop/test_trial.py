@@ -20,8 +20,7 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
-from dubito.workshop.collect import from_run
-from dubito.workshop.recordings import RecordedPosition, read_folder, shipped
+from dubito.workshop.recordings import RecordedPosition, from_run, read_folder, shipped
 from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, default_folder
 from tests.conftest import few
 from tests.experiment.kit import registry

@@ -6,7 +6,7 @@ from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import Position, World, pairs, sample_table
 from dubito.games.dubito.game import GAME
-from dubito.workshop.recorder import Origin, Watcher
+from dubito.workshop.recordings import Origin, Watcher
 from tests.conftest import cases
 
 

@@ -10,10 +10,9 @@ from dubito.errors import one_line
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
 from dubito.report.result_table import cell_text
+from dubito.workshop.lint import FIRST
 from dubito.workshop.lint import lint as advice_on
-from dubito.workshop.parts import part
-from dubito.workshop.prefix import FIRST
-from dubito.workshop.sample import sample_games
+from dubito.workshop.recordings import part, sample_games
 
 
 @click.command()

@@ -15,8 +15,7 @@ from dubito.experiment.resolve import resolve
 from dubito.experiment.stored import Identity, opened_run
 from dubito.game.find import Registry, find_bots
 from dubito.store.folder import is_export, unpacked
-from dubito.workshop.collect import files, from_config, from_run
-from dubito.workshop.recordings import RecordedPosition, write_files
+from dubito.workshop.recordings import RecordedPosition, files, from_config, from_run, write_files
 
 
 @click.command()

@@ -14,7 +14,7 @@ from dubito.game import Position, Spec
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.workshop.checks import golden_files
-from dubito.workshop.differ import differences
+from dubito.workshop.lint import differences
 from dubito.workshop.recordings import write_files
 
 

@@ -9,9 +9,8 @@ from dubito.report.result_table import cell_text
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.stats.players import calibrations
 from dubito.store.model_log import answer_in_words
-from dubito.workshop.parts import part
-from dubito.workshop.scores import ScoreRow, agreements, rows, stated
-from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry
+from dubito.workshop.recordings import part
+from dubito.workshop.trial import ScoreRow, Trial, TrialAnswer, TrialEntry, agreements, rows, stated
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:

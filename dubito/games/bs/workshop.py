@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from BS (`dubito/workshop/parts.py`)."""
+"""What the prompt workshop takes from BS (`dubito/workshop/recordings.py`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

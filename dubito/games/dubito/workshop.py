@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from Dubito (`dubito/workshop/parts.py`)."""
+"""What the prompt workshop takes from Dubito (`dubito/workshop/recordings.py`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the prompt workshop takes from OpenSpiel's games (`dubito/workshop/parts.py`).
+"""What the prompt workshop takes from OpenSpiel's games (`dubito/workshop/recordings.py`).
 
 Pairs of positions that differ only in what their seat cannot know: by the game's own resampling, or by trying.
 """

@@ -17,8 +17,7 @@ from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
 from dubito.workshop.checks import CheckFailed, checks
 from dubito.workshop.lint import lint
-from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, shipped
-from dubito.workshop.sample import sample_games
+from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, shipped
 from tests.cli.kit import Shell
 from tests.conftest import cases, few
 from tests.experiment.kit import REPO

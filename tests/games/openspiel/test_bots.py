@@ -20,9 +20,8 @@ from tests.policy.kit import versus
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
-from dubito.policy.policy_table import uniform  # noqa: E402
 from dubito.policy.solver import solve  # noqa: E402
-from dubito.policy.tree import Tree  # noqa: E402
+from dubito.policy.tree import Tree, uniform  # noqa: E402
 
 KUHN = "openspiel:kuhn_poker"
 

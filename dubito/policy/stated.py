@@ -14,8 +14,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.llm.prompts import Prompt
 from dubito.llm.settings import ModelSettings
-from dubito.policy.policy_table import Row
-from dubito.policy.tree import InfoState
+from dubito.policy.tree import InfoState, Row
 from dubito.store.model_log import Spend
 from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.trial import TrialAnswer, TrialEntry, TrialMeans, ask
