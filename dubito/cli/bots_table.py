@@ -10,14 +10,13 @@ from typing import Any
 from dubito.cli.narrator import check_save, faults_of
 from dubito.cli.options import rules_from
 from dubito.errors import UsageError
-from dubito.experiment.opponents import Opponents
 from dubito.game import PlayerKind
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Forfeit, records_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, in_time, step
 from dubito.game.words import labels
-from dubito.llm.thoughts import Thought
+from dubito.show.person import Opponents, Thought
 
 Hear = Callable[[Thought], None]
 

@@ -10,11 +10,11 @@ from dubito.cli.calls import call_options, note_unused_addresses
 from dubito.cli.output import note
 from dubito.errors import UsageError
 from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.opponents import Opponents, company
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import check_cache, checked_models, model_specs
 from dubito.game import Spec
 from dubito.game.find import DUBITO, find_bots, find_games
+from dubito.show.person import Opponents, company
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb

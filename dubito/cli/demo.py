@@ -20,9 +20,9 @@ from dubito.experiment.resolve import checked_models, resolve
 from dubito.experiment.run import Run
 from dubito.game import FALLBACK_OUTCOME
 from dubito.game.find import DUBITO, Registry, find_bots
-from dubito.report.headline import comparison_in_words
-from dubito.report.result_table import cell_text
+from dubito.report.overview import comparison_in_words
 from dubito.report.run_tables import kind_of
+from dubito.report.tables import cell_text
 from dubito.stats.ranking import order_of, ranking
 
 

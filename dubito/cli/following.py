@@ -13,8 +13,8 @@ from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError
 from dubito.game.record import Forfeit
 from dubito.game.words import labels
-from dubito.llm.thoughts import Thought
-from dubito.report.following import FollowedRun
+from dubito.show.person import Thought
+from dubito.show.run import FollowedRun
 
 LOOK: Final = 0.5  # seconds between two looks whether another game is finished
 

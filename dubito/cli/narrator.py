@@ -13,7 +13,7 @@ from dubito.game import Spec
 from dubito.game.record import Forfeit, records_of
 from dubito.game.table import Table
 from dubito.game.words import Label, forfeit_in_words, question_in_words, told_of
-from dubito.llm.thoughts import Thought
+from dubito.show.person import Thought
 from dubito.store.folder import write_whole
 
 NextMove = Callable[[], tuple[Any, Sequence[Any]]]  # makes it: what was given back, and what was observed of it

@@ -13,8 +13,7 @@ if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded fo
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
     from dubito.game import PlayerKind
-    from dubito.report.page_parts import Paragraph
-    from dubito.report.result_table import ResultTable
+    from dubito.report.tables import Paragraph, ResultTable
 
 _NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
 
@@ -57,7 +56,7 @@ def show(
 
     `kinds` are those of the players who are named in tables.
     """
-    from dubito.report.page_parts import Paragraph
+    from dubito.report.tables import Paragraph
 
     for block in blocks:
         if isinstance(block, Paragraph):

@@ -18,11 +18,10 @@ from dubito.cli.telling_pace import pace_option, waits
 from dubito.cli.voice import Voice, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import Spec
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.person import Person
-from dubito.sitting import Sitting, as_sentence, set_up
+from dubito.show.person import Opponents, Sitting, as_sentence, set_up, trouble
 
 
 @click.command()

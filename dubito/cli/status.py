@@ -20,7 +20,7 @@ from dubito.experiment.progress import Standing, standing
 from dubito.experiment.stored import check_manifest, kinds_in, only_read
 from dubito.game import PlayerKind
 from dubito.llm.prices import dollars
-from dubito.report.result_table import cell_text
+from dubito.report.tables import cell_text
 from dubito.store import folder as run_folder
 from dubito.store.lock import is_claimed
 from dubito.store.model_log import ModelLog, PlayerLog

@@ -9,19 +9,19 @@ from dubito.cli.output import note, say
 from dubito.errors import one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
 from dubito.experiment.run import Run
-from dubito.report.duels import duel_tables
-from dubito.report.model_tables import models_table
-from dubito.report.result_table import ResultTable, Value, named, texts
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
     calibration_bins,
     calibration_table,
     contender_tables,
+    duel_tables,
+    models_table,
     ranking_table,
     sizes_table,
     turns_a_game,
 )
+from dubito.report.tables import ResultTable, Value, named, texts
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
 

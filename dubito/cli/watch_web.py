@@ -13,11 +13,10 @@ from dubito.cli.narrator import save_record
 from dubito.cli.output import note, say
 from dubito.cli.which_run import folder_of
 from dubito.errors import DubitoError, one_line
-from dubito.experiment.opponents import trouble
 from dubito.game.words import told_of
-from dubito.report.following import FollowedRun
 from dubito.serve import listen, serve
-from dubito.sitting import as_sentence
+from dubito.show.person import as_sentence, trouble
+from dubito.show.run import FollowedRun
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback

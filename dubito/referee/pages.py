@@ -10,11 +10,23 @@ from dubito.referee.log import Log, MatchLine
 from dubito.referee.replay import difference, match_in_words
 from dubito.referee.schedule import Pairing
 from dubito.referee.standings import GameResult, Standings
-from dubito.report.page_parts import Block, Chart, NamedValues, Page, Paragraph, Section, points
 from dubito.report.render import Site
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
 from dubito.report.site import FOLDER
 from dubito.report.site import write_pages as site_pages
+from dubito.report.tables import (
+    Block,
+    Chart,
+    Column,
+    NamedValues,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    counts,
+    points,
+    texts,
+)
 
 _TOLD: Final = 20  # matches of a pairing that stand on its page
 

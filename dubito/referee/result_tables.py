@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dubito.referee.games import short_names
 from dubito.referee.runoff import FoundPlace
 from dubito.referee.standings import GameResult, Standings
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
+from dubito.report.tables import Column, ResultTable, Value, counts, texts
 
 _MEGA = 1e6
 _STRIKES = ("illegal", "ponder", "overrun", "crash")

@@ -1,20 +1,327 @@
-"""One page a bot: how it plays, where it does well, and, if a model plays it, how its decisions went."""
+"""One page a bot: how it plays, where it does well, and, if a model plays it, how its decisions went.
 
-from collections.abc import Sequence
+How the bots play: how often they bluff, are caught, doubt, and how their games end.
+
+Who sits beside whom, and what that does: maps by previous and next player, and how far rates vary with them.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
-from dubito.experiment.replay import LieCounts
+from dubito.experiment.replay import LIES, LieCounts
 from dubito.experiment.stored import StoredRun
-from dubito.report.model_tables import attempts_table, decisions_table, models_table, use_table
-from dubito.report.neighbours import SIDES, neighbour_table
-from dubito.report.page_parts import Block, Chart, Page, Section, beside_equal_share, points
-from dubito.report.result_table import Column, ResultTable, Value, counts, texts
-from dubito.report.run_tables import kind_of, rates_of, shares_of
+from dubito.game import Lie, Measure, Results
+from dubito.report.run_tables import (
+    attempts_table,
+    calibration_bins,
+    calibration_table,
+    decisions_table,
+    kind_of,
+    models_table,
+    rates_of,
+    shares_of,
+    use_table,
+)
 from dubito.report.scan import Scan
-from dubito.report.strategy import calibration_blocks, habits_of, lies_blocks
-from dubito.stats.players import calibrations
-from dubito.stats.ranking import RankingRow, SizeRow, by_table_size, ranking, table_sizes
-from dubito.stats.rates import Rate
+from dubito.report.tables import (
+    Block,
+    Chart,
+    Column,
+    HeatMap,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    beside_equal_share,
+    counts,
+    ends_of,
+    named,
+    points,
+    texts,
+)
+from dubito.stats.players import Calibration, calibrations
+from dubito.stats.ranking import (
+    RankingRow,
+    SizeRow,
+    by_table_size,
+    measured_beside,
+    ranking,
+    relative_position,
+    seat_sums,
+    table_sizes,
+)
+from dubito.stats.rates import Rate, apart, deviation
+
+_LIES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
+
+
+def habits_of(results: Results) -> list[Column]:
+    """A column for each habit of a game; one that is no share is a number of cards."""
+    return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
+
+
+def strategy(source: StoredRun, scanned: Scan, lies: LieCounts | str | None) -> Page:
+    """The page on how the bots play; of lies that could not be counted, why."""
+    order = players_ranked(source)
+    sections = [
+        Section("How games end", _outcomes(source, order)),
+        Section("Counts", [_counts(source, order)]),
+    ]
+    if source.game.results.habits:
+        sections.insert(0, Section("Habits", _habits(source, scanned, order)))
+    if lies is not None:
+        title = source.game.results.habit(source.game.results.lies).name.capitalize()
+        sections.insert(1, Section(f"{title} by choice and forced", lies_blocks(source, lies, order, "lies")))
+    if stated := calibrations(source.tally, source.names):
+        sections.append(Section("Stated probabilities", _stated(stated, source)))
+    return Page("strategy.html", "Strategy", sections)
+
+
+def players_ranked(source: StoredRun) -> list[int]:
+    """The players in the order of the ranking."""
+    return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
+
+
+def _habits(source: StoredRun, scanned: Scan, order: Sequence[int]) -> list[Block]:
+    names = [source.names[player] for player in order]
+    labels = [*map(source.label, names)]
+    results = source.game.results
+    habits = habits_of(results)
+    rows = [[scanned.style(player, column.key) for column in habits] for player in order]
+    notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
+    drawn = [habit for habit in results.habits if habit.key in results.charted]
+    series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
+    title = f"How often: {', '.join(habit.name for habit in drawn)}"
+    chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), labels, series)
+    cells: list[list[Value]] = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    links = [f"bots/{player}.html" for player in order]
+    return [
+        *([chart] if drawn else []),
+        ResultTable(
+            "habits", "Habits of each bot, in the order of the ranking", [*named("bot"), *habits], cells, notes, links
+        ),
+    ]
+
+
+def lies_blocks(source: StoredRun, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
+    """Lies by choice beside forced ones, of these players."""
+    results = source.game.results
+    habit = results.habit(results.lies)
+    if isinstance(lies, str):
+        return [Paragraph(f"{habit.name.capitalize()} by choice and forced ones are not counted apart: {lies}.")]
+    shares = [("chosen", f"{habit.name} by choice, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
+    columns = [*named("bot"), Column("plays", "plays"), Column("lies", habit.name)]
+    columns += [Column("chosen", "by choice"), Column("forced", "forced")]
+    columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares]
+    if asks := bool(results.lie_nodes and source.models):
+        columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}"))
+    cells: list[list[Value]] = []
+    for player in players:
+        counted = [lies.count(player, lie) for lie in LIES]
+        rates = [lies.share(player, lie) for lie in LIES]
+        meant = [lies.meant.get(source.names[player])] if asks else []
+        cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
+    every = lies.games == source.tally.games
+    over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"
+    over += "" if every else f" of {source.tally.games:,}"
+    notes = [f"{over}, each played again move by move.", results.lies_in_words]
+    chart = Chart(
+        "intervals",
+        f"{habit.name.capitalize()} by choice, and forced ones",
+        f"{habit.name}, % of plays",
+        [source.label(source.names[player]) for player in players],
+        [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIES.items()],
+    )
+    title = f"{habit.name.capitalize()} by choice, and forced ones, with 95 % intervals"
+    return [chart, ResultTable(key, title, columns, cells, notes)]
+
+
+def _outcomes(source: StoredRun, order: Sequence[int]) -> list[Block]:
+    results = source.game.results
+    rows = ranking(source.tally, source.names, results)
+    labels = [source.label(row.name) for row in rows]
+    endings = [*zip(map(str, results.buckets), results.endings, strict=True)]
+    rates = [column for column in rates_of(results) if column.key in results.buckets]
+    chart = Chart(
+        "stacked",
+        "How the games of each bot end",
+        "share of its games, %",
+        labels,
+        [
+            points(title, [row.buckets[bucket] / row.games if row.games else None for row in rows])
+            for bucket, title in endings
+        ],
+    )
+    columns = [*named("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
+    columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
+    if results.standing:
+        columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
+    cells: list[list[Value]] = []
+    for player, row in zip(order, rows, strict=True):
+        position = [relative_position(source.tally, results, player)] if results.standing else []
+        measured = (row.rates[column.key] for column in rates)
+        cells.append([row.name, row.games, *row.buckets.values(), *measured, *position])
+    return [chart, ResultTable("outcomes", "How games end, with 95 % intervals", columns, cells)]
+
+
+def _counts(source: StoredRun, order: Sequence[int]) -> ResultTable:
+    results = source.game.results
+    columns = [*named("bot"), *(Column(count, count.replace("_", " ")) for count in results.counted)]
+    cells: list[list[Value]] = []
+    for player in order:
+        sums = seat_sums(source.tally, results, player)
+        cells.append([source.names[player], *(sums[count] for count in results.counted)])
+    return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
+
+
+def _stated(stated: Sequence[Calibration], source: StoredRun) -> list[Block]:
+    results = source.game.results
+    words = Paragraph(
+        f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²: "
+        "0 is perfect, and who always states the base rate gets the score of the base rate."
+    )
+    return [
+        words,
+        calibration_table(stated, results.stated),
+        *calibration_blocks(stated, "calibration-bins", source.label),
+    ]
+
+
+def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable[[str], str]) -> list[Block]:
+    """What was stated against the truth, by tenths; `label` is what a legend calls a player."""
+    table = calibration_bins(players, key)
+    if table is None:
+        return []
+    series = [
+        points(label(one.name), [stated.dishonest for stated in one.bins])
+        | {"x": [round(100 * stated.mean, 3) for stated in one.bins]}
+        for one in players
+        if one.bins
+    ]
+    chart = Chart(
+        "calibration",
+        "Stated probability against how often it was true; on the diagonal both are alike",
+        "mean stated probability, %",
+        [],
+        series,
+        vertical="dishonest plays, %",
+    )
+    return [chart, table]
+
+
+SIDES: Final = ((1, "next"), (0, "previous"))
+_DEVIATION: Final = {
+    key: [("", f"{name}: as it is"), ("_chance", f"{name}: by chance alone"), ("_beyond", f"{name}: without chance")]
+    for key, name in (("next", "next"), ("prev", "previous"))
+}
+_NOTES: Final = (
+    "As it is: the standard deviation of the rates in the maps, which chance alone makes greater than 0, more so the "
+    "fewer games there are. By chance alone: what it would be (root mean square) were all neighbours alike.",
+    "Without chance: what is left of it, with a 95 % interval. An interval that begins at 0 says that all of it may be "
+    "chance. A side is named only if the 95 % interval of next - previous, without chance, does not hold 0.",
+)
+
+
+def neighbours(source: StoredRun, scanned: Scan) -> Page:
+    """The page on who sits beside."""
+    sections = [Section("Who varies with whom", _deviations(source, scanned))]
+    results = source.game.results
+    measures = [results.measure(key) for key in reversed(results.headline)]
+    sections += [Section(f"{measure.name} by neighbour", _maps(source, scanned, measure)) for measure in measures]
+    return Page("neighbours.html", "Neighbours", sections)
+
+
+def _deviations(source: StoredRun, scanned: Scan) -> list[Block]:
+    results = source.game.results
+    order, rate = players_ranked(source), results.rate
+    if results.charted:
+        first = results.charted[0]
+        order.sort(key=lambda player: (-(scanned.style(player, first).value or 0.0), source.names[player]))
+    names = [source.names[player] for player in order]
+    players = len(names)
+    varied = {side: [scanned.variation(player, side, players) for player in order] for side, _ in SIDES}
+    chart = Chart(
+        "intervals",
+        f"How far the {rate} of each bot varies with who sits beside it",
+        f"standard deviation of the {rate} over the identities of the neighbour, without chance, points of 100",
+        [*map(source.label, names)],
+        [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
+    )
+    columns = [*named("bot"), Column("more", "varies more with", "text")]
+    columns += [column for column in habits_of(results) if column.key in results.charted]
+    columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
+    columns += [Column("difference", "next - previous", "points")]
+    cells: list[list[Value]] = []
+    for player, name, by_next, by_prev in zip(order, names, varied[1], varied[0], strict=True):
+        habits = [scanned.style(player, habit).value for habit in results.charted]
+        difference = apart(by_next.beyond, by_prev.beyond)
+        sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
+        cells.append([name, _more(difference), *habits, *sides, difference])
+    title = f"Deviations of the {rate} in points of 100"
+    words = [Paragraph(results.neighbours)] if results.neighbours else []
+    return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
+
+
+def _more(difference: Rate) -> str | None:
+    """The side with which a bot varies more, if that cannot be chance."""
+    if difference.value is None:
+        return None
+    return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
+
+
+def _maps(source: StoredRun, scanned: Scan, measure: Measure) -> list[Block]:
+    """The maps of a measure by next and by previous player, on the same scale."""
+    order, title = players_ranked(source), measure.name
+    maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
+    ends = ends_of(cell for rows in maps.values() for row in rows for cell in row)
+    return [
+        HeatMap(
+            f"{title} by {name} player, %",
+            f"bot ↓ {name} player →",
+            [source.label(source.names[player]) for player in order],
+            [[row[other] for other in order] for row in maps[side]],
+            [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
+            neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
+            ends,
+        )
+        for side, name in SIDES
+    ]
+
+
+def _cells(source: StoredRun, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
+    """The rate with each other player at that side, and of how many seats."""
+    return measured_beside(source.tally, source.game.results, measure, player, side, len(source.names))
+
+
+def neighbour_table(
+    source: StoredRun,
+    scanned: Scan,
+    measure: Measure,
+    side: int,
+    players: Sequence[int],
+    key: str,
+    *,
+    best: bool = False,
+) -> ResultTable:
+    """The rates of these players with each neighbour at a side, a line each; `best`: the best first."""
+    name = dict(SIDES)[side]
+    rate = Column(measure.key, f"{measure.title} %", "rate")
+    columns = [*named("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
+    lines: list[list[Value]] = []
+    for player in players:
+        with_whom = [
+            (value, sat, other)
+            for other, (value, sat) in enumerate(_cells(source, measure, side, player))
+            if value is not None
+        ]
+        if best:
+            with_whom.sort(key=lambda line: (-line[0], line[2]))
+        for _, sat, other in with_whom:
+            value = scanned.beside(player, side, other, measure.key)
+            lines.append([source.names[player], source.names[other], sat, value])
+    return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
 
 def bots(

@@ -11,9 +11,21 @@ from dubito.policy.solver import Solution
 from dubito.policy.stated import StatedPolicy, names_of
 from dubito.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
 from dubito.policy.values import Loss, expected_values, losses, nash_conv, nash_conv_bounds, value_bounds
-from dubito.report.page_parts import Block, NamedValues, Page, Paragraph, Section, Verbatim
 from dubito.report.render import Site
-from dubito.report.result_table import Column, ResultTable, Value, counts, named, texts
+from dubito.report.tables import (
+    Block,
+    Column,
+    NamedValues,
+    Page,
+    Paragraph,
+    ResultTable,
+    Section,
+    Value,
+    Verbatim,
+    counts,
+    named,
+    texts,
+)
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
 _MOST: Final = 300  # states of a player that get a page of their own: those in which it loses the most

@@ -8,8 +8,17 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dubito.report.page_parts import Chart, GamePage, HeatMap, NamedValues, Page, Paragraph, Verbatim
-from dubito.report.result_table import ResultTable, cell_text
+from dubito.report.tables import (
+    Chart,
+    GamePage,
+    HeatMap,
+    NamedValues,
+    Page,
+    Paragraph,
+    ResultTable,
+    Verbatim,
+    cell_text,
+)
 
 NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # not of every game
 _PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))

@@ -1,14 +1,36 @@
-"""The tables of a run's results that its pages and a terminal both show, from the same sums."""
+"""The tables of a run's results that its pages and a terminal both show, from the same sums.
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+Games of two as tables and a map: first against second, every pair, and who profits from going first.
+
+What model players were asked, and what it took: as tables.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import ceil
 from typing import Final
 
 from dubito.errors import one_line
-from dubito.game import Measure, Results
-from dubito.report.page_parts import Paragraph
-from dubito.report.result_table import Column, ColumnKind, ResultTable, Value, cell_text, counts, named
-from dubito.stats.players import Calibration, FallbackBounds
+from dubito.experiment.stored import StoredRun
+from dubito.game import Bool, Measure, Results
+from dubito.game.words import question_in_words
+from dubito.llm.prices import PICO, dollars
+from dubito.report.tables import (
+    Block,
+    Column,
+    ColumnKind,
+    HeatMap,
+    Paragraph,
+    ResultTable,
+    Value,
+    cell_text,
+    counts,
+    ends_of,
+    named,
+    texts,
+)
+from dubito.stats.players import Calibration, FallbackBounds, fallback_share
 from dubito.stats.ranking import (
     Contender,
     Order,
@@ -20,7 +42,9 @@ from dubito.stats.ranking import (
     contender_ranking,
     order_of_contenders,
 )
-from dubito.stats.tally import Tally
+from dubito.stats.rates import Rate, clustered_rate
+from dubito.stats.tally import ANYBODY, BOTH, Tally
+from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _TESTED: Final = (
     "A contender's rank is 1 plus the number of contenders that are told apart from it as better by their paired "
@@ -126,7 +150,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     found: list[ResultTable | Paragraph] = [
         ResultTable("contenders", title, [*ranked, *shown_rates], cells, [_TESTED] if order else [])
     ]
-    if pairs := _pairs(tally, contenders, rows[0].deals, results):
+    if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
         found.append(pairs)
     if any(row.bounds.touched for row in rows):
         columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
@@ -144,7 +168,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     return found
 
 
-def _pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:
+def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:
     pairs = contender_pairs(tally, contenders, results)
     if not pairs:
         return None
@@ -243,3 +267,259 @@ def turns_a_game(tally: Tally, results: Results) -> str:
     """How many turns a game took on average, in words (R32)."""
     games, *counts = (sum(column) for column in zip(*(values for _, values in tally.rows("sizes")), strict=True))
     return results.turns_in_words([count / games for count in counts])
+
+
+@dataclass(frozen=True, slots=True)
+class Duels:
+    """One measure of a run's games of two."""
+
+    tally: Tally
+    results: Results
+    measure: Measure
+
+    def games(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> int:
+        """How many games a player has had so seated."""
+        row = self.tally.tables.get("seated", {}).get((player, other, seat))
+        return row[1] if row else 0
+
+    def rate(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> Rate:
+        """The measure of a player against another one, as first (seat 0) or second."""
+        row = self.tally.tables.get("seated", {}).get((player, other, seat))
+        return self._rate(row, self.measure.scale).on(self.measure.span)
+
+    def advantage(self) -> Rate:
+        """How much more of the measure, a game, the first seat gets than the second."""
+        least, most = self.measure.span or (0, 1)
+        rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
+        return rate.on((least - most, most - least))
+
+    def _rate(self, row: list[int] | None, scale: int) -> Rate:
+        if row is None:
+            return Rate(None)
+        place = 3 + 3 * self.results.place(self.measure.key)
+        deals, m, m2 = row[:3]
+        y, y2, ym = row[place : place + 3]
+        return clustered_rate(deals, m, m2, y, y2, ym, scale)
+
+
+def duel_tables(
+    tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
+) -> list[ResultTable | Paragraph]:
+    """The matrix with its totals, every pair over both seats, and the advantage of going first.
+
+    `label` is what a heading calls a player.
+    """
+    whole = Duels(tally, results, results.measures[0])
+    order = _order(whole, names)
+    return [_matrix(whole, names, order, label), _duel_pairs(whole, names, order), Paragraph(_advantage(whole))]
+
+
+def duels(tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line) -> list[Block]:
+    """The same with the matrix as a map as well, for a page."""
+    whole = Duels(tally, results, results.measures[0])
+    order = _order(whole, names)
+    matrix, pairs, said = duel_tables(tally, names, results, label)
+    return [said, _map(whole, names, order, label), matrix, pairs]
+
+
+def _order(whole: Duels, names: Sequence[str]) -> list[int]:
+    """Who has played, the best over both seats first."""
+    players = [player for player in range(len(names)) if whole.games(player)]
+    return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
+
+
+def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> ResultTable:
+    columns, kind = [Column("first", "first ↓ second →", "player")], kind_of(whole.measure)
+    columns += [Column(f"against_{names[other]}", label(names[other]), kind) for other in order]
+    columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
+    columns += [Column("total", "total", kind), *counts("games")]
+    rows: list[list[Value]] = []
+    for player in order:
+        against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
+        totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
+        rows.append([names[player], *against, *totals, whole.games(player)])
+    title = f"{_of_first(whole.measure)}, by who is second"
+    return ResultTable("first-second", title, columns, rows, ["Intervals are 95 %, clustered by deal."])
+
+
+def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
+    title, kind = whole.measure.titled, kind_of(whole.measure)
+    columns = [*named("bot"), Column("rate", title, kind), Column("other", "against", "player")]
+    columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
+    rows: list[list[Value]] = [
+        [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
+        for one, two in combinations(order, 2)
+        if whole.games(one, two)
+    ]
+    return ResultTable("duels", "Every pair, over both seats", columns, rows)
+
+
+def _advantage(whole: Duels) -> str:
+    """Who profits from going first, in a sentence."""
+    rate, measure = whole.advantage(), whole.measure
+    unit = " of" if measure.span else " points of 100 in"
+    said = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
+    if rate.value is None or rate.low <= 0 <= rate.high:
+        return f"{said}: that may be chance."
+    return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
+
+
+def _map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
+    cells = [
+        [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
+    ]
+    rows: list[list[Value]] = [
+        [names[player], names[other], whole.games(player, other, 0), whole.rate(player, other, 0)]
+        for player in order
+        for other in order
+        if whole.games(player, other, 0)
+    ]
+    rate = Column(whole.measure.key, whole.measure.titled, kind_of(whole.measure))
+    columns = [*named("first", "second"), *counts("games"), rate]
+    title = _of_first(whole.measure)
+    return HeatMap(
+        title,
+        "first ↓ second →",
+        [label(names[player]) for player in order],
+        cells,
+        [whole.rate(player, ANYBODY, 0).value for player in order],
+        ResultTable("first-against-second", title, columns, rows),
+        ends_of(cell for row in cells for cell in row),
+        "as first",
+        "The last column is the row's total.",
+        percent=whole.measure.span is None,
+    )
+
+
+def _of_first(measure: Measure) -> str:
+    return f"{measure.name} of the first player{'' if measure.span else ', %'}"
+
+
+_TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")  # titles, as TOKENS
+_DETAILS: Final = ("written to cache", "reasoning out")
+_OF: Final = (  # the attempts of a player; the preflight belongs to no game
+    "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
+)
+
+
+def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> ResultTable:
+    """Every model player: decisions, fallbacks by cause, calls, tokens and cost; `names` are those of all players."""
+    causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
+    columns = [
+        Column("player", "model player", "player"),
+        *counts("decisions"),
+        Column("fallback", "fallback %", "rate"),
+        *(Column(cause, f"{cause} %", "rate") for cause in causes),
+        Column("reasks", "re-asks"),
+        Column("calls", "calls"),
+        Column("cached", "cache %", "rate"),
+        *(
+            Column(f"tokens_{kind}", title, detail=title in _DETAILS)
+            for kind, title in zip(TOKENS, _TOKENS, strict=True)
+        ),
+        Column("cost", "cost", "dollars"),
+        Column("billed", "billed", "dollars"),
+        Column("assumed", "assumed", "dollars"),
+        Column("cost_a_game", "cost a game", "dollars"),
+        Column("saved", "saved by the provider's cache", "dollars"),
+    ]
+    rows = [[name, *_totals(log, causes)] for name, log in models.items()]
+    links = [f"bots/{names.index(name)}.html" for name in models]
+    return ResultTable("models", "Model players", columns, rows, _notes(models), links)
+
+
+def _totals(log: PlayerLog, causes: Sequence[str]) -> list[Value]:
+    def share(count: int, of: int) -> float | None:
+        return count / of if of else None
+
+    priced = log.picodollars is not None
+    return [
+        log.decisions,
+        fallback_share(log.outcomes) if log.decisions else None,
+        *(share(log.outcomes.get(cause, 0), log.decisions) for cause in causes),
+        log.reasks,
+        log.calls,
+        share(log.cached, log.attempts),
+        *(log.tokens[kind] for kind in TOKENS),
+        log.picodollars,
+        log.billed,
+        log.likely if priced else None,
+        log.picodollars // log.games if log.picodollars is not None and log.games else None,
+        log.saved if priced else None,
+    ]
+
+
+def _notes(models: Mapping[str, PlayerLog]) -> list[str]:
+    notes = []
+    for player, log in models.items():
+        name = one_line(player)
+        if log.picodollars is None:
+            notes.append(f"No price is known for {name}: no cost is shown.")
+        if log.assumed:
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {_lost_in_words(log)}.")
+        if log.beyond:
+            notes.append(
+                f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
+                f"The first: {log.first_beyond}."
+            )
+        if log.deadlines:
+            notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
+    return notes
+
+
+def _lost_in_words(log: PlayerLog) -> str:
+    """How calls are counted that reported no cost."""
+    if log.picodollars is None or log.likely == log.at_worst:
+        return "they are counted at their highest possible cost"
+    return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"
+
+
+def decisions_table(source: StoredRun, name: str, key: str) -> ResultTable:
+    """How a player's decisions ended, node by node."""
+    rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
+    outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
+    columns = [*texts("question", "node"), *counts("decisions"), Column("yes", "yes %", "rate"), *counts(*outcomes)]
+    cells: list[list[Value]] = []
+    for node in sorted({row[0] for row in rows}):
+        ended = {outcome: count for at, outcome, _, count in rows if at == node}
+        total, yes = sum(ended.values()), sum(row[2] for row in rows if row[0] == node)
+        share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
+        asked = question_in_words(source.game, node)
+        cells.append([asked, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
+    return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
+
+
+def attempts_table(source: StoredRun, name: str, key: str) -> ResultTable:
+    """Where a player's replies came from, and why there was none."""
+    rows = source.db.read(
+        f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
+        (name,),
+    )
+    columns = [*texts("origin"), Column("ended", "ended with", "text")]
+    columns += [Column("reasks", "of them re-asks"), *counts("attempts")]
+    return ResultTable(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
+
+
+def use_table(source: StoredRun, name: str, key: str) -> ResultTable:
+    """Tokens, latency and cost of a player's calls, as they are spread."""
+    read = source.db.read
+    received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
+    tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL AND a.output IS NOT NULL", (name,))
+    priced = "SELECT coalesce(likely, picodollars) FROM tries WHERE player = ? AND picodollars IS NOT NULL"
+    measured = [
+        (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),
+        (Column("input", "tokens of input"), [row[0] for row in tokens]),
+        (Column("output", "tokens of output"), [row[1] for row in tokens]),
+        (Column("cost", "cost, $", "price"), [row[0] / PICO for row in read(priced, (name,))]),
+    ]
+    columns = [Column("which", "of its calls", "text"), *(column for column, _ in measured)]
+    cells: list[list[Value]] = [
+        [which, *(_at(share, values) for _, values in measured)]
+        for which, share in (("median", 0.5), ("9 of 10 at most", 0.9), ("most", 1.0))
+    ]
+    return ResultTable(f"{key}-use", "What its calls took", columns, cells)
+
+
+def _at(share: float, values: Sequence[float]) -> float | None:
+    """The least value that so large a share of them does not pass; None of none."""
+    return sorted(values)[ceil(share * len(values)) - 1] if values else None

@@ -11,18 +11,14 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import StoredRun, opened_run
 from dubito.game.find import Registry
-from dubito.report.bots import bots
-from dubito.report.choice import chosen_games
-from dubito.report.games import ShownGames
-from dubito.report.model_decisions import ModelDecisions
-from dubito.report.neighbours import neighbours
+from dubito.report.bots import bots, neighbours, players_ranked, strategy
+from dubito.report.games import ShownGames, chosen_games
 from dubito.report.overview import overview
-from dubito.report.page_parts import HeatMap, Page
 from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
-from dubito.report.replays import NotShown, ReplayedGames
-from dubito.report.result_table import ResultTable
 from dubito.report.scan import SCANNED, Scan, scan
-from dubito.report.strategy import players_ranked, strategy
+from dubito.report.tables import HeatMap, Page, ResultTable
+from dubito.show.run import NotShown, ReplayedGames
+from dubito.show.story import ModelDecisions
 
 FOLDER: Final = "report"  # inside a run folder
 _MARK: Final = ".dubito-report"  # a file that says that a folder is ours to write again

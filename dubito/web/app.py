@@ -17,12 +17,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.opponents import Opponent
 from dubito.game import PlayerKind, Spec
 from dubito.game.person import Option, Person, bots_of, lead_of, options_of
 from dubito.game.record import first_fault
 from dubito.game.words import told_of
-from dubito.sitting import SEEDS, as_sentence
+from dubito.show.person import SEEDS, Opponent, as_sentence
 from dubito.web import archive
 from dubito.web.guard import VIEWER, body_of, site_at
 from dubito.web.table_file import BROKEN

@@ -13,12 +13,10 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game import Spec
 from dubito.game.record import records_of
 from dubito.game.words import told_of
-from dubito.report.model_decisions import ModelDecisions
-from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import story_of_record, title_of
-from dubito.report.texts import Texts
-from dubito.sitting import as_sentence
+from dubito.report.tables import GamePage
+from dubito.show.person import as_sentence
+from dubito.show.story import ModelDecisions, Texts, story_of_record, title_of
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER

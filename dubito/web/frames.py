@@ -11,7 +11,7 @@ from typing import Any
 from dubito.game import Bool, Cards, Choice
 from dubito.game.person import wanted
 from dubito.game.words import Panel
-from dubito.sitting import Sitting
+from dubito.show.person import Sitting
 
 
 @dataclass(frozen=True, slots=True)

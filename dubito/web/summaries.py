@@ -16,8 +16,8 @@ from dubito.game import Ending, Results, Spec
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import Strict, game_named, play, records_of, whole_game
 from dubito.game.words import names_to
-from dubito.report.story import won_by
-from dubito.sitting import GUEST, as_sentence
+from dubito.show.person import GUEST, as_sentence
+from dubito.show.story import won_by
 from dubito.store.folder import write_whole
 
 MADE: Final = "%Y-%m-%d-%H%M%S"  # how the name of a table's record begins: when it was dealt, in UTC

@@ -13,11 +13,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.opponents import Opponents, trouble
 from dubito.game import PlayerKind
 from dubito.game.record import Strict
 from dubito.game.words import names_to
-from dubito.sitting import Setup, as_sentence
+from dubito.show.person import Opponents, Setup, as_sentence, trouble
 from dubito.web.frames import after, dealt, words
 
 BROKEN: Final = "something is broken here: the terminal that serves this page says what"

@@ -16,11 +16,10 @@ from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.experiment.opponents import Opponent, Opponents
 from dubito.game import Spec
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, first_fault, records_of
-from dubito.sitting import SEEDS, as_sentence, set_up
+from dubito.show.person import SEEDS, Opponent, Opponents, as_sentence, set_up
 from dubito.store.folder import write_whole
 from dubito.web.summaries import MADE, Summaries
 from dubito.web.table_file import Live, TableFile, read, replayed

@@ -19,13 +19,11 @@ from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
 from dubito.game.record import output_of, play
 from dubito.game.words import labels
-from dubito.report.following import FollowedRun
-from dubito.report.model_decisions import ModelDecisions
-from dubito.report.page_parts import GamePage
 from dubito.report.render import Renderer, Site, Viewer
-from dubito.report.story import story_of_game, title_of, won_by
-from dubito.report.texts import Texts
-from dubito.sitting import as_sentence
+from dubito.report.tables import GamePage
+from dubito.show.person import as_sentence
+from dubito.show.run import FollowedRun
+from dubito.show.story import ModelDecisions, Texts, story_of_game, title_of, won_by
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
 

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from dubito.game import Measure, Results
-from dubito.report.duels import Duels, duel_tables, duels
-from dubito.report.page_parts import FEW_GAMES, HeatMap, Paragraph, ends_of
-from dubito.report.result_table import ResultTable
+from dubito.report.run_tables import Duels, duel_tables, duels
+from dubito.report.tables import FEW_GAMES, HeatMap, Paragraph, ResultTable, ends_of
 from dubito.stats.rates import clustered_rate
 from dubito.stats.tally import BOTH, Outcome, Tally, tally_of
 

@@ -17,7 +17,7 @@ from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import dealt
 from dubito.games.dubito.record import load, replay
 from dubito.games.dubito.words import read_move
-from dubito.sitting import Sitting, set_up
+from dubito.show.person import Sitting, set_up
 from tests.cli.kit import REPO, Shell
 from tests.conftest import cases
 from tests.play.conftest import Play

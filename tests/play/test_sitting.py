@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.experiment.opponents import Opponents
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
@@ -16,7 +15,7 @@ from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.games.dubito.words import to_me
-from dubito.sitting import GUEST, Guest, as_sentence, set_up
+from dubito.show.person import GUEST, Guest, Opponents, as_sentence, set_up
 from tests.web.kit import guests_of
 
 BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]

@@ -15,8 +15,8 @@ import yaml
 from dubito.cli.following import tell_newest
 from dubito.cli.telling_pace import PACES, waits
 from dubito.errors import UsageError
-from dubito.llm.thoughts import Thought
-from dubito.report.following import FollowedRun
+from dubito.show.person import Thought
+from dubito.show.run import FollowedRun
 from dubito.store.lock import claimed
 from tests.cli.kit import Shell
 from tests.conftest import cases

@@ -153,7 +153,7 @@ def reported_unscanned(run: Path) -> Path:
 def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_written(tmp_path / "run", games=100)
     for name in ("PLAYED", "FEW"):
-        monkeypatch.setattr(f"dubito.report.choice.{name}", 10)
+        monkeypatch.setattr(f"dubito.report.games.{name}", 10)
     report = reported(tmp_path / "run")
     listed = data(report, "games")
     assert [row["game"] for row in listed[:10]] == [str(game) for game in range(10)]

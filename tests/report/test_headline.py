@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
-from dubito.report.headline import comparison_in_words, headline
+from dubito.report.overview import comparison_in_words, headline
 from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
 from tests.cli.conftest import shell

@@ -11,8 +11,8 @@ import yaml
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS, Result
 from dubito.llm.prices import PICO
-from dubito.report.result_table import Column, ColumnKind, ResultTable, cell_text
 from dubito.report.scan import Scan, scan
+from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
 from dubito.stats.ranking import beside, by_table_size, contender_pairs, ranking
 from dubito.stats.rates import Rate, variation
 from tests.conftest import cases

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.report.render import embedded
-from dubito.report.texts import Texts
+from dubito.show.story import Texts
 from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Seen
 
 RUNS = pytest.mark.parametrize("which", ["bots_run", "models_run", "stating_run"])

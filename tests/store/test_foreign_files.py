@@ -20,7 +20,7 @@ import yaml
 
 from dubito.errors import UsageError
 from dubito.files import from_yaml
-from dubito.report.result_table import Column, ResultTable
+from dubito.report.tables import Column, ResultTable
 from dubito.store.folder import to_yaml
 from dubito.workshop.dataset import _plain
 from tests.cli.conftest import shell

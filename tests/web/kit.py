@@ -13,9 +13,9 @@ import yaml
 
 from dubito.cli.company import opponents as opponents_of
 from dubito.experiment.config import check
-from dubito.experiment.opponents import Opponents, company
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
+from dubito.show.person import Opponents, company
 from dubito.web.app import make_app
 from dubito.web.tables import MOST_TABLES, Tables
 from tests.llm.kit import Server, asker

@@ -15,7 +15,7 @@ from dubito.game.record import records_of
 from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from dubito.sitting import Sitting, set_up
+from dubito.show.person import Sitting, set_up
 from dubito.web.frames import frame_of
 from tests.chromium import Chrome
 from tests.conftest import few

@@ -11,7 +11,7 @@ from dubito.game.find import find_bots
 from dubito.games.dubito import words as told
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load
-from dubito.sitting import SEEDS
+from dubito.show.person import SEEDS
 from tests.web.kit import Browser, Served, served
 
 SCRIPT = "<script>alert(1)</script>"

@@ -16,7 +16,7 @@ from dubito.games.dubito.engine import Game
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.page import after, dealt
 from dubito.games.dubito.record import load, replay
-from dubito.sitting import set_up
+from dubito.show.person import set_up
 from dubito.web.tables import LIFE
 from tests.web.kit import BOTS, Answer, Browser, Served, a_move, guests_of, served
 

@@ -13,9 +13,9 @@ import yaml
 
 from dubito.cli.bots_table import TableOrder, seated
 from dubito.cli.watch_web import playing
-from dubito.llm.thoughts import Thought
-from dubito.report.following import FollowedRun
 from dubito.serve import listen, make_server
+from dubito.show.person import Thought
+from dubito.show.run import FollowedRun
 from dubito.web.watching import GameSource, RunGames, make_app
 from tests.chromium import Chrome
 from tests.cli.kit import made, started

@@ -9,7 +9,7 @@ from dubito.cli.output import note, say, table
 from dubito.errors import one_line
 from dubito.game.find import find_game
 from dubito.llm.prompts import load_prompt
-from dubito.report.result_table import cell_text
+from dubito.report.tables import cell_text
 from dubito.workshop.lint import FIRST
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import part, sample_games

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dubito.cli.output import say, show, table
 from dubito.errors import one_line
 from dubito.llm.prices import Price, dollars
-from dubito.report.result_table import cell_text
 from dubito.report.run_tables import calibration_bins, calibration_table
+from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
 from dubito.store.model_log import answer_in_words
 from dubito.workshop.recordings import part

@@ -11,7 +11,7 @@ from dubito.experiment.config import check
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run import Means, Run, play
 from dubito.game.find import find_bots, find_game
-from dubito.report.duels import Duels
+from dubito.report.run_tables import Duels
 from dubito.stats.ranking import contender_pairs
 from tests.cli.kit import REPO
 from tests.conftest import cases

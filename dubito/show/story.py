@@ -1,0 +1,321 @@
+"""A game told turn by turn, as the viewer shows it. The engine says every state; the viewer knows no rules.
+
+Texts that say the same again and again, kept once: a prompt is its lines, and most of them stood in the one before.
+
+A text is cut into pieces; what is kept of it is which runs of pieces it is made of, [first, end, first, end, ...].
+
+What models were asked and said in a game, for the viewer.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dubito.errors import UsageError
+from dubito.game import Ending, Results, Spec
+from dubito.game.record import Forfeit, play, records_of, whole_game
+from dubito.game.words import (
+    Label,
+    Line,
+    Marks,
+    Panel,
+    forfeit_in_words,
+    labels,
+    marks_of,
+    names_to,
+    question_in_words,
+    told_of,
+)
+from dubito.llm.answers import reasoning_of
+from dubito.llm.prices import PICO
+from dubito.llm.protocols import kept_reply, kept_request
+from dubito.llm.request import Api, sendable
+from dubito.show.person import GUEST
+from dubito.store.model_log import ModelLog, StoredAttempt
+from dubito.store.run_db import RunDb
+
+Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
+
+
+def story_of_game(
+    spec: Spec, game: Any, moves: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
+
+    `label` names the players in sentences, which are then `spoken` to whom they are for. `truths` are, move by move,
+    of what a model may state before it. A game whose moves end before it is over has no `ending`. An error of a move
+    that cannot be made is passed on.
+    """
+    drawn = getattr(told_of(spec), "drawn", None)
+    truths: list[bool | None] = []
+    moves = _judged(spec, game, moves, truths)
+    if drawn is not None:
+        whole: dict[str, Any] = drawn(game, moves, names, label, spoken)
+    else:
+        whole = _Words(spec, game, label, spoken).told(moves, names)
+    return whole | {"truths": truths} | ({} if game.over else {"ending": ""})
+
+
+def _judged(spec: Spec, game: Any, moves: Turns, truths: list[bool | None]) -> Turns:
+    """The moves, each made after it was noted what the truth is before it."""
+    while True:
+        truth = None if game.over else spec.truth(game)
+        try:
+            move = next(moves)
+        except StopIteration:
+            return
+        truths.append(truth)
+        yield move
+
+
+def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
+    """The seats that came to the most of what ranks; none where all came to the same."""
+    came = [results.measured(bucket, own)[0] for bucket, own in zip(buckets, counts, strict=True)]
+    return [seat for seat, own in enumerate(came) if own == max(came) > min(came)]
+
+
+def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
+    """Of a game's page: who has won it."""
+    if not won:
+        return f"{name}: nobody wins"
+    verb = "win" if len(won) > 1 or names[won[0]] == "You" else "wins"
+    return f"{name}: {' and '.join(names[seat] for seat in won)} {verb}"
+
+
+def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
+    """A saved game told; the person at its table, `me`, is spoken to as they were while they played.
+
+    Raises UsageError if the record breaks the rules, or ends before its game does.
+    """
+    me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
+    names, words = names_to(record.players, me), told_of(spec)
+    game, outputs = records_of(spec).opened(record)
+    with whole_game(game):
+        moves = ((output, play(game, output)) for output in outputs)
+        whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
+    kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
+    return whole | {"me": me, "winners": won_by(spec.results, game.ending()), "kinds": kinds}
+
+
+def won_by(results: Results, ending: Ending) -> list[int]:
+    """The winners of a game that ended so."""
+    buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
+    return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
+
+
+@dataclass
+class _Words:
+    """Tells a game in panels: of every turn its sentences, the truth beside them, and the panels that have changed."""
+
+    spec: Spec
+    game: Any
+    label: Label
+    spoken: Callable[[str], str]
+
+    def told(self, moves: Turns, names: Sequence[str]) -> dict[str, Any]:
+        """All that the viewer shows; the moves of one turn are one step of it."""
+        game, words = self.game, told_of(self.spec)
+        teller = words.Teller(game, self.label)
+        self._panels = dealt = self._in_words(teller.panels())
+        start = self.spoken(words.sentence(game.start, self.label))
+        turns: list[dict[str, Any]] = []
+        story: list[str] = []
+        movers, lines, seat, played = list[int](), list[Line](), game.seat, game.turns_played
+        marks: list[Marks] = []
+        for output, events in moves:
+            movers.append(seat)
+            if output is None or isinstance(output, Forfeit):
+                lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label, self.spec)))
+                marks.append(Marks())
+            else:
+                lines += teller.moved(seat, output, events)
+                marks.append(marks_of(teller))
+            if game.over or game.turns_played != played:
+                turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
+                story.append(self.spoken(" ".join(line.said for line in lines if line.said)))
+                movers, lines, marks, played = [], [], [], game.turns_played
+            seat = game.seat
+        return {
+            "names": list(names),
+            "start": start,
+            "panels": dealt,
+            "turns": turns,
+            "story": story,
+            "ending": self.spoken(teller.ending()[0]) if game.over else "",
+        }
+
+    def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
+        now = self._in_words(panels)
+        changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
+        self._panels = now
+        truth = [self.spoken(line.truth) for line in lines if line.truth]
+        return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
+
+    def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
+        texts = [[panel.title, panel.public, panel.truth] for panel in panels]
+        return [[*map(self.spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
+
+
+def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
+    """What the moves of a turn were, and who got what wrong."""
+    kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
+    wrong = {seat: mark.mistake for seat, mark in zip(movers, marks, strict=True) if mark.mistake}
+    return {"marks": [*kinds], "mistakes": wrong}
+
+
+_PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of JSON
+_MOST: Final = 20_000  # characters of a text that are shown
+
+
+class Texts:
+    """A growing list of pieces, and texts as runs of it."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._places: dict[str, int] = {}
+        self._kept: dict[str, list[int]] = {}
+
+    def add(self, text: str) -> list[int]:
+        """Keep a text; what is returned gives it back. A very long one is cut, and says so."""
+        if text not in self._kept:
+            self._kept[text] = self._cut(text)
+        return self._kept[text]
+
+    def _cut(self, text: str) -> list[int]:
+        if len(text) > _MOST:
+            text = f"{text[:_MOST]}\n[cut here: {len(text) - _MOST:,} more characters lie in run.db]"
+        runs: list[int] = []
+        for piece in _PIECE.findall(text):
+            if piece:
+                place = self._places.setdefault(piece, len(self.pieces))
+                if place == len(self.pieces):
+                    self.pieces.append(piece)
+                if runs and runs[-1] == place:
+                    runs[-1] += 1
+                else:
+                    runs += [place, place + 1]
+        return runs
+
+    def read(self, runs: list[int]) -> str:
+        """The text that was kept so."""
+        return "".join("".join(self.pieces[first:end]) for first, end in zip(runs[::2], runs[1::2], strict=True))
+
+
+_REASONS: Final = 2000  # characters beside a seat; the whole reply stands below
+
+
+@dataclass
+class ModelDecisions:
+    """Reads decisions; what is the same in all games (system texts, parameters) is kept once in `shared`."""
+
+    db: RunDb
+    game: Spec
+    shared: Texts = field(default_factory=Texts)
+
+    def __post_init__(self) -> None:
+        self._log = ModelLog(self.db)
+
+    def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
+        """The decisions of a game that was told so, in its order, each with its turn and its attempts.
+
+        `under_way` is the turn of those for a move that is not told.
+        """
+        attempts, moves = self._log.attempts(game), _own_moves(told["turns"])
+        decisions = []
+        for one in self._log.decisions(game).values():
+            if one.seat not in range(len(told["names"])):
+                raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
+            turn, move = moves.get((one.seat, one.turn), (under_way, None))
+            truth = None if one.p_bluff is None or move is None else told["truths"][move]
+            decisions.append(
+                {
+                    "seat": one.seat,
+                    "number": f"{game}.{one.seat}.{one.number}",  # as `dubito cache explain` takes it
+                    "turn": turn,
+                    "node": one.node,
+                    "question": question_in_words(self.game, one.node),
+                    "method": self.game.node(one.node).method,
+                    "answer": one.answer,
+                    "outcome": one.outcome,
+                    "p_bluff": one.p_bluff,
+                    "truth": truth,  # of what was stated
+                    "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
+                }
+            )
+        _name(decisions)
+        return sorted(decisions, key=lambda decision: int(decision["turn"]))
+
+    def of_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
+        """All that the viewer reads of them: the same, and the texts that they are made of."""
+        decisions = self.decisions(game, told, texts, under_way)
+        return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
+
+    def _attempt(self, one: StoredAttempt, texts: Texts) -> dict[str, Any]:
+        return {
+            **self._exchange(self._log.text(one.request), one.raw, texts),
+            "cause": one.cause,
+            "origin": one.origin,
+            "tokens": None if one.input is None else [one.input, one.cached, one.output],
+            "tries": one.tries,
+            "seconds": None if one.seconds is None else round(one.seconds, 3),
+            "cost": one.picodollars / PICO if one.priced else None,  # None: no price is known
+        }
+
+    def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
+        """What was sent (system text and parameters, which are shared, and the conversation), and what came."""
+        protocol, body = kept_request(request)
+        said = conversation(body)
+        rest = {key: value for key, value in body.items() if key not in ("system", "messages", "input")}
+        return {
+            "system": [self.shared.add(text) for role, text in said if role in ("system", "developer")],
+            "said": [[role, texts.add(text)] for role, text in said if role not in ("system", "developer")],
+            "rest": self.shared.add(json.dumps(rest, sort_keys=True)),
+            **self._reply(protocol, raw, texts),
+        }
+
+    def _reply(self, protocol: Api, raw: str | None, texts: Texts) -> dict[str, Any]:
+        if raw is None:
+            return {"reply": None, "finish": None, "raw": None, "reasoning": None}
+        reply = kept_reply(protocol, raw and self._log.text(raw))
+        text = None if reply.text is None else texts.add(sendable(reply.text))
+        reasoning = sendable(reasoning_of(reply.text or "")[:_REASONS]) or None
+        body = texts.add(sendable(reply.received.raw))
+        return {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
+
+
+def _own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Of each seat's own first, second, ... move, counted from 1: the turn it belongs to, and its place among all."""
+    own: dict[tuple[int, int], tuple[int, int]] = {}
+    taken: Counter[int] = Counter()
+    movers = ((number, seat) for number, turn in enumerate(turns, 1) for seat in turn.get("movers", [turn["seat"]]))
+    for place, (number, seat) in enumerate(movers):
+        taken[seat] += 1
+        own[seat, taken[seat]] = number, place
+    return own
+
+
+def _name(decisions: Iterable[dict[str, Any]]) -> None:
+    """Give each its part of an address: its turn and node; and the seat, where one turn asks several."""
+    alike: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
+    for one in decisions:
+        seat = f"-{one['seat']}" if alike[one["turn"], one["node"]] > 1 else ""
+        one["link"] = f"turn-{one['turn']}-{one['node']}{seat}"
+
+
+def conversation(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """The messages of a request's body of any protocol, each with its role, the system's first."""
+    said = body.get("messages") or body.get("input") or []
+    messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
+    system = [("system", _text(body["system"]))] if "system" in body else []
+    return system + [(str(message.get("role")), _text(message.get("content"))) for message in messages]
+
+
+def _text(content: Any) -> str:
+    """A message's text, plain or in blocks."""
+    if isinstance(content, str):
+        return content
+    blocks: Iterable[Any] = content if isinstance(content, list) else []
+    return "".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
