@@ -20,7 +20,7 @@ from dubito.show.run import FollowedRun
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback
-from dubito.web.table_file import BROKEN
+from dubito.web.tables import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 
 _GRACE: Final = 5.0  # seconds that the end waits for a model's answer

@@ -1,28 +1,245 @@
-"""The tables of a server: each is a file, written before its answer leaves, and played again when it is needed."""
+"""The tables of a server: each is a file, written before its answer leaves, and played again when it is needed.
+
+What is seen of the table after each move by the person who plays.
+
+A page shows frames and knows no rules. A frame holds nothing that its person may not know. A game whose package has a
+module `frames` has frames and a page of its own; those of the others are in words.
+
+One table: as its file has it, as it is played, as its person sees it.
+
+A file holds the setup and every output so far, the bots' too: what they do when it is played again must be the same.
+"""
 
 import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
-from dubito.errors import RunStopped, UsageError, one_line, suggestion
-from dubito.game import Spec
+from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
+from dubito.game import Bool, Cards, Choice, PlayerKind, Spec
 from dubito.game.find import DUBITO
+from dubito.game.person import wanted
 from dubito.game.record import Strict, first_fault, records_of
-from dubito.show.person import SEEDS, Opponent, Opponents, as_sentence, set_up
+from dubito.game.words import Panel, names_to
+from dubito.show.person import SEEDS, Opponent, Opponents, Setup, Sitting, as_sentence, set_up, trouble
 from dubito.store.folder import write_whole
-from dubito.web.summaries import MADE, Summaries
-from dubito.web.table_file import Live, TableFile, read, replayed
+from dubito.web.saved import MADE, Summaries
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the person is asked, by the kind of answer: `bool`, `choice`, `whole`, or `cards`."""
+
+    node: str
+    kind: str
+    wanted: str  # in words
+    options: list[Any]  # names to choose from, or the cards that are held
+    illegal: list[Any]  # of the names, those that the rules refuse now
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The table between two moves."""
+
+    move: int  # how many were made
+    turn: int  # that the last move belongs to
+    mover: int | None  # whose move it was
+    said: list[str]
+    seats: list[str]  # what everybody may know of each
+    boards: list[tuple[str, str]]  # the rest of the table, with titles
+    truth: list[str]  # of each seat, in a game that is over
+    sees: list[str]  # what the person sees and is asked, where it is their move
+    to_move: int | None
+    question: Question | None
+
+
+def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
+    """The table as the person sees it now."""
+    game, panels = sitting.game, sitting.panels()
+    seats = {panel.seat: panel for panel in panels if panel.seat is not None}
+    known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
+    return Frame(
+        move=move,
+        turn=turn,
+        mover=mover,
+        said=said,
+        seats=[sitting.to_me(panel.public) for panel in known],
+        boards=[
+            (sitting.to_me(one.title), sitting.to_me(one.public)) for one in panels if one.seat is None and one.public
+        ],
+        truth=[sitting.to_me(panel.truth) for panel in known] if game.over else [],
+        sees=sitting.person.sees(game, sitting.me, sitting.label) if sitting.asked else [],
+        to_move=None if game.over else game.seat,
+        question=_question(sitting) if sitting.asked else None,
+    )
+
+
+def _question(sitting: Sitting) -> Question | None:
+    game, me, person = sitting.game, sitting.me, sitting.person
+    node = sitting.spec.node(game.view().node)
+    words = wanted(node)
+    match node.answer:
+        case Bool():
+            return Question(node.name, "bool", words, [True, False], [])
+        case Choice():
+            options = person.choices(game)
+            outputs = {name: sitting.spec.output_of(node.name, name, None) for name in options}
+            illegal = [name for name, output in outputs.items() if sitting.why_not(output) is not None]
+            return Question(node.name, "choice", words, options, illegal)
+        case Cards():
+            return Question(node.name, "cards", words, person.holding(game, me), [])
+        case _:
+            return Question(node.name, "whole", words, [], [])
+
+
+def dealt(sitting: Sitting) -> dict[str, Any]:
+    """The table before the first move."""
+    if own := sitting.spec.module("page", before="frames"):
+        return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
+    return asdict(frame_of(sitting, 0, 0, None, sitting.start))
+
+
+def after(
+    sitting: Sitting, move: int, turn: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
+) -> dict[str, Any]:
+    """The table after a move, the `move`th, of that turn."""
+    if own := sitting.spec.module("page", before="frames"):
+        return asdict(own.after(sitting.game, mover, output, events, said, sitting.me))
+    return asdict(frame_of(sitting, move, turn, mover, said))
+
+
+def words(sitting: Sitting) -> dict[str, Any]:
+    """What the game's own page needs to call things."""
+    own = sitting.spec.module("page", before="frames")
+    return dict(own.WORDS) if own else {}
+
+
+BROKEN: Final = "something is broken here: the terminal that serves this page says what"
+_Moment = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile(Strict):
+    """A table as its file has it."""
+
+    setup: Setup
+    made: _Moment
+    touched: _Moment
+    outputs: list[Any] = field(default_factory=list)
+    chosen: bool = False  # whether the person chose their seat
+    record: str | None = None  # the finished game's name in the folder
+    number: int = 0  # the game's, where what models are asked is kept
+    format: Literal["dubito table 1"] = "dubito table 1"
+
+
+_KEPT: Final = TypeAdapter(TableFile)
+
+
+class Live:
+    """A table that is being played: the game, and what its person has seen of it.
+
+    One thread plays at a time; others may look, and wait until the game rests: until the person is asked, the game
+    is over, or there is some trouble.
+    """
+
+    def __init__(self, kept: TableFile, opponents: Opponents) -> None:
+        """Deal; the outputs of the file are not played yet."""
+        self.kept = kept
+        self.sitting = opponents.seat(kept.setup, kept.number)
+        kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
+        self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
+        self.frames: list[dict[str, Any]] = [dealt(self.sitting)]
+        self.trouble: str | None = None  # why the bots could not go on
+        self.abandoned = False  # nobody looks at it any more
+        self._rests = threading.Event()
+
+    @property
+    def rests(self) -> bool:
+        """Whether nobody is playing."""
+        return self._rests.is_set()
+
+    def step(self, output: Any = None) -> None:
+        """One move, and its frame."""
+        self._rests.clear()
+        sitting = self.sitting
+        mover, turn = sitting.game.seat, sitting.game.turns_played + 1
+        played, events, said = sitting.step(output)
+        self.frames.append(after(sitting, len(self.frames), turn, mover, played, events, said))
+
+    def until_asked(self) -> None:
+        """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
+        try:
+            while not (self.sitting.asked or self.sitting.game.over or self.abandoned):
+                self.step()
+        except DubitoError as error:
+            self.trouble = trouble(error)
+        except BaseException:
+            self.trouble = as_sentence(BROKEN)
+            raise
+
+    def rest(self) -> None:
+        """The bots have played: wake all who wait for that."""
+        self._rests.set()
+
+    def wait(self, seconds: float) -> None:
+        """Until the game rests, or so long."""
+        self._rests.wait(seconds)
+
+    def view(self, since: int) -> dict[str, Any]:
+        """All that the person may know, with the frames from number `since` on."""
+        rests, frames, sitting = self.rests, list(self.frames), self.sitting
+        over = rests and sitting.game.over
+        return {
+            "table": self.kept.number,
+            "names": names_to(self.kept.setup.players, sitting.me),
+            "kinds": self._kinds,
+            "me": sitting.me,
+            "game": sitting.spec.name,
+            "words": words(sitting),
+            "rules": self.kept.setup.rules,
+            "turn": len(frames) - 1,
+            "asked": rests and sitting.asked and self.trouble is None,
+            "over": over and self.trouble is None,
+            "trouble": self.trouble if rests else None,
+            "first": since,
+            "frames": frames[since:],
+            "result": sitting.ended() if over else None,
+            "ended": sitting.ended_in_words() if over else None,
+            "record": self.kept.record,
+            "seed": self.kept.setup.seed if over else None,  # with it, anybody can deal the same cards
+            "errors": sitting.errors if over else [],
+        }
+
+
+def replayed(kept: TableFile, opponents: Mapping[str, Opponents]) -> Live:
+    """The game of a file, played again; refused if it is not there, or a bot does not do what it did."""
+    try:
+        if kept.setup.game not in opponents:
+            raise UsageError(f"there is no game {one_line(kept.setup.game, 60)} any more")
+        live = Live(kept, opponents[kept.setup.game])
+        live.sitting.play_again(kept.outputs, live.step)
+    except DubitoError as error:
+        raise HTTPException(410, as_sentence(f"this game cannot go on: {error}")) from None
+    return live
+
+
+def read(text: str) -> TableFile:
+    """The inverse of what was written; refused if it is anything else."""
+    try:
+        return _KEPT.validate_json(text)
+    except (ValidationError, UsageError):
+        raise HTTPException(410, "The file of this game is damaged: choose your bots again.") from None
+
 
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100

@@ -16,7 +16,7 @@ from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from dubito.show.person import Sitting, set_up
-from dubito.web.frames import frame_of
+from dubito.web.tables import frame_of
 from tests.chromium import Chrome
 from tests.conftest import few
 from tests.llm.test_any_game import HOME

@@ -13,8 +13,8 @@ import pytest
 from dubito.game import Ending, Spec
 from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
-from dubito.web import summaries as module
-from dubito.web.summaries import Summaries, Summary, dealt_at
+from dubito.web import saved as module
+from dubito.web.saved import Summaries, Summary, dealt_at
 from tests.conftest import cases
 from tests.engine.golden import FOLDER
 from tests.games.kit import write_kuhn
