@@ -13,18 +13,13 @@ from time import perf_counter, process_time
 from typing import Final
 
 from dubito.experiment.workers import cores_here
-from dubito.referee.channel import Channel
-from dubito.referee.config import Tournament, checked_config
-from dubito.referee.confine import Confinement
-from dubito.referee.dialect import V1
-from dubito.referee.games import load
-from dubito.referee.limits import Limits
 from dubito.referee.match import Match, MatchDraws
-from dubito.referee.match_table import MatchTable, Referee
 from dubito.referee.pair import Pair
-from dubito.referee.process import alone
-from dubito.referee.programs import Program
-from dubito.referee.schedule import Pairing
+from dubito.referee.plan import Pairing, Tournament, checked_config
+from dubito.referee.process import Channel, alone
+from dubito.referee.programs import Confinement, Program
+from dubito.referee.rules import V1, Limits, load
+from dubito.referee.table import MatchTable, Referee
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """

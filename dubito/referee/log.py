@@ -19,10 +19,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.referee.limits import LAST
 from dubito.referee.match import Strike, TableSeat
-from dubito.referee.match_table import Times
-from dubito.referee.schedule import Pairing, Seeds, pairings, seats
+from dubito.referee.plan import Pairing, Seeds, pairings, seats
+from dubito.referee.rules import LAST
+from dubito.referee.table import Times
 from dubito.store.folder import write_whole
 
 MANIFEST: Final = "tournament.json"

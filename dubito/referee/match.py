@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from pydantic import Field
 
-from dubito.referee.limits import LAST, StrikeKind
+from dubito.referee.rules import LAST, StrikeKind
 
 TableSeat = Annotated[int, Field(ge=0, le=1)]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.referee.games import load
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.match import drawn
-from dubito.referee.schedule import Source
+from dubito.referee.plan import Source
+from dubito.referee.rules import load
 
 
 def differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:

@@ -19,13 +19,10 @@ from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.workers import TOLD, cores_here, deaf_to_signals
 from dubito.games.openspiel.engine import engine_version
-from dubito.referee.config import BotConfig, Tournament, TournamentConfig
-from dubito.referee.confine import Confinement, cores_of, end_with, guarded
-from dubito.referee.later import LaterPair
 from dubito.referee.log import MANIFEST, SECRET, Log, Writer, read_manifest, read_secret, write_manifest, write_secret
-from dubito.referee.pair import Pair
-from dubito.referee.programs import check_copies, probe
-from dubito.referee.schedule import Pairing, startable
+from dubito.referee.pair import LaterPair, Pair
+from dubito.referee.plan import BotConfig, Pairing, Tournament, TournamentConfig, startable
+from dubito.referee.programs import Confinement, check_copies, cores_of, end_with, guarded, probe
 from dubito.store.lock import LOCK, RunLog, claimed
 
 _GB: Final = 1 << 30

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from dubito.referee.config import Tournament, bots_of, checked_config
-from dubito.referee.confine import Confinement
 from dubito.referee.pair import Pair
-from dubito.referee.schedule import Pairing
+from dubito.referee.plan import Pairing, Tournament, bots_of, checked_config
+from dubito.referee.programs import Confinement
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
 MEMORY = 16 << 30

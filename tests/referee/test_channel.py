@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dubito.referee.channel import CAP, Channel
-from dubito.referee.dialect import V1
-from dubito.referee.games import load
-from dubito.referee.limits import Limits
 from dubito.referee.match import Match, MatchDraws
-from dubito.referee.match_table import MatchTable, Referee
-from dubito.referee.process import alone
+from dubito.referee.process import CAP, Channel, alone
+from dubito.referee.rules import V1, Limits, load
+from dubito.referee.table import MatchTable, Referee
 
 PATH = {"PATH": "/usr/bin:/bin"}
 

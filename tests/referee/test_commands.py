@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import signal_in_words
-from dubito.referee import trial, warden
+from dubito.referee import check, warden
+from dubito.referee.check import findings, partner, trial_results
 from dubito.referee.pair import Pair
-from dubito.referee.schedule import Pairing
-from dubito.referee.trial import findings, partner, trial_results
+from dubito.referee.plan import Pairing
 from tests.cli.kit import REPO, Shell, started
 from tests.conftest import few
 from tests.referee import kit
@@ -140,7 +140,7 @@ def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
 @pytest.fixture
 def fewer_partners(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that answers and one that leaves: what is said of a bot is put together from all alike."""
-    monkeypatch.setattr(trial, "PARTNERS", {kind: trial.PARTNERS[kind] for kind in ("random", "gone")})
+    monkeypatch.setattr(check, "PARTNERS", {kind: check.PARTNERS[kind] for kind in ("random", "gone")})
 
 
 @pytest.mark.usefixtures("fewer_partners")

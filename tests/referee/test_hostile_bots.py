@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment.workers import cores_here
-from dubito.referee.config import Tournament
-from dubito.referee.config import tournament as read
-from dubito.referee.confine import Confinement
 from dubito.referee.log import Log, MatchLine
 from dubito.referee.pair import Pair
-from dubito.referee.schedule import Pairing
+from dubito.referee.plan import Pairing, Tournament
+from dubito.referee.plan import tournament as read
+from dubito.referee.programs import Confinement
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 from tests.referee.test_tournament import silent, texts

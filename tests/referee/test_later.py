@@ -9,11 +9,10 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.referee import warden
-from dubito.referee.dialect import V2
-from dubito.referee.games import load
-from dubito.referee.later import LaterPair
 from dubito.referee.log import MatchLine
-from dubito.referee.schedule import Pairing
+from dubito.referee.pair import LaterPair
+from dubito.referee.plan import Pairing
+from dubito.referee.rules import V2, load
 from tests.referee import kit
 
 SLOWLY = {"ponder_seconds": 5.0}  # for machines with other things to do

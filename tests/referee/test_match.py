@@ -3,9 +3,8 @@
 from random import Random
 from typing import Any
 
-from dubito.referee.games import load
-from dubito.referee.limits import StrikeKind
 from dubito.referee.match import Match, MatchDraws, drawn
+from dubito.referee.rules import StrikeKind, load
 from tests.conftest import cases
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dubito.referee.channel import STDERR
-from dubito.referee.limits import StrikeKind
 from dubito.referee.log import MatchLine
+from dubito.referee.process import STDERR
+from dubito.referee.rules import StrikeKind
 from tests.referee.kit import FIRST, GOOD, acting
 
 Meet = Callable[..., list[MatchLine]]

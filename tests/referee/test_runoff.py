@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
-from dubito.referee.result_tables import outcome
-from dubito.referee.runoff import GameRanking, Number, final, is_disqualified, rank_game
+from dubito.referee.pages import outcome
+from dubito.referee.standings import GameRanking, Number, final, is_disqualified, rank_game
 from tests.conftest import cases
 
 A, B, C = range(3)

@@ -2,8 +2,8 @@
 
 from itertools import combinations
 
-from dubito.referee.confine import cores_of
-from dubito.referee.schedule import Pairing, Source, pairings, rounds, seats, startable
+from dubito.referee.plan import Pairing, Source, pairings, rounds, seats, startable
+from dubito.referee.programs import cores_of
 from tests.conftest import cases
 
 

@@ -10,9 +10,9 @@ from bots.manual.openspiel.first_legal import FirstLegal
 from dubito.errors import UsageError
 from dubito.game.table import Entrant
 from dubito.games.openspiel.state import seen_by
-from dubito.referee.dialect import V1
-from dubito.referee.games import load
-from dubito.referee.seated import Courses, SeatTaken, play
+from dubito.referee.our_player import Courses, SeatTaken
+from dubito.referee.our_player import answer_lines as play
+from dubito.referee.rules import V1, load
 from tests.cli.kit import Shell
 from tests.conftest import cases
 

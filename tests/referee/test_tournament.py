@@ -19,14 +19,12 @@ import pytest
 
 from dubito.errors import RunStopped, UsageError
 from dubito.referee import warden
-from dubito.referee.config import BotConfig, Tournament, bots_of
-from dubito.referee.games import folder_name, load, short_names
 from dubito.referee.log import MANIFEST, SECRET, Log, MatchLine, Writer, opened_log, read_manifest, read_secret
-from dubito.referee.pages import write_pages
+from dubito.referee.pages import ballot_table, write_pages
 from dubito.referee.pair import Pair
+from dubito.referee.plan import BotConfig, Pairing, Source, Tournament, bots_of
 from dubito.referee.replay import difference, differences
-from dubito.referee.result_tables import ballot_table
-from dubito.referee.schedule import Pairing, Source
+from dubito.referee.rules import folder_name, load, short_names
 from dubito.referee.standings import standings
 from dubito.referee.tournament import _play as referee_play
 from dubito.referee.tournament import play

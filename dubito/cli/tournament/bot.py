@@ -21,7 +21,8 @@ def bot(player: str, **server: str | None) -> None:
     It is for small games, as kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`; a
     player that asks a model needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`."""
     from dubito.cli.company import opponents
-    from dubito.referee.seated import SeatTaken, play
+    from dubito.referee.our_player import SeatTaken
+    from dubito.referee.our_player import answer_lines as play
 
     game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
     if said not in ("0", "1"):

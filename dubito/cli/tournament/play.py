@@ -25,7 +25,7 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
     """Play the tournament in CONFIG (a YAML file; flags go over it), and print its result. The same command resumes
     a tournament that was stopped."""
     from dubito.referee import tournament
-    from dubito.referee.config import tournament as read
+    from dubito.referee.plan import tournament as read
 
     told = read(config, {key: value for key, value in flags.items() if value is not None})
     folder = Path(told.config.output or Path("tournaments") / config.stem)
@@ -50,7 +50,7 @@ def rank(folder: Path, report: bool) -> int:
     How firm it is stands beside each place: in how many of 1,000 resamples of the matches a bot keeps it."""
     if not folder.is_file():
         return _print_result(folder, report)
-    from dubito.referee.result_tables import result_table
+    from dubito.referee.pages import result_table
     from dubito.referee.standings import table_standings
 
     result = table_standings(folder)
@@ -61,14 +61,14 @@ def rank(folder: Path, report: bool) -> int:
 
 def _print_result(folder: Path, report: bool = True) -> int:
     """Print it all; the exit code."""
-    from dubito.referee import log, result_tables
+    from dubito.referee import log, pages
     from dubito.referee.standings import standings
 
     kept = log.opened_log(folder)
     manifest = log.read_manifest(folder)
     result = standings(kept)
     _show_games(result, [*result.damaged, *result.warnings(manifest)])
-    show(result_tables.conduct_table(result), result_tables.result_table(result))
+    show(pages.conduct_table(result), pages.result_table(result))
     if report:
         from dubito.referee.pages import write_pages
 
@@ -78,11 +78,11 @@ def _print_result(folder: Path, report: bool = True) -> int:
 
 def _show_games(result: "Standings", warnings: Sequence[str]) -> None:
     """Every game's scores, ballots and rounds."""
-    from dubito.referee import result_tables
+    from dubito.referee import pages
 
     for sentence in warnings:
         note(f"warning: {sentence}")
     for number, game in enumerate(result.games):
-        show(result_tables.cross_table(result, number))
+        show(pages.cross_table(result, number))
         if game.ranking is not None and game.ranking.places:
-            show(result_tables.ballot_table(result, number), result_tables.rounds_table(result, number))
+            show(pages.ballot_table(result, number), pages.rounds_table(result, number))

@@ -14,9 +14,9 @@ def replay(folder: Path, match: int | None) -> int:
     """Play every match in FOLDER again, without its bots: draws from their seeds, actions from the log, returns
     compared. Exit code 1 if anything differs."""
     from dubito.referee import log
-    from dubito.referee.config import source
-    from dubito.referee.games import load
+    from dubito.referee.plan import source
     from dubito.referee.replay import difference, differences, match_in_words, match_numbered
+    from dubito.referee.rules import load
 
     kept = log.opened_log(folder)
     if match is not None:

@@ -46,16 +46,16 @@ def _folder() -> Iterator[Path]:
 def check(bot: str, games: str, **seconds: float) -> int:
     """Try the bot that the command BOT starts against rude, slow and silent partners: in a minute you know whether it
     keeps to the protocol. Exit code 1 if it does not."""
-    from dubito.referee import trial
+    from dubito.referee.check import PARTNERS, findings, trial_results
 
     content = {"games": _named(games), "matches": 1, **seconds}
     with _folder() as folder:
-        log = trial.trial_results(_bot(bot), list(trial.PARTNERS), folder, content, note)
-        found = trial.findings(log, seconds["move_seconds"])
+        log = trial_results(_bot(bot), list(PARTNERS), folder, content, note)
+        found = findings(log, seconds["move_seconds"])
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
-    partners = ", ".join(f"one {what}" for what in trial.PARTNERS.values())
-    say(f"{len(lines)} matches against {len(trial.PARTNERS)} partners: {partners}")
+    partners = ", ".join(f"one {what}" for what in PARTNERS.values())
+    say(f"{len(lines)} matches against {len(PARTNERS)} partners: {partners}")
     for finding in found:
         verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "not seen"
         say(f"{verdict:8}  {finding.what}")
@@ -81,17 +81,17 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     game, with a mean score above zero. Exit code 1 if it does not qualify.
 
     The random bot itself passes about every second time: look at the interval."""
-    from dubito.referee import trial
+    from dubito.referee.check import qualifications, score_in_words, trial_results
 
     named = _named(games)
     with (
         _folder() as folder,
         GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
     ):
-        log = trial.trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
-        found = trial.qualifications(log)
+        log = trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
+        found = qualifications(log)
     rows = [
-        [one.game, f"{one.matches}", trial.score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
+        [one.game, f"{one.matches}", score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
         for one in found
     ]
     table("Against the random bot", ["game", "matches", "mean score [95 % interval]", "above zero"], rows)

@@ -9,9 +9,9 @@ from math import inf
 from time import monotonic
 from typing import Final
 
-from dubito.referee.channel import Channel
-from dubito.referee.limits import Limits
 from dubito.referee.match import Match
+from dubito.referee.process import Channel
+from dubito.referee.rules import Limits
 
 _STEP: Final = 0.002  # seconds between two looks at processes where the system cannot tell us of their end
 

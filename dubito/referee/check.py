@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.referee import partners
-from dubito.referee.config import Tournament, checked_config
-from dubito.referee.limits import Limits
 from dubito.referee.log import Log, MatchLine
+from dubito.referee.plan import Tournament, checked_config
 from dubito.referee.programs import Program
+from dubito.referee.rules import Limits
 from dubito.referee.standings import standings
 from dubito.referee.tournament import play
 from dubito.stats.rates import Rate

@@ -12,8 +12,7 @@ from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
 from dubito.games.openspiel.state import Game
-from dubito.referee.dialect import V1
-from dubito.referee.games import load
+from dubito.referee.rules import V1, load
 
 _MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
 
@@ -67,7 +66,7 @@ class Courses:
         return self._dialect.node(state, self._seat, None).strip() == wanted
 
 
-def play(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
+def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
     """One match of a player, by the announcement's protocol; `services` is a model player's way to ask."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
