@@ -11,10 +11,9 @@ from typing import Final, get_args
 import click
 
 from dubito.cli.documents import CachedModel, CacheObject
-from dubito.cli.listing import Listing
-from dubito.cli.options import json_option
+from dubito.cli.main import Listing
+from dubito.cli.options import folder_of, json_option
 from dubito.cli.output import note, print_document, say, table
-from dubito.cli.which_run import folder_of
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import only_read
 from dubito.llm.cache import CacheEntry, ReplyCache, key_of_reply

@@ -11,8 +11,7 @@ import click
 from dubito.cli.calls import call_options
 from dubito.cli.options import game_option
 from dubito.cli.output import note, say, table
-from dubito.cli.run import play, say_report, verdict
-from dubito.cli.summary import print_summary
+from dubito.cli.run import play, print_summary, say_report, verdict
 from dubito.experiment import run as runner
 from dubito.experiment.config import check
 from dubito.experiment.experiment import labelled_by

@@ -2,31 +2,105 @@
 
 Exit codes: 0 done (warnings too); 1 a comparison differs; 2 the user's mistake, found before anything
 started; 3 stopped after the start; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
+
+Groups of commands whose help says of each what it does in a whole sentence; a command is loaded when it is used.
 """
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from dubito import __version__
-from dubito.cli.listing import LateListing
 from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
 from dubito.game.streams import engine_in_words
 
-_COMMANDS: Final = (
-    *("demo", "run", "compare", "merge", "report", "runs", "view", "status", "replay", "export"),
-    *("estimate", "play", "web", "games", "bots", "watch", "policy", "tournament", "prompts", "cache", "house"),
-)
+_SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
+
+
+class Listing(click.Group):
+    """Lists its commands with the first sentence of their help, wrapped where click would cut it."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, by name."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)])
+
+    def summary_of(self, ctx: click.Context, name: str) -> str:
+        """What a command does, in a sentence."""
+        command = self.get_command(ctx, name)
+        return _first_sentence((command and command.help) or "")
+
+
+def _first_sentence(text: str) -> str:
+    words = " ".join(text.split("\n\n")[0].split())
+    first = _SENTENCE.match(words)
+    return first[0] if first else words
+
+
+class LateListing(Listing):
+    """A listing that loads a command's module when the command is used, and none for its own help."""
+
+    def __init__(
+        self, *rest: Any, places: Mapping[str, str], aliases: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        """`places` says of each name where its command is: `runs.status` is `status` in dubito/cli/runs.py.
+
+        `aliases` are other names, not listed.
+        """
+        super().__init__(*rest, **more)
+        self._places, self._aliases = places, aliases or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in order."""
+        return sorted(self._places)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, loaded now; None if there is no such command."""
+        name = self._aliases.get(name, name)
+        if name not in self._places:
+            return None
+        module, _, function = self._places[name].rpartition(".")
+        found: click.Command = getattr(import_module(f"dubito.cli.{module}"), function)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click; for an unknown name the nearest of these is suggested."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def summary_of(self, ctx: click.Context, name: str) -> str:
+        """The same, read in the command's source: nothing is loaded."""
+        module, _, function = self._places[name].rpartition(".")
+        source = Path(__file__).with_name(f"{module}.py").read_text("utf-8")
+        text = re.search(rf'^def {function}\(.*?"""(.*?)"""', source, re.DOTALL | re.MULTILINE)
+        return _first_sentence(text[1] if text else "")
+
+
+_COMMANDS: Final = {  # by module
+    **{name: name for name in ("demo", "run", "merge", "runs", "replay", "estimate", "play", "watch")},
+    **{name: name for name in ("policy", "tournament", "prompts", "cache")},
+    **dict.fromkeys(("report", "view", "status", "export"), "runs"),
+    **dict.fromkeys(("games", "bots", "house"), "lists"),
+    "compare": "merge",
+    "web": "play",
+}
 
 _PARAMETERS: Final = (  # of models, as people know them
     *("temperature", "top_p", "top_k", "reasoning", "reasoning_effort", "thinking", "effort", "verbosity"),
@@ -38,7 +112,7 @@ _ECHO: Final = 0.3  # seconds within which another such signal is the same one: 
 
 @click.group(
     cls=LateListing,
-    places={name: f"{name}.{name}" for name in _COMMANDS},
+    places={name: f"{module}.{name}" for name, module in _COMMANDS.items()},
     aliases=_OLD_NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -1,17 +1,26 @@
-"""`dubito merge`: the shards of a run made one run."""
+"""`dubito merge`: the shards of a run made one run.
 
+`dubito compare RUN RUN...`: the contenders of several runs on the same deals.
+"""
+
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from dubito.cli.documents import MergeObject
-from dubito.cli.options import json_option
-from dubito.cli.output import print_document, say
-from dubito.cli.run import document_of, written_report
-from dubito.cli.summary import print_summary
-from dubito.experiment import shards as merging
+from dubito.cli import documents
+from dubito.cli.documents import ComparisonObject, MergeObject
+from dubito.cli.options import folder_of, json_option
+from dubito.cli.output import note, print_document, say, show
+from dubito.cli.run import document_of, print_summary, written_report
+from dubito.experiment.compare import caveats, check_comparable, compared_runs
+from dubito.experiment.experiment import stand_ins_in_words
 from dubito.experiment.run import finished_run
+from dubito.experiment.shards import default_folder, shards_in
+from dubito.experiment.shards import merge as merge_shards
+from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
+from dubito.report.run_tables import contender_tables
 
 
 @click.command()
@@ -30,13 +39,13 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
 
     Missing shards, one that is given twice or is unfinished, and shards of different runs are refused by name.
     """
-    shards = merging.shards_in(runs)
+    shards = shards_in(runs)
     registry = find_bots(Path.cwd(), shards[0].identity.game)
     whole = shards[0].experiment().whole
     for player in whole.players:
         registry.find(player.bot)
-    folder = output or old_output or merging.default_folder(shards)
-    merging.merge(shards, folder)
+    folder = output or old_output or default_folder(shards)
+    merge_shards(shards, folder)
     run = finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there
     if not as_json:
@@ -51,3 +60,37 @@ def merge(runs: tuple[Path, ...], output: Path | None, old_output: Path | None, 
         say(f"report: {index}")
     say(f"run folder: {folder}")
     return 0
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
+@json_option
+def compare(runs: tuple[Path, ...], as_json: bool) -> None:
+    """Compare the contenders of RUN..., paired over the deals that all of them keep.
+
+    The runs need the same seed, table sizes and number of bots in the field: then the same cards were dealt.
+    One run alone, by default the latest, shows its own pairs.
+    """
+    with ExitStack() as stack:
+        folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]
+        stored = [stack.enter_context(opened_run(folder)) for folder in folders]
+        check_comparable(stored)
+        notes, comparison = caveats(stored), compared_runs(stored)
+    if as_json:
+        names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
+        found = comparison.tally, comparison.contenders, comparison.results
+        print_document(
+            ComparisonObject(
+                runs=names,
+                notes=notes,
+                contenders=documents.contenders(*found, names),
+                pairs=documents.pairs(*found),
+            )
+        )
+        return
+    kinds = {contender.name: contender.kind for contender in comparison.contenders}
+    if stand_ins := stand_ins_in_words(kinds):
+        say(stand_ins)
+    for sentence in notes:
+        note(f"note: {sentence}")
+    show(*contender_tables(comparison.tally, comparison.contenders, comparison.results), notes=False, kinds=kinds)

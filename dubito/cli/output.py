@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 
 from dubito.errors import one_line
 
-if TYPE_CHECKING:  # the command line starts in a moment: no module is loaded for a type alone
+if TYPE_CHECKING:
     from dubito.cli.documents import Document
     from dubito.cli.terminal import LiveLine
     from dubito.game import PlayerKind
@@ -119,3 +119,36 @@ class GamesProgress:
             left = (self._games - games) / speed
             said += [f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s", f"{left:,.0f} s left"]
         return [*said, *self._more()]
+
+
+class Voice(Protocol):
+    """How a game is told: in colour on a terminal, a plain line a record elsewhere."""
+
+    def __call__(self, line: str = "") -> None:
+        """Say a line."""
+
+    def thinks(self, name: str) -> None:
+        """Say that this player may take its time, until there is something else to say, or it was `heard`."""
+
+    def heard(self) -> None:
+        """Nobody thinks any more."""
+
+
+class _PlainVoice:
+    def __call__(self, line: str = "") -> None:
+        say(line)
+
+    def thinks(self, name: str) -> None:
+        pass
+
+    def heard(self) -> None:
+        pass
+
+
+def voice_for(names: Sequence[str]) -> Voice:
+    """How a game among players that are called so is told here."""
+    if not sys.stdout.isatty():
+        return _PlainVoice()
+    from dubito.cli.terminal import TerminalVoice  # late: what draws is loaded where there is a terminal
+
+    return TerminalVoice(names)

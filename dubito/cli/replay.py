@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from dubito.cli.narrator import Narrator, faults_of
+from dubito.cli.options import folder_of
 from dubito.cli.output import GamesProgress, note, say
-from dubito.cli.which_run import folder_of
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
 from dubito.experiment.replay import RunToReplay, run_to_replay, table_of

@@ -1,28 +1,32 @@
-"""`dubito run`: play an experiment, or print a finished one again."""
+"""`dubito run`: play an experiment, or print a finished one again.
+
+The summary of a run: ranking, contenders, neighbours, model players, turns, digest.
+"""
 
 import os
 import signal
 import sys
 import time
 from _thread import start_new_thread
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from dubito.cli import result_objects
+from dubito.cli import documents, output
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
 from dubito.cli.documents import RunObject
 from dubito.cli.options import json_option, number, rules_options, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.cli.summary import print_summary
 from dubito.errors import BotError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config, check, read_config
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import Experiment, labelled_by, stand_ins_in_words
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.replay import lies_of
 from dubito.experiment.resolve import (
@@ -33,9 +37,79 @@ from dubito.experiment.resolve import (
     outdated_prices,
     resolve,
 )
+from dubito.experiment.run import Run
 from dubito.experiment.shards import FOLDER, cut_shard, shard_named
 from dubito.experiment.workers import Crew, Stop, cores, new_stop
 from dubito.game.find import Registry, find_bots
+from dubito.report.run_tables import (
+    bot_errors,
+    bounds_table,
+    calibration_bins,
+    calibration_table,
+    contender_tables,
+    duel_tables,
+    models_table,
+    ranking_table,
+    sizes_table,
+    turns_a_game,
+)
+from dubito.report.tables import ResultTable, Value, named, texts
+from dubito.stats.players import calibrations
+from dubito.stats.ranking import RankingRow, by_table_size, order_of, ranking
+
+
+def print_summary(run: Run, sizes: bool) -> None:
+    """Print everything a run has to show; nothing but a note if no game is published."""
+    if run.tally.games == 0:
+        finished = run.standing.finished if run.standing else 0
+        note(
+            f"no game is published: {finished:,} are finished, all behind a deal that is not"
+            if finished
+            else "no game was finished"
+        )
+        return
+    results, show = run.game.results, partial(output.show, kinds=run.kinds)
+    if stand_ins := stand_ins_in_words(run.kinds):
+        say(stand_ins)
+    rows = ranking(run.tally, run.names, results)
+    order = order_of(run.tally, run.names, run.compared, results)
+    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
+    title += "; ranks are those of the contenders, by their paired differences" if order.paired else ""
+    show(replace(ranking_table(rows, order, results, twice=run.game.lineup == "uniform"), title=title), notes=False)
+    show(*contender_tables(run.tally, run.compared, results), notes=False)
+    if run.game.has_neighbours:
+        show(_neighbours(rows, results.rate))
+    if run.game.is_duel:
+        show(*duel_tables(run.tally, run.names, results, labelled_by(run.kinds)))
+    if run.models:
+        show(models_table(run.models, run.names))
+    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
+    show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
+    if stated := calibrations(run.tally, run.names):
+        show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
+    if sizes and len(run.experiment.table_sizes) > 1:
+        rows_by_size = by_table_size(run.tally, run.names, results)
+        show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
+    show(*bot_errors(rows))
+    if run.first_fallback is not None:
+        say(f"first bot error: {run.first_fallback}")
+    for name, text in run.said.items():
+        say(f"{one_line(name)}: {text}")
+    say(f"turns a game: {turns_a_game(run.tally, results)}")
+    say(f"results digest: {run.results_digest}")
+
+
+def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
+    cells: list[list[Value]] = [
+        [row.name, _decimal(row.deviation_by_next), _decimal(row.deviation_by_prev)] for row in rows
+    ]
+    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
+    return ResultTable("beside", title, [*named("bot"), *texts("by next", "by prev")], cells)
+
+
+def _decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
 
 _EDITED: Final = (
     "a bot whose file you edit is a new player: the same command will start a new run, from the first "
@@ -187,10 +261,10 @@ def document_of(result: runner.Run, report: Path | None, registry: Registry | No
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=result.results_digest if kept else None,
-        ranking=result_objects.players(result.tally, result.kinds, result.compared, results, lies) if kept else [],
-        contenders=result_objects.contenders(result.tally, result.compared, results, [folder]) if kept else [],
-        pairs=result_objects.pairs(result.tally, result.compared, results) if kept else [],
-        models=result_objects.models(result.models, result.kinds),
+        ranking=documents.players(result.tally, result.kinds, result.compared, results, lies) if kept else [],
+        contenders=documents.contenders(result.tally, result.compared, results, [folder]) if kept else [],
+        pairs=documents.pairs(result.tally, result.compared, results) if kept else [],
+        models=documents.models(result.models, result.kinds),
         report=None if report is None else str(report),
     )
 

@@ -1,18 +1,43 @@
-"""`dubito runs`: the runs that lie here, and how each stands."""
+"""`dubito runs`: the runs that lie here, and how each stands.
 
+`dubito export`: a run as one file that another machine replays.
+
+`dubito report`: a run as pages.
+
+`dubito status`: where a run stands, read from its folder, also while it is being played.
+
+`dubito view`: a run's report in the browser.
+"""
+
+import time
+import webbrowser
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import click
 
-from dubito.cli.documents import ListedRun, RunsObject, RunState
-from dubito.cli.options import json_option
-from dubito.cli.output import note, print_document, table
+from dubito.cli import documents
+from dubito.cli.documents import ListedRun, RunsObject, RunState, StatusObject
+from dubito.cli.options import folder_of, json_option, run_argument
+from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.stored import opened_run
+from dubito.experiment.experiment import contender_seats, stand_ins_in_words
+from dubito.experiment.progress import Standing, standing
+from dubito.experiment.stored import bots_of_run, check_manifest, kinds_in, only_read, opened_run
+from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
-from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, run_folders
+from dubito.report.tables import cell_text
+from dubito.store import folder as run_folder
+from dubito.store.folder import RUNS, is_policy, is_trial, last_written, manifest_of, missing, pack, run_folders
 from dubito.store.lock import is_claimed
+from dubito.store.model_log import ModelLog, PlayerLog
+from dubito.store.run_db import RunDb
 
 
 @click.command()
@@ -86,3 +111,257 @@ def _row(run: ListedRun) -> list[str]:
     cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))
     models = ", ".join(f"{name} ({run.kinds[name]})" for name in run.models)
     return [run.folder, run.game, run.state, games, models, cost, run.date]
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
+    """Write the run in folder RUN into FILE, for `dubito replay FILE` elsewhere. Bots are not in it: they are code."""
+    if (file is None) == (parquet is None):
+        raise UsageError("say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+    if file is not None and file.suffix.lower() not in ("", ".zip"):
+        raise UsageError(
+            f"{one_line(str(file))}: an export is a zip file: name it {one_line(file.with_suffix('.zip').name)}; "
+            "pages, and tables as CSV and JSON, are written by `dubito report`"
+        )
+    if not run.exists():
+        raise missing(run, Path(RUNS))
+    if file is None:
+        assert parquet is not None
+        _dataset(run, parquet, quiet)
+        return
+    pack(run, file, run_folder.first_game(run_folder.read_manifest(run)))
+    say(f"written: {file}")
+
+
+def _dataset(run: Path, parquet: Path, quiet: bool) -> None:
+    from dubito.experiment.replay import run_to_replay  # late, as below: to list runs takes none of it
+    from dubito.workshop.dataset import write_dataset
+
+    with folder_of(run) as folder:
+        kept = run_to_replay(folder, bots_of_run(folder, Path.cwd()))
+        with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
+            progress(0)
+            write_dataset(kept, parquet, progress)
+    for mismatch in kept.mismatches:
+        note(f"manifest mismatch: {mismatch}")
+    say(f"written: {parquet}")
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--output",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="The report. [default: RUN/report; of a file RUN-report]",
+)
+@click.option(
+    "--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first and the longest]"
+)
+def report(run: Path | None, output: Path | None, games: str | None) -> None:
+    """Write RUN, by default the latest, as pages to be opened in a browser, with no network."""
+    from dubito.report.site import write_report
+
+    with folder_of(run) as folder:
+        if run is not None and run.is_file() and output is None:
+            output = run.with_name(f"{run.name}-report")
+        say(f"report: {write_report(folder, bots_of_run(folder, Path.cwd()), output=output, games=games)}")
+
+
+@click.command()
+@run_argument
+@json_option
+def status(run: Path | None, as_json: bool) -> None:
+    """Say how far RUN is, by default the latest, what its models were asked, and what they cost.
+
+    Of a trial of prompts, or of policies: what was asked, and what it cost.
+    """
+    with folder_of(run) as folder:
+        _status(folder, str(run or folder), as_json)
+
+
+def _status(run: Path, name: str, as_json: bool) -> None:
+    manifest = run_folder.manifest_of(run)
+    if run_folder.is_policy(manifest):
+        _policies(run, name, manifest["identity"], as_json)
+        return
+    trial = run_folder.is_trial(manifest)
+    if not (run / run_folder.DATABASE).exists():
+        raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
+    if not trial:
+        check_manifest(run)
+    with only_read(), RunDb.open(run / run_folder.DATABASE) as db:
+        log = ModelLog(db)
+        so_far = None if trial else _standing(log, manifest)
+        kinds = kinds_in(manifest)
+        found = _document(name, db, manifest, so_far, is_claimed(run))
+        if as_json:
+            print_document(found)
+            return
+        if trial:
+            kinds = {}  # its names are those of prompts
+            say("a trial of prompts: no game was played")
+        else:
+            if stand_ins := stand_ins_in_words(kinds):
+                say(stand_ins)
+            _games(found, manifest, so_far)
+        _models(log, kinds, "positions" if trial else "games")
+        if not trial:
+            _digest(found, db.game_count())
+
+
+def _policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
+    """What the models among the players of `dubito policy` were asked; each is kept in a folder of its own."""
+    with ExitStack() as stack:
+        files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
+        logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
+        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.manifest_of(file.parent)).items()}
+        if as_json:
+            models = {player: log.player(player) for log in logs for player in log.players()}
+            failed = sum((Counter(log.failures()) for log in logs), Counter[str]())
+            print_document(
+                StatusObject(
+                    folder=name,
+                    trial=False,
+                    games=None,
+                    kept=None,
+                    state=None,
+                    replies=None,
+                    results_digest=None,
+                    models=documents.models(models, kinds),
+                    failed_calls=dict(failed),
+                )
+            )
+            return
+        say(f"policies for {one_line(str(identity['policy']))}: no game was played")
+        if stand_ins := stand_ins_in_words(kinds):
+            say(stand_ins)
+        for log in logs:
+            _models(log, kinds, "states")
+
+
+def _standing(log: ModelLog, manifest: Mapping[str, Any]) -> Standing | None:
+    identity = manifest["identity"]
+    games = len(identity.get("contenders") or ()) * contender_seats(identity.get("table_sizes") or ())  # a deal
+    return standing(log, max(1, games), run_folder.first_game(manifest)) if log.players() else None
+
+
+def _document(
+    name: str, db: RunDb, manifest: Mapping[str, Any], so_far: Standing | None, playing: bool
+) -> StatusObject:
+    log, trial, said = ModelLog(db), run_folder.is_trial(manifest), manifest.get("games")
+    games = said if isinstance(said, int) else None
+    kept = db.game_count() if so_far is None else so_far.kept
+    return StatusObject(
+        folder=name,
+        trial=trial,
+        games=None if trial else games,
+        kept=None if trial else kept,
+        state=None if trial else state_of(db.game_count(), games, playing),
+        replies=None if so_far is None else so_far.replies,
+        results_digest=db.results_digest() if db.game_count() and not trial else None,
+        models=documents.models({player: log.player(player) for player in log.players()}, kinds_in(manifest)),
+        failed_calls=log.failures(),
+    )
+
+
+def _digest(found: StatusObject, published: int) -> None:
+    """A run that is being played, or was killed, has not published all that it kept."""
+    if not published:
+        say("results digest: none, since no game is published")
+        return
+    of = "" if published == found.kept else f" of the first {published:,} games"
+    say(f"results digest{of}: {found.results_digest}")
+
+
+def _games(found: StatusObject, manifest: Mapping[str, Any], so_far: Standing | None) -> None:
+    if shard := manifest["identity"].get("shard"):
+        first = run_folder.first_game(manifest)
+        say(f"shard: {shard.get('number')} of {shard.get('of')}, from game {first:,} on")
+    say(f"games: {found.kept:,}{'' if found.games is None else f' of {found.games:,}'} kept")
+    say(f"state: {'being played' if found.state == 'playing' else found.state}")
+    if so_far is not None:
+        say(f"so far: {so_far}")
+
+
+def _cost(own: PlayerLog) -> str:
+    if own.picodollars is None or own.billed is None:
+        return "no price is known"
+    if not own.assumed:
+        return dollars(own.picodollars)
+    apart = f"{dollars(own.billed)} billed, {dollars(own.likely)} assumed, which a budget counts as"
+    return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
+
+
+def _models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
+    for name in log.players():
+        own = log.player(name)
+        kind = " (stand-in)" if kinds.get(name) == "stand-in" else ""
+        say(f"{one_line(name)}{kind}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
+            f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
+        for outcome, count in sorted(own.outcomes.items()):
+            say(f"  {outcome}: {count:,}")
+        tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
+        say(f"  tokens: {tokens}")
+        say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
+        if own.beyond:
+            say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
+    for kind, count in sorted(log.failures().items()):
+        say(f"failed calls, {kind}: {count:,}")
+
+
+@click.command()
+@run_argument
+@click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 takes a free port.")
+@click.option("--browser/--no-browser", default=True, show_default=True, help="Open a browser window.")
+def view(run: Path | None, port: int | None, browser: bool) -> None:
+    """Open the report of RUN, by default the latest, in the browser.
+
+    It is written first where there is none, or where the run has gone on since. An exported file is served.
+    """
+    with folder_of(run) as folder:
+        index = _current(folder)
+        copied = run is not None and run.is_file()
+        if port is None and not copied:
+            say(f"report: {index}")
+            _open(index.resolve().as_uri(), browser)
+            return
+        with _server(index.parent, port or 0) as server:
+            address = f"http://127.0.0.1:{server.server_address[1]}/"
+            say(f"report: {address} (Ctrl-C ends)")
+            _open(address, browser)
+            server.serve_forever()
+
+
+def _current(folder: Path) -> Path:
+    """The first page of its report, which shows all that the run keeps."""
+    from dubito.report.site import FOLDER, write_report
+
+    index = folder / FOLDER / "index.html"
+    if not index.exists() or index.stat().st_mtime < last_written(folder):
+        write_report(folder, bots_of_run(folder, Path.cwd()))
+    return index
+
+
+def _open(address: str, browser: bool) -> None:
+    if browser and not webbrowser.open(address):
+        note("no browser could be opened here: open that address in one")
+
+
+class _Pages(SimpleHTTPRequestHandler):
+    """Serves a folder, and says nothing of it."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A request was answered."""
+
+
+def _server(folder: Path, port: int) -> ThreadingHTTPServer:
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), partial(_Pages, directory=str(folder)))
+    except OSError as error:
+        raise UsageError(f"cannot serve on port {port}: {error.strerror}; choose another --port") from None

@@ -10,8 +10,6 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from dubito.cli.voice import Voice
-
 _ANY: Final = 10_000  # columns that are enough for any table
 _NAME: Final = 12  # columns that a name has at least
 _BAR: Final = 16  # columns of the bar of a progress
@@ -89,7 +87,7 @@ class LiveLine:
         self._bar.update(self._task, completed=games)
 
 
-class TerminalVoice(Voice):
+class TerminalVoice:
     """Says the lines of a game as a terminal has them."""
 
     def __init__(self, names: Sequence[str], console: Console | None = None) -> None:

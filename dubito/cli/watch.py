@@ -1,22 +1,38 @@
-"""`dubito watch`: a game between bots and models, or the games of a run, told live."""
+"""`dubito watch`: a game between bots and models, or the games of a run, told live.
+
+The games of a run told as they finish. The run is only read.
+
+`dubito watch --web`: games in the browser with nobody sitting, until Ctrl-C.
+"""
 
 import os
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 
-from dubito.cli.bots_table import BotsGame, TableOrder, seated
-from dubito.cli.narrator import Narrator, save_record
-from dubito.cli.options import RULES, company_options, game_option, rules_options, server_options
-from dubito.cli.output import note
-from dubito.cli.telling_pace import PACES, pace_option, waits
-from dubito.cli.voice import voice_for
-from dubito.errors import RunStopped, UsageError
+from dubito.cli.company import BotsGame, TableOrder, seated
+from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
+from dubito.cli.options import RULES, company_options, folder_of, game_option, rules_options, server_options
+from dubito.cli.output import note, say, voice_for
+from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
+from dubito.game.record import Forfeit
+from dubito.game.words import labels, told_of
 from dubito.llm.request import Suspended
+from dubito.serve import listen, serve
+from dubito.show.person import Thought, as_sentence, trouble
+from dubito.show.run import FollowedRun
+from dubito.store.folder import DATABASE
+from dubito.store.run_db import RunDb
+from dubito.web.guard import is_loopback
+from dubito.web.tables import BROKEN
+from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
     "game", "seed", "deal", *RULES, "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
@@ -58,16 +74,10 @@ def watch(
     _refuse(("pace",) if web and of_run else (), "is chosen on the page: leave it out")
     run = Path(what[0]) if what else None
     if of_run and web:
-        from dubito.cli.watch_web import serve_run  # late: only this needs a web server
-
         serve_run(run, host, port)
     elif of_run:
-        from dubito.cli.following import follow  # late: reads stores and reports
-
         follow(run, waits(pace), show_hands)
     elif web:
-        from dubito.cli.watch_web import serve_game
-
         serve_game(_wanted(what, flags), waits(PACES["normal"] if pace is None else pace), host, port)
     else:
         with seated(_wanted(what, flags)) as game:
@@ -108,3 +118,141 @@ def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
         raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
     if game.wanted.save is not None:
         save_record(game.wanted.save, game.spec, game.record())
+
+
+LOOK: Final = 0.5  # seconds between two looks whether another game is finished
+
+
+def follow(run: Path | None, wait: Callable[[], None], show_hands: bool) -> None:
+    """Tell the last finished game of the run, then each time the newest one, until the run ends or Ctrl-C."""
+    with folder_of(run) as folder, closing(FollowedRun(folder, Path.cwd())) as followed:
+        try:
+            tell_newest(followed, wait, show_hands, lambda: time.sleep(LOOK))
+        except KeyboardInterrupt:
+            note("ended")
+
+
+def tell_newest(
+    followed: FollowedRun, wait: Callable[[], None], show_hands: bool, until_next: Callable[[], None]
+) -> None:
+    """Tell the newest game each time there is one; `until_next` lets time pass where there is none."""
+    if not followed.finished() and followed.is_playing:
+        note("no game is finished yet")
+    for game, missed in followed.newest(until_next):
+        if missed:
+            note(f"{missed:,} game{'s' * (missed != 1)} finished meanwhile and passed over")
+        try:
+            _tell_followed(followed, game, wait, show_hands)
+        except DubitoError as error:
+            note(f"game {game} is not told: {error}")
+    note(followed.standing())
+
+
+def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
+    told = followed.games.play(game)  # refuses one that is not as it was
+    thoughts = _by_move(followed.questions(game, told)["decisions"])
+    again = followed.games.again(game)
+    voice = voice_for(told["names"])
+    voice(f"Game {game}: {', '.join(told['names'])}.")
+    narrator = Narrator(followed.source.game, again.game, labels(again.names, None), show_hands, voice, wait)
+
+    def move() -> tuple[Any, Any]:
+        seat = again.game.seat
+        for thought in thoughts.pop((again.game.turns_played + 1, seat), ()):
+            narrator.thought(thought)
+        output, events = next(again.turns)
+        return Forfeit(seat) if output is None else output, events
+
+    narrator.tell(move)
+
+
+def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
+    """What models thought, by turn and seat."""
+    thoughts: dict[tuple[int, int], list[Thought]] = {}
+    for one in decisions:
+        last = one["attempts"][-1] if one["attempts"] else {}
+        asked, reasoning = len(one["attempts"]), last.get("reasoning") or ""
+        thought = Thought(one["seat"], one["node"], one["answer"], one["outcome"], asked, one["p_bluff"], reasoning)
+        thoughts.setdefault((one["turn"], one["seat"]), []).append(thought)
+    return thoughts
+
+
+_GRACE: Final = 5.0  # seconds that the end waits for a model's answer
+
+
+def serve_game(wanted: TableOrder, wait: Callable[[], None], host: str, port: int) -> None:
+    """Play the game and show it."""
+    with playing(wanted, wait) as live:
+        _serve(live, host, port)
+    say("ended")
+
+
+@contextmanager
+def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
+    """The game, played from the moment that a page follows it; `wait` lets the time before a turn pass."""
+    stop = threading.Event()
+    with seated(wanted, stop.is_set) as game, ExitStack() as opened:
+        database = None
+        if game.number is not None:
+            database = opened.enter_context(RunDb.open(wanted.games / DATABASE))
+        about = f"{told_of(game.spec).in_short(game.rules)}; deal {wanted.deal} of seed {wanted.seed}."
+        live = LiveGame(game.spec, wanted.names, game.dealt, about, database, game.number or 0, kinds=game.kinds)
+        player = threading.Thread(target=_play, args=(game, live, wait, stop), daemon=True)
+        player.start()
+        try:
+            yield live
+        finally:
+            stop.set()
+            live.followed.set()
+            player.join(_GRACE)
+
+
+def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: threading.Event) -> None:
+    """Play to the end, or to what stands in the way, which the page says."""
+    live.followed.wait()
+    try:
+        game.begin(lambda thought: None)
+        begun = -1  # the turn that was waited for
+        while not (game.game.over or stop.is_set()):
+            live.thinks = game.game.seat if game.asks_a_model(game.game.seat) else None
+            if game.game.turns_played > begun:
+                begun = game.game.turns_played
+                wait()
+            output, _ = game.move()
+            faults, forfeit = game.faults()
+            live.faults += faults  # first: whoever sees the last move asks no more
+            live.outputs += [game.as_kept(each) for each in (output, forfeit) if each is not None]
+        if game.game.over and game.wanted.save is not None:
+            save_record(game.wanted.save, game.spec, game.record())
+    except DubitoError as error:
+        live.trouble = trouble(error)
+        note(f"dubito: {error}")
+    except BaseException:
+        live.trouble = as_sentence(BROKEN)
+        raise
+
+
+def serve_run(run: Path | None, host: str, port: int) -> None:
+    """Show the last finished game of the run, and the newer ones."""
+    with (
+        folder_of(run) as folder,
+        closing(FollowedRun(folder, Path.cwd())) as followed,
+        suppress(KeyboardInterrupt),
+    ):
+        if not followed.finished():
+            note("no game is finished yet")
+        while not followed.finished() and followed.is_playing:
+            time.sleep(LOOK)
+        if followed.finished():
+            _serve(RunGames(followed), host, port)
+    say("ended")
+
+
+def _serve(shown: GameSource, host: str, port: int) -> None:
+    def announce(at: str) -> None:
+        if not is_loopback(listener.getsockname()[0]):
+            note(f"Everybody who can reach {one_line(host)} can watch: there is no password.")
+        say(f"Watch at {at} (Ctrl-C ends it)")
+
+    with listen(host, port) as listener:
+        serve(make_app(shown, host), host, listener, announce)

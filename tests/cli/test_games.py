@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dubito.cli.listing import Listing
-from dubito.cli.main import cli
+from dubito.cli.main import Listing, cli
 from tests.cli.kit import REPO, Shell
 
 GAME = ("play-game", "StefaBot", "ClaudeBot", "MrDoubt")

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from dubito.cli.summary import print_summary
+from dubito.cli.run import print_summary
 from dubito.experiment.config import check
 from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, lineups

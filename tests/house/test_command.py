@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 
-from dubito.cli.house import house as command
+from dubito.cli.lists import house as command
 from dubito.errors import UsageError
 from dubito.house.server import House
 from tests.cli.kit import started

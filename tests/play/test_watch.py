@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.cli.following import tell_newest
-from dubito.cli.telling_pace import PACES, waits
+from dubito.cli.narrator import PACES, waits
+from dubito.cli.watch import tell_newest
 from dubito.errors import UsageError
 from dubito.show.person import Thought
 from dubito.show.run import FollowedRun

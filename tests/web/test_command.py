@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.web import web as command
+from dubito.cli.play import web as command
 from dubito.errors import UsageError
 from tests.cli.kit import started
 from tests.web.kit import BOTS, Browser

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.bots_table import TableOrder, seated
-from dubito.cli.watch_web import playing
+from dubito.cli.company import TableOrder, seated
+from dubito.cli.watch import playing
 from dubito.serve import listen, make_server
 from dubito.show.person import Thought
 from dubito.show.run import FollowedRun

@@ -1,0 +1,159 @@
+"""`dubito games`: what can be played.
+
+`dubito bots`: every bot that was found, what is missing of it, and every file that cannot be used.
+
+`dubito house`: the stand-in for a model provider, on loopback, until Ctrl-C.
+"""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dubito.cli.options import game_option, json_option
+from dubito.cli.output import note, print_document, say, table
+from dubito.errors import one_line
+from dubito.game import Family
+from dubito.game.find import Registry, find_bots, find_families, find_games
+
+if TYPE_CHECKING:
+    from dubito.cli.documents import BotsObject, GamesObject
+
+
+@click.command()
+@click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
+@json_option
+def games(openspiel: bool, as_json: bool) -> None:
+    """List the games: name, seats, and what each is."""
+    families = find_families(Path.cwd())
+    if as_json:
+        print_document(_games_object(families, openspiel))
+        return
+    if openspiel:
+        _members(next(family for family in families if family.name == "openspiel"))
+        return
+    rows = [[game.name, _seats(game.seats), game.summary] for game in find_games(Path.cwd())]
+    more = [[f"{family.name}:NAME", "", family.summary] for family in families]
+    table(f"{len(rows)} games", ["game", "seats", "what it is"], [*rows, *more])
+
+
+def _games_object(families: Sequence[Family], openspiel: bool) -> "GamesObject":
+    from dubito.cli.documents import GamesObject, ListedGame  # late: without --json nobody needs it
+
+    if openspiel:
+        family = next(family for family in families if family.name == "openspiel")
+        members = [
+            ListedGame(name=f"{family.name}:{one.name}", seats=one.seats, summary=one.about, why_not=one.why_not)
+            for one in family.members()
+        ]
+        return GamesObject(games=members)
+    found = [ListedGame(name=game.name, seats=game.seats, summary=game.summary) for game in find_games(Path.cwd())]
+    return GamesObject(
+        games=[*found, *(ListedGame(name=f"{one.name}:NAME", seats=None, summary=one.summary) for one in families)]
+    )
+
+
+def _members(family: Family) -> None:
+    members = [*family.members()]
+    open_to_all, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in open_to_all]
+    table(f"{len(rows)} games of {family.name} can be played", ["game", "seats", "what a seat knows"], rows)
+    reasons = Counter(one.why_not or "" for one in barred)
+    named = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
+    table(f"{len(barred)} cannot", ["why not", "games"], named)
+    note(f"parameters stand in brackets, as {family.name}:kuhn_poker(players=3); some games need them")
+
+
+def _seats(seats: tuple[int, int]) -> str:
+    least, most = seats
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+@click.command()
+@game_option
+@json_option
+def bots(game: str, as_json: bool) -> None:
+    """List the bots of a game: name, strategy, origin, file; then unfinished bots and files that cannot be used."""
+    here = Path.cwd()
+    registry = find_bots(here, game)
+    if as_json:
+        print_document(_bots_object(registry, here))
+        return
+    rows = []
+    for _, bot in sorted(registry.bots.items()):
+        strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
+        if not bot.usual:
+            strategy += " (joins a field by name only)"
+        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
+    table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
+    for _, bot in sorted(registry.bots.items()):
+        if bot.missing:
+            say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
+    for broken in registry.broken:
+        say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
+
+
+def _bots_object(registry: Registry, here: Path) -> "BotsObject":
+    from dubito.cli.documents import BotsObject, BrokenFile, ListedBot  # late: without --json nobody needs it
+
+    return BotsObject(
+        game=registry.game.name,
+        bots=[
+            ListedBot(
+                name=bot.name,
+                strategy=bot.summary,
+                origin=str(bot.cls.origin),
+                file=_relative(bot.file, here),
+                usual=bot.usual,
+                repeatable=bot.repeatable,
+                missing=list(bot.missing),
+            )
+            for _, bot in sorted(registry.bots.items())
+        ],
+        broken=[BrokenFile(file=_relative(broken.file, here), reason=broken.reason) for broken in registry.broken],
+    )
+
+
+def _relative(file: Path, here: Path) -> str:
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+
+@click.command()
+@click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
+@click.option("--latency", default=0.0, show_default=True, help="Seconds that every model call takes.")
+@click.option(
+    "--faults", help="Faults on purpose, NAME:SHARE with commas between: storm:0.3. docs/house.md has the names."
+)
+@click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
+def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
+    """Serve the OpenAI and Anthropic protocols on loopback. A stand-in for trying and testing, not a language model."""
+    from dubito.house.faults import Faults
+    from dubito.house.server import House  # late: no other command needs a web server
+
+    struck = Faults.parse(faults) if faults is not None else None
+    with _ctrl_c_ends(), House(port, latency=latency, faults=struck, log=log) as served:
+        say(f"OpenAI protocol:    {served.openai_base_url}  OpenAI(base_url=..., api_key='any')")
+        say(f"Anthropic protocol: {served.anthropic_base_url}  Anthropic(base_url=..., api_key='any')")
+        say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, not a language model")
+        if faults is not None:
+            say(f"faults on purpose: {faults}")
+        with suppress(KeyboardInterrupt):
+            say("Ctrl-C ends it")
+            while True:
+                time.sleep(3600)
+    say(f"{len(served.calls):,} calls answered")
+
+
+@contextmanager
+def _ctrl_c_ends() -> Iterator[None]:
+    """Ctrl-C interrupts even where the shell had it ignored, as for a command in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,378 @@
+"""`dubito prompts`: see what prompts say, and try them out before games are paid for.
+
+`dubito prompts lint`: advice on a prompt. No model is asked.
+
+`dubito prompts list`, `show`, `diff` and `golden`: the prompts there are, and what they say. No model is asked.
+
+`dubito prompts record`: positions from games. No model is asked.
+
+What a trial of prompts has to show, as tables.
+
+`dubito prompts test`: prompts put to a model at recorded positions, before games are paid for.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dubito.cli.asking import asking_options, calls_of, progress_of, resumable, settings_of_model, watch_of
+from dubito.cli.main import LateListing
+from dubito.cli.options import game_option
+from dubito.cli.output import note, say, show, table
+from dubito.errors import UsageError, one_line
+from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.replay import run_to_replay
+from dubito.experiment.resolve import check_asking, price_of_model, resolve
+from dubito.experiment.stored import Identity, opened_run
+from dubito.files import read_text
+from dubito.game import Position, Spec
+from dubito.game.find import Registry, find_bots, find_game
+from dubito.llm.prices import Price, dollars
+from dubito.llm.prompts import load_prompt, prompt_names
+from dubito.llm.settings import ModelSettings
+from dubito.report.run_tables import calibration_bins, calibration_table
+from dubito.report.tables import cell_text
+from dubito.stats.players import calibrations
+from dubito.store.folder import is_export, unpacked
+from dubito.store.model_log import answer_in_words
+from dubito.workshop.checks import golden_files
+from dubito.workshop.lint import FIRST, differences
+from dubito.workshop.lint import lint as advice_on
+from dubito.workshop.recordings import (
+    RecordedPosition,
+    files,
+    from_config,
+    from_run,
+    part,
+    read_folder,
+    sample_games,
+    shipped,
+    write_files,
+)
+from dubito.workshop.trial import (
+    ScoreRow,
+    Trial,
+    TrialAnswer,
+    TrialEntry,
+    TrialMeans,
+    agreements,
+    ask,
+    default_folder,
+    rows,
+    stated,
+)
+
+_PLACES: Final = {
+    "list": "prompts.list_prompts",
+    "show": "prompts.show_prompt",
+    "diff": "prompts.diff",
+    "golden": "prompts.golden",
+    "lint": "prompts.lint",
+    "record": "prompts.record",
+    "test": "prompts.test",
+}
+
+
+@click.group(cls=LateListing, places=_PLACES)
+def prompts() -> None:
+    """List prompts, show what one says, and try them out on recorded positions."""
+
+
+@click.command()
+@click.argument("name")
+@game_option
+def lint(name: str, game: str) -> None:
+    """Say how long the requests of prompt NAME are, how much of them a provider can cache, and what they leave out."""
+    prompt = load_prompt(name, Path.cwd(), find_game(game, Path.cwd()))
+    games = sample_games(prompt.game)
+    advice = advice_on(prompt, games)
+    cells = [
+        [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", cell_text(size.shared, "rate")]
+        for size in advice.sizes
+    ]
+    headers = ["node", "requests", "bytes", "tokens, about", "as the request before %"]
+    title = f"{prompt.name}: {prompt.title}. On average over {len(games)} games; the last column from a player's "
+    table(f"{title}decision {FIRST} on", headers, cells)
+    for finding in advice.findings:
+        say(f"- {one_line(finding, 1000)}")
+    if not advice.findings:
+        say("no findings")
+    if part(prompt.game, "world_pairs", None) is None:
+        note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")
+
+
+def nodes_of(game: Spec) -> list[str]:
+    """The names of its nodes."""
+    return [node.name for node in game.nodes]
+
+
+def main_node(game: Spec) -> str:
+    """The node that is shown if none is named: one that states something, if there is one."""
+    return next((node.name for node in game.nodes if node.states), game.nodes[0].name)
+
+
+def check_node(game: Spec, node: str | None) -> None:
+    """Raise click's error for a node that the game does not have."""
+    names = nodes_of(game)
+    if node is not None and node not in names:
+        raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")
+
+
+def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose a position."""
+    node = click.option("--node", metavar="NODE", help="An example position of this node. [default: C, in Dubito]")
+    file = click.option("--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="This position.")
+    return node(file(command))
+
+
+def position_of(game: Spec, node: str | None, file: Path | None) -> Position:
+    """The position that these options choose; raises UsageError."""
+    check_node(game, node)
+    if node is not None and file is not None:
+        raise UsageError("--node shows an example and --position a file, which has a node of its own: give one of them")
+    position: Position
+    if file is None:
+        position = game.facts.example_position(node or main_node(game))
+    else:
+        position = game.facts.from_json(read_text(file))
+    return position
+
+
+@click.command("list")
+@game_option
+def list_prompts(game: str) -> None:
+    """List the prompts of the project and of `prompts` in this folder: name, title, digest, folder."""
+    here, spec = Path.cwd(), find_game(game, Path.cwd())
+    found = [load_prompt(name, here, spec) for name in prompt_names(here, spec)]
+    rows = [[prompt.name, prompt.title, prompt.digest[:12], str(prompt.folder)] for prompt in found]
+    table(f"{len(rows)} prompts", ["prompt", "title", "digest", "folder"], rows)
+
+
+@click.command()
+@click.argument("name")
+@at_position
+@game_option
+def show_prompt(name: str, node: str | None, file: Path | None, game: str) -> None:
+    """Show the system and user text of prompt NAME (or of a folder's path) for one position."""
+    spec = find_game(game, Path.cwd())
+    position = position_of(spec, node, file)
+    say(str(load_prompt(name, Path.cwd(), spec).render(position)))
+
+
+@click.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@at_position
+@game_option
+def diff(one: str, other: str, node: str | None, file: Path | None, game: str) -> int:
+    """Show how prompt B (a name, or a folder's path) differs from A in what it says at one position. Exit code 1 if it
+    does."""
+    spec, here = find_game(game, Path.cwd()), Path.cwd()
+    position = position_of(spec, node, file)
+    old, new = load_prompt(one, here, spec), load_prompt(other, here, spec)
+    lines = list(differences(old, new, position))
+    for line in lines:
+        say(line)
+    if lines:
+        return 1
+    elsewhere = []
+    if node is None and file is None:
+        example = spec.facts.example_position
+        elsewhere = [name for name in nodes_of(spec) if any(differences(old, new, example(name)))]
+    same = f"the same at node {main_node(spec)}, but not at {', '.join(elsewhere)}: see it with --node"
+    say(same if elsewhere else "the same")
+    return 1 if elsewhere else 0
+
+
+@click.command()
+@click.argument("name")
+@game_option
+def golden(name: str, game: str) -> None:
+    """Write what prompt NAME says at the example position of each node into its folder, as `golden/NODE.txt`."""
+    files = golden_files(load_prompt(name, Path.cwd(), find_game(game, Path.cwd())))
+    write_files(files)
+    for file in files:
+        say(f"written: {file}")
+
+
+@click.command()
+@click.argument("what", metavar="RUN|FILE|CONFIG", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
+              help="Where the files go, beside those that are there.")  # fmt: skip
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
+@click.option("--node", metavar="NODE", help="Of this node only. [default: all nodes, evenly]")
+def record(what: Path, output: Path, count: int, node: str | None) -> None:
+    """Take positions from the games of a run, also an exported one, or of a config of hand-written bots.
+
+    They are spread over games and nodes. A run is played again, its models from what is kept; a config's games are
+    played.
+    """
+    found = _found(what, node, count)
+    if not found:
+        raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
+    write_files(files(found, output))
+    nodes = Counter(one.position.node for one in found)
+    each = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(found[0].game) if nodes[name])
+    fewer = "" if len(found) == count else f" (there are no more, of {count} asked for)"
+    say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
+
+
+def _found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
+    if what.is_dir():
+        return _of_run(what, node, count)
+    if what.is_file() and is_export(what):
+        with unpacked(what) as folder:
+            return _of_run(folder, node, count)
+    config = check(read_config(what), str(what))
+    registry = _bots(config)
+    return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
+
+
+def _bots(said: Config | Identity) -> Registry:
+    """The bots of the game that a config or a run's identity names."""
+    return find_bots(Path.cwd(), said.game)
+
+
+def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
+    """The nodes to be recorded; refuses one that the game does not have."""
+    check_node(registry.game, node)
+    return nodes_of(registry.game) if node is None else [node]
+
+
+def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
+    with opened_run(folder) as run:
+        registry = _bots(run.identity)
+    nodes = _nodes(registry, node)
+    kept = run_to_replay(folder, registry)
+    with kept.db:
+        found = from_run(kept, nodes, count)
+    for mismatch in dict.fromkeys(kept.mismatches):
+        note(f"manifest mismatch: {mismatch}")
+    return found
+
+
+def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
+    """Print all of it; `files` are the names of the positions' files."""
+    _print_answers(entries, trial, price)
+    if len(entries) > 1:
+        _print_agreement(entries, files, trial.taken[0], trial.taken[1])
+    if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
+        of = entries[0].prompt.game.results.stated
+        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
+    spent = trial.spent
+    if not spent.calls:
+        say("calls: 0; every reply was there already, in the run folder or the cache")
+    else:
+        say(f"calls: {spent.calls:,}" + (f", cost {dollars(spent.usd)}" if price else ""))
+    say(f"run folder: {trial.folder}")
+
+
+def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
+    found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
+    causes = sorted({cause for _, row in found for cause in row.causes})
+    right: str | None = part(entries[0].prompt.game, "RIGHT", None)
+    headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
+    headers += ["tokens in", "cached in", "tokens out", "cost of 1,000"]
+    cells = [
+        [
+            name,
+            row.node,
+            f"{row.positions}",
+            cell_text(row.yes, "rate"),
+            *([cell_text(row.right, "rate")] if right else []),
+            cell_text(row.invalid, "rate"),
+            *(cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
+            *_takes(row),
+        ]
+        for name, row in found
+    ]
+    taken = trial.taken[0]
+    deals = len({one.recorded.deal for one in taken})
+    title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
+    title += f"deal; {f'right: {right}; ' if right else ''}tokens: of a decision"
+    table(one_line(title), headers, cells)
+
+
+def _takes(row: ScoreRow) -> list[str]:
+    """Tokens of a decision, cost of a thousand; dashes where they are not known."""
+    tokens = ["-"] * 3 if row.tokens is None else [f"{count:.0f}" for count in row.tokens]
+    return [*tokens, "-" if row.picodollars is None else dollars(round(row.picodollars))]
+
+
+def _print_agreement(
+    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
+) -> None:
+    one, two = (entry.name for entry in entries)
+    headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
+    cells = [
+        [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
+        for row in agreements(taken, other)
+    ]
+    table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
+    for name, first, second in zip(files, taken, other, strict=True):
+        if None not in (first.answer, second.answer) and first.answer != second.answer:
+            answers = (answer_in_words(first.answer), answer_in_words(second.answer))
+            say(f"flipped: {name}: {answers[0]} by {one_line(one)}, {answers[1]} by {one_line(two)}")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--model", required=True, metavar="M", help="openai:MODEL, anthropic:MODEL or house:MODEL.")
+@click.option("--against", metavar="OTHER", help="A second prompt; the same one shows what chance alone changes.")
+@click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
+@asking_options
+@game_option
+def test(
+    name: str,
+    model: str,
+    against: str | None,
+    positions: Path | None,
+    output: Path | None,
+    quiet: bool,
+    game: str,
+    **flags: Any,
+) -> None:
+    """Put prompt NAME to a model at recorded positions, and say what it answers, how well, and at what cost.
+
+    No game is played and no fallback answers. The same command again costs nothing.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    calls = calls_of(given)
+    spec = find_game(game, Path.cwd())
+    settings = settings_of_model(model, given, spec)
+    entries = _entries([name] if against is None else [name, against], settings, spec)
+    found = read_folder(_folder(spec) if positions is None else positions, spec)
+    check_asking(model, settings, spec, calls)
+    folder = output or default_folder(entries, found)
+    means = TrialMeans(calls, watch_of(quiet), progress_of(len(found) * len(entries), quiet))
+    with resumable(folder):
+        done = ask(entries, found, folder, means)
+    print_trial(entries, list(found), done, price_of_model(settings, calls))
+
+
+def _folder(game: Spec) -> Path:
+    """The project's own positions of a game."""
+    folder = shipped(game)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "
+            "their folder with --positions"
+        )
+    return folder
+
+
+def _entries(names: Sequence[str], settings: ModelSettings, game: Spec) -> list[TrialEntry]:
+    """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
+    entries: list[TrialEntry] = []
+    for name in names:
+        prompt = load_prompt(name, Path.cwd(), game)
+        own = settings
+        if any(prompt.digest == entry.prompt.digest for entry in entries):
+            own = settings.model_copy(update={"sample": 1})
+        shown = name if all(name != entry.name for entry in entries) else f"{name} again"
+        entries.append(TrialEntry(shown, prompt, own))
+    return entries
