@@ -173,16 +173,16 @@ def test_only_rooms_of_openspiel_import_what_its_extra_brings() -> None:
     """Without it everything else works, and imports nothing of it."""
     sources = [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.py")]
     users = {path.parent.relative_to(REPO).as_posix() for path in sources if any(map(of_an_extra, modules(path)))}
-    assert "dubito/openspiel" in users
+    assert "dubito/training" in users
     assert users <= {
-        "dubito/openspiel",
+        "dubito/training",
         "dubito/games/openspiel",
         "dubito/policy",
         "dubito/referee",
         "bots/manual/openspiel",
     }
-    known = {path.parent.name for path in sources if any(name.startswith("dubito.openspiel") for name in modules(path))}
-    assert known == {"openspiel"}
+    known = {path.parent.name for path in sources if any(name.startswith("dubito.training") for name in modules(path))}
+    assert known == {"training"}
 
 
 def of_an_extra(module: str) -> bool:

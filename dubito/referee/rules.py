@@ -82,8 +82,8 @@ def folder_name(name: str) -> str:
 
 def _register_ours(name: str) -> None:
     """Have our own games registered with OpenSpiel, if this is one that it does not know by itself."""
-    if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.openspiel"):
-        import_module("dubito.openspiel")
+    if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.training"):
+        import_module("dubito.training")
 
 
 _FLOAT: Final = "<f4"  # lowest byte first, wherever we run

@@ -2,21 +2,32 @@
 
 The walk itself is `FiveNodes`, the one that bots go: it is begun anew after every answer, with those given so far,
 until it asks for one that is not there.
+
+How likely each card is to be dealt next at Dubito, where a deal in which somebody holds a set is thrown away (R2).
+
+The deals that are kept are equally likely. So a card is as likely as the share of them that begin with the cards
+dealt so far and this one. They are counted by inclusion and exclusion over who could still come to hold which set.
+
+Dubito as a path whose decisions are the cards themselves: whatever the rules allow, a seat can do.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import product
+from math import comb, factorial, perm, prod
 from operator import attrgetter
 from random import Random
 from typing import Any, Final, Self, cast
 
-from dubito.errors import UsageError
+from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Player
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
 from dubito.games.dubito.cards import (
     COPIES,
+    JOKER,
     MOST,
     NUMBERS,
     CardsPlayedEvent,
@@ -30,10 +41,97 @@ from dubito.games.dubito.cards import (
     TurnData,
     TurnOutput,
 )
-from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands
-from dubito.openspiel import dubito_worlds
-from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
-from dubito.openspiel.dubito_deal import Deal
+from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands, why_illegal
+from dubito.training import dubito_worlds
+from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
+
+SHARED: Final = -1  # of a number: two seats hold some of it, so nobody will hold the set
+
+_SETS: Final = 64  # more than there are cards
+
+Terms = dict[int, int]  # signed ways, by `_SETS` times the sets of numbers not dealt yet, plus the cards of all sets
+Seat = tuple[int, tuple[int, ...]]  # cards it still gets; how many sets it lacks 1, 2 and 3 cards of
+
+
+class Deal:
+    """A deal card by card round the table, from the first seat."""
+
+    def __init__(self, players: int, jokers: int) -> None:
+        size = len(NUMBERS) * COPIES + jokers
+        self.cards: list[int] = []  # dealt so far, in order
+        self.left = Counter(dict.fromkeys(NUMBERS, COPIES) | {JOKER: jokers})
+        self._holders: dict[int, int] = {}  # of a number that was dealt: the only seat that has some, or SHARED
+        self._slots = [len(range(seat, size, players)) for seat in range(players)]  # cards that each still gets
+
+    @property
+    def seat(self) -> int:
+        """Who gets the next card."""
+        return len(self.cards) % len(self._slots)
+
+    def give(self, card: int) -> None:
+        """Deal this card next."""
+        seat = self.seat
+        self._holders[card] = seat if self._holders.get(card, seat) == seat and card != JOKER else SHARED
+        self._slots[seat] -= 1
+        self.left[card] -= 1
+        self.cards.append(card)
+
+    def outcomes(self) -> list[tuple[int, float]]:
+        """Each card that may come next, with its probability, ascending."""
+        kept: dict[tuple[bool, int | None, int], int] = {}  # cards of which as much is known are alike
+        ways = {}
+        for card, n in sorted(self.left.items()):
+            alike = (card == JOKER, self._holders.get(card), n)
+            if n and alike not in kept:
+                kept[alike] = self._kept_with(card)
+            ways[card] = n and n * kept[alike]
+        total = sum(ways.values())
+        return [(card, n / total) for card, n in ways.items() if n]
+
+    def _kept_with(self, card: int) -> int:
+        """In how many orders the rest may be dealt after this card."""
+        seat, holders = self.seat, self._holders
+        given = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
+        if given == seat and self.left[card] == 1:
+            return 0  # its set
+        lacking = [[0, 0, 0] for _ in self._slots]
+        for number, holder in {**holders, card: given}.items():
+            if holder != SHARED:
+                lacking[holder][self.left[number] - 1 - (number == card)] += 1
+        undealt = len(NUMBERS) - len({*holders, card} - {JOKER})
+        seats = [(n - (place == seat), tuple(lacking[place])) for place, n in enumerate(self._slots)]
+        return _kept(undealt, tuple(sorted(seats)))
+
+
+@lru_cache(maxsize=2**15)
+def _kept(undealt: int, seats: tuple[Seat, ...]) -> int:
+    """The orders of the rest of the deck in which nobody comes to hold a set; `undealt` numbers are all in there."""
+    left = sum(slots for slots, _ in seats)
+    terms: Terms = {0: 1}
+    for seat in seats:
+        joined: Terms = {}
+        for key, ways in terms.items():
+            for more, factor in _with_sets(undealt, *seat).items():
+                joined[key + more] = joined.get(key + more, 0) + ways * factor
+        terms = joined
+    return sum(perm(undealt, key // _SETS) * factorial(left - key % _SETS) * ways for key, ways in terms.items())
+
+
+@cache
+def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...]) -> Terms:
+    """The ways to complete some sets of one seat, with a minus where their number is odd.
+
+    Of those of undealt numbers, only by how many they are: `_kept` says which.
+    """
+    terms: Terms = Counter()
+    for sets in range(min(undealt, slots // COPIES) + 1):
+        for chosen in product(*(range(n + 1) for n in lacking)):
+            cards = COPIES * sets + sum(lack * n for lack, n in enumerate(chosen, 1))
+            if cards <= slots:
+                ways = prod(map(comb, lacking, chosen)) * perm(slots, cards) // factorial(sets)
+                terms[_SETS * sets + cards] += ways * (-1) ** (sets + sum(chosen))
+    return terms
+
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
 NO_YES: Final = (0, 1)
@@ -354,3 +452,88 @@ class _Recall:
 
     def _show(self, row: list[int], cards: Sequence[int]) -> None:
         row[4 : 4 + len(cards)] = [card + 1 for card in cards]
+
+
+DONE: Final = VALUES  # actions below are cards
+DOUBT: Final = DONE + 1
+DECLARE: Final = DOUBT  # with the number added
+_NODES: Final = ("declare", "play", "more")
+
+
+class CardsCourse(DubitoCourse):
+    """A game of Dubito: 0 to 13 is one more card, ascending; 14 ends the play, 15 doubts, 16 to 28 declare a number.
+
+    An opening declares first. In a turn, nothing is left to chance.
+    """
+
+    n_actions = DECLARE + NUMBERS[-1] + 1
+
+    def _output(self) -> TurnOutput | None:
+        game, script = self.engine, self._script
+        picks = [action for action in script if action < DONE]
+        if DOUBT in script:
+            return TurnOutput(True)
+        if DONE in script or len(picks) == MOST:
+            return TurnOutput(False, None if game.number else script[0] - DECLARE, picks)
+        if not game.number and not script:
+            self.node = "declare"
+            self._ask(game.seat, [DECLARE + number for number in NUMBERS])
+            return None
+        self.node = "more" if picks else "play"
+        held, least = Counter(game.hands[game.seat].cards), max(picks, default=0)
+        held.subtract(picks)
+        actions = [card for card in range(least, VALUES) if held[card] > 0]
+        if picks:
+            actions.append(DONE)
+        elif game.can_doubt:
+            actions.append(DOUBT)
+        self._ask(game.seat, actions)
+        return None
+
+    def steps(self, player: Player) -> list[int]:
+        """The doubt; or the number where it opens, and its cards."""
+        game = self.engine
+        output = player.play(game.turn_data())
+        if why := why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt):
+            raise IllegalOutput(why)
+        if output.doubt:
+            return [DOUBT]
+        number = [] if game.number else [DECLARE + output.number]
+        return [*number, *sorted(output.cards), *([DONE] if len(output.cards) < MOST else [])]
+
+    def words(self, player: int, action: int) -> str:
+        """As `card 7`, `done`, `doubt`, `declare 7`, or `deal 7`."""
+        if player == CHANCE or action < DONE:
+            return f"{'deal' if player == CHANCE else 'card'} {action}"
+        return {DONE: "done", DOUBT: "doubt"}.get(action, f"declare {action - DECLARE}")
+
+    def about(self, action: int) -> tuple[Any, ...]:
+        """The action."""
+        return ("did", action)
+
+    def recall(self, seat: int) -> Pieces:
+        """As at the nodes; what is asked is the number that was declared on this turn, and the cards so far + 1."""
+        script = self._script if self.player == seat else []
+        number = [action - DECLARE for action in script if action > DOUBT] or [0]
+        return super().recall(seat) | {"asked": [*number, *(action + 1 for action in script if action < DONE)]}
+
+    def _asked(self, seat: int) -> Pieces:
+        """The question, the number that was declared on this turn, and the cards so far."""
+        mine = self.player == seat and self.engine is not None
+        script = self._script if mine else []
+        picks = Counter(script)
+        return {
+            "asked": one_hot(_NODES.index(self.node) if mine else -1, len(_NODES)),
+            "declared": [float(picks[DECLARE + number]) for number in NUMBERS],
+            "picks": [picks[card] for card in range(VALUES)],
+        }
+
+    def doubt(self) -> None:
+        """Play a turn that doubts."""
+        self.apply(DOUBT)
+
+    def put_down(self, number: int, cards: Sequence[int]) -> None:
+        """Play a turn that puts down these cards."""
+        steps = [*sorted(cards), *([DONE] if len(cards) < MOST else [])]
+        for action in steps if self.engine.number else [DECLARE + number, *steps]:
+            self.apply(action)

@@ -6,23 +6,21 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-try:
-    import pyspiel
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
-
 from dubito.errors import UsageError
 from dubito.games.bs.game import GAME as BS
 from dubito.games.bs.witness import BSRules
 from dubito.games.defuse.game import GAME as DEFUSE
 from dubito.games.dubito.engine import MIN_PLAYERS, Rules
 from dubito.games.dubito.game import GAME as DUBITO
-from dubito.openspiel.bs_course import BSCourse
-from dubito.openspiel.defuse_course import STEPS_MOST, DefuseCourse
-from dubito.openspiel.dubito_cards import CardsCourse
-from dubito.openspiel.dubito_course import DubitoCourse
-from dubito.openspiel.seated_bot import SeatedBot
-from dubito.openspiel.spiel import GameKind, HarnessGame, registered
+from dubito.training.bs import BSCourse
+from dubito.training.defuse import STEPS_MOST, DefuseCourse
+from dubito.training.dubito import CardsCourse, DubitoCourse
+from dubito.training.spiel import GameKind, HarnessGame, SeatedBot, registered
+
+try:
+    import pyspiel
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 

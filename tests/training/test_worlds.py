@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
 from tests.conftest import few
-from tests.openspiel.kit import drawn, new, states
+from tests.training.kit import drawn, new, states
 
 GAMES = (
     "dubito(max_turns=40)",

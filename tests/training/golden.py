@@ -1,8 +1,8 @@
-"""Writes the playthroughs anew: `python -m tests.openspiel.golden`."""
+"""Writes the playthroughs anew: `python -m tests.training.golden`."""
 
 from open_spiel.python.algorithms.generate_playthrough import playthrough
 
-from tests.openspiel.test_games import GOLDEN
+from tests.training.test_games import GOLDEN
 
 NAMES = {
     "dubito": "dubito(max_turns=5)",

@@ -15,7 +15,7 @@ from dubito.games.bs.cards import COPIES, DECK, NUMBERS, PlayEvent, TurnEvent, W
 from dubito.games.bs.engine import Game, deal
 from dubito.games.bs.game import GAME, RESULTS
 from dubito.games.bs.table import SEATS
-from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
+from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 DONE: Final = NUMBERS  # actions below are numbers
 NO, YES = DONE + 1, DONE + 2

@@ -20,10 +20,10 @@ from dubito.games.dubito.cards import (
     Event,
     GameStartEvent,
 )
-from dubito.openspiel.course import CHANCE
+from dubito.training.course import CHANCE
 
 if TYPE_CHECKING:
-    from dubito.openspiel.dubito_course import DubitoCourse
+    from dubito.training.dubito import DubitoCourse
 
 SomeDubito = TypeVar("SomeDubito", bound="DubitoCourse")
 

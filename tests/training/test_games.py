@@ -16,7 +16,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.games.dubito.cards import DiscardEvent
 from dubito.games.dubito.engine import Result
 from tests.conftest import cases, few
-from tests.openspiel.kit import SHORT, WHOLE, drawn, new, states
+from tests.training.kit import SHORT, WHOLE, drawn, new, states
 
 ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
 GOLDEN = Path(__file__).parent / "playthroughs"
@@ -30,7 +30,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
 
 @cases("file", sorted(GOLDEN.glob("*.txt")))
 def test_a_playthrough_is_as_it_was(file: Path) -> None:
-    """Written anew by `python -m tests.openspiel.golden`, where a change is meant."""
+    """Written anew by `python -m tests.training.golden`, where a change is meant."""
     # Imported where it is used: it brings SciPy, two seconds for every process that only collects the tests.
     from open_spiel.python.algorithms.generate_playthrough import playthrough
 
@@ -208,7 +208,7 @@ def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:
 
 @pytest.mark.parametrize(("missing", "extra"), [("pyspiel", "openspiel"), ("shimmy", "pettingzoo")])
 def test_without_an_extra_one_sentence_says_what_to_install(missing: str, extra: str) -> None:
-    code = f"import sys; sys.modules[{missing!r}] = None; import dubito.openspiel.environment"
+    code = f"import sys; sys.modules[{missing!r}] = None; import dubito.training.environment"
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(f" is not installed: pip install 'dubito[{extra}]'")
 

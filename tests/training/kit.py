@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyspiel
 
-import dubito.openspiel  # noqa: F401, registers them
+import dubito.training  # noqa: F401, registers them
 
 SHORT: Final = (  # of each game, with caps that keep it short
     *(f"dubito(players={players},max_turns=8)" for players in range(3, 9)),

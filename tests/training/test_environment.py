@@ -11,7 +11,7 @@ pytest.importorskip("shimmy", reason="shimmy is not installed, so no game of our
 
 from pettingzoo.test import api_test, seed_test
 
-from dubito.openspiel.environment import HarnessEnv
+from dubito.training.environment import HarnessEnv
 
 GAMES = [("dubito", {"players": 4, "max_turns": 30}), ("dubito_bs", {"max_rounds": 5}), ("dubito_defuse", {})]
 

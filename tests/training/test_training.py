@@ -9,7 +9,7 @@ from typing import Any
 import pyspiel
 import pytest
 
-import dubito.openspiel  # noqa: F401, registers the games
+import dubito.training  # noqa: F401, registers the games
 from tests.conftest import cases
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()

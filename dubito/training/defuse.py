@@ -21,8 +21,8 @@ from dubito.games.defuse.events import (
     TakeEvent,
 )
 from dubito.games.defuse.game import RESULTS
-from dubito.openspiel import defuse_worlds
-from dubito.openspiel.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
+from dubito.training import defuse_worlds
+from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 
 CARDS: Final = (*HELD, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)

@@ -15,12 +15,12 @@ from dubito.game.table import Entrant, Table, step
 from dubito.games.defuse.engine import ACTS, DEFUSE
 from dubito.games.dubito.bot import Listener
 from dubito.games.dubito.cards import DoubtResolvedEvent
-from dubito.openspiel.bs_course import DONE, NO, YES
-from dubito.openspiel.defuse_course import CARDS, PLACES
-from dubito.openspiel.dubito_cards import DONE as CARDS_DONE
-from dubito.openspiel.dubito_cards import DOUBT
+from dubito.training.bs import DONE, NO, YES
+from dubito.training.defuse import CARDS, PLACES
+from dubito.training.dubito import DONE as CARDS_DONE
+from dubito.training.dubito import DOUBT
 from tests.conftest import cases
-from tests.openspiel.kit import new
+from tests.training.kit import new
 
 
 def table(game: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:

@@ -15,9 +15,9 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent
 from dubito.games.defuse.engine import View
 from dubito.games.dubito.cards import Event, GameStartEvent, PlayerWonEvent, TurnData
-from dubito.openspiel import SeatedBot
+from dubito.training import SeatedBot
 from tests.conftest import cases
-from tests.openspiel.kit import drawn
+from tests.training.kit import drawn
 
 DUBITO: Any = pyspiel.load_game("dubito(players=4)")
 

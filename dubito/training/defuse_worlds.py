@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND
 from dubito.games.defuse.knowledge import Act, Notebook
-from dubito.openspiel.course import CHANCE
+from dubito.training.course import CHANCE
 
 if TYPE_CHECKING:
-    from dubito.openspiel.defuse_course import DefuseCourse
+    from dubito.training.defuse import DefuseCourse
 
 SomeDefuse = TypeVar("SomeDefuse", bound="DefuseCourse")
 
