@@ -1,3 +1,7 @@
 """A harness that pits players against each other at Dubito, a bluffing card game."""
 
+from dubito.moved import follow
+
 __version__ = "0.1.0"
+
+follow()

@@ -18,7 +18,7 @@ from dubito.errors import UsageError, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, sentence_of
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec
 from dubito.game import Player, Spec
-from dubito.game.find import DUBITO, Bot, Registry, digest_of_game
+from dubito.game.find import DUBITO, Bot, Registry, source_of
 from dubito.llm.budget import Caps
 from dubito.llm.gate import PATIENCE
 from dubito.llm.prices import Price, charged_by_call, find_price, outdated, unpriced
@@ -54,7 +54,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         config.provider_errors,
         config.bot_deadline,
         game.name,
-        "" if game.name == DUBITO else digest_of_game(game, registry.working_directory),
+        "" if game.name == DUBITO else source_of(game, registry.working_directory),
         game.lineup,
     )
     _check_field(experiment, config, fills_tables)

@@ -16,7 +16,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS, chunk_numbers, first_game_of
 from dubito.experiment.stored import StoredRun, StoredShard, opened_run
-from dubito.game.find import Registry, digest_of_game
+from dubito.game.find import Registry, source_of
 from dubito.stats.ranking import all_games
 from dubito.stats.tally import Tally, kept_tally
 from dubito.store import folder as run_folder
@@ -48,7 +48,7 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
             f"deals, and a chunk is played in one place: {most}"
         )
     first, end = (first_game_of(experiment, len(chunks) * place // of) for place in (number - 1, number))
-    engine = digest_of_game(registry.game, registry.working_directory)
+    engine = source_of(registry.game, registry.working_directory)
     shard = Shard(number, of, experiment.games, first, engine)
     return replace(experiment, games=min(end, experiment.games) - first, shard=shard)
 

@@ -368,6 +368,9 @@ class Spec:
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
     package: str = ""  # where its modules are
     family: str = ""  # whose member it is, if of one
+    # Of a game that comes with Dubito: the digest of its sources when what it plays was last changed. So a run goes on
+    # after its game was only written better; whoever changes its play takes the digest of then (decisions/0034).
+    plays_as: str = ""
     version: str = ""  # of the library that has its rules, if one has
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None  # why a bot of its kind does not play it
     said_of: Callable[[type[Player], Mapping[str, Any]], str | None] = lambda cls, settings: None  # by a run, of a bot

@@ -110,7 +110,15 @@ def game_names(working_directory: Path) -> list[str]:
 
 def digest_of_game(spec: Spec, working_directory: Path) -> str:
     """A hash over the sources of a game's package, and the version of the library that has its rules."""
-    digest = _digest(next(folder for folder in _folders(working_directory) if folder.name == spec.folder))
+    return _versioned(_digest(next(one for one in _folders(working_directory) if one.name == spec.folder)), spec)
+
+
+def source_of(spec: Spec, working_directory: Path) -> str:
+    """What a run's identity has of its game: the same digest, or that of the sources whose games it still plays."""
+    return _versioned(spec.plays_as, spec) if spec.plays_as else digest_of_game(spec, working_directory)
+
+
+def _versioned(digest: str, spec: Spec) -> str:
     return sha256(f"{digest}\0{spec.version}".encode()).hexdigest() if spec.version else digest
 
 

@@ -134,6 +134,7 @@ GAME = Spec(
     output_of=_output_of,
     answer_of=_answer_of,
     package="dubito.games.bs",
+    plays_as="419b63edcf02b1b51c37b6c38bdbf872cc7deb899861e7474816552fadd6089b",
     lie=_lie,
     missing=missing_nodes,
     kept_rules=SimpleNamespace,

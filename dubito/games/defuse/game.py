@@ -70,6 +70,7 @@ GAME = Spec(
     output_to_json=lambda output: output,
     output_from_json=_output_from_json,
     package="dubito.games.defuse",
+    plays_as="8b44186cbbbcaa53327b04f27008a7217cb95dd66fa505edd1890f34a0e02d03",
     missing=missing_nodes,
     kept_rules=SimpleNamespace,
     demo={

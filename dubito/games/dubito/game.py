@@ -65,6 +65,7 @@ GAME: Final = Spec(
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
     output_from_json=_from_json,
     package=__package__,
+    plays_as="f6ecf57d5df2ede73df6925fab95d1b2ba327c95989510beb7338ec1000372b7",
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
     lie=lambda game, output: lie_told(output.cards, output.number, game.number, game.hands[game.seat].counts),
     missing=missing_nodes,

@@ -47,6 +47,7 @@ def member(name: str) -> Spec:
         output_to_json=lambda output: output,
         output_from_json=_output_from_json,
         package="dubito.games.openspiel",
+        plays_as="fe8e34d6e1b522b589b7f3f6a21abb61b68da9334de1d53abc91e0928dcd13e0",
         missing=missing_nodes,
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: _cannot_play(cls, engine),

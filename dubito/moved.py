@@ -1,0 +1,67 @@
+"""Modules by the names that they had before 24 November 2026, for code outside this project that imports them.
+
+The pages of that time told users to import from these; whatever else moved stands in docs/decisions/0034. A module is
+the same one under both names.
+"""
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+MOVED: Final = {
+    "dubito.bot_deadline": "dubito.game.table",
+    "dubito.experiment.chunk": "dubito.experiment.play",
+    "dubito.experiment.model_checks": "dubito.experiment.resolve",
+    "dubito.experiment.runner": "dubito.experiment.run",
+    "dubito.game_registry": "dubito.game.find",
+    "dubito.games.bs.events": "dubito.games.bs.cards",
+    "dubito.games.bs.state": "dubito.games.bs.engine",
+    "dubito.games.defuse.cards": "dubito.games.defuse.engine",
+    "dubito.games.dubito.events": "dubito.games.dubito.cards",
+    "dubito.games.dubito.game_data": "dubito.games.dubito.cards",
+    "dubito.games.dubito.hand": "dubito.games.dubito.cards",
+    "dubito.games.dubito.notebook": "dubito.games.dubito.knowledge",
+    "dubito.games.dubito.player": "dubito.games.dubito.bot",
+    "dubito.games.dubito.rules": "dubito.games.dubito.engine",
+    "dubito.handlers": "dubito.game.table",
+    "dubito.llm.decider": "dubito.llm.decide",
+    "dubito.native": "dubito.game.streams",
+    "dubito.openspiel": "dubito.training",
+    "dubito.openspiel.environment": "dubito.training.environment",
+    "dubito.person": "dubito.game.person",
+    "dubito.record": "dubito.game.record",
+    "dubito.registry": "dubito.game.find",
+    "dubito.rehearsal": "dubito.games.dubito.rehearsal",
+    "dubito.results": "dubito.game",
+    "dubito.seating": "dubito.game.seating",
+    "dubito.streams": "dubito.game.streams",
+    "dubito.telling": "dubito.game.words",
+    "dubito.user_files": "dubito.files",
+}
+
+
+class _Moved:
+    """Finds a module under its old name, and gives the one that is there now."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, ModuleSpec | None] = {}  # by old name: what the module itself was found by
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in MOVED else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(MOVED[spec.name])
+        self._own[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It was executed under its own name; only what it was found by was written over."""
+        assert module.__spec__ is not None
+        module.__spec__ = self._own[module.__spec__.name]
+
+
+def follow() -> None:
+    """Let old names lead to where the modules are now."""
+    sys.meta_path.insert(0, _Moved())  # type: ignore[arg-type]
