@@ -64,4 +64,4 @@ class _Moved:
 
 def follow() -> None:
     """Let old names lead to where the modules are now."""
-    sys.meta_path.insert(0, _Moved())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Moved())

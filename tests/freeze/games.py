@@ -13,10 +13,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from dubito.game_registry import find_game
+from dubito.game.find import find_bots, find_game
 from dubito.llm.prompts import load_prompt, prompt_names
 from dubito.llm.protocols import Exchange, build_request
-from dubito.registry import find_bots
 from tests.cli.kit import REPO
 from tests.llm.kit import PROTOCOLS, settings
 from tests.web.kit import Browser, Served, a_move, guests_of, served
@@ -74,7 +73,7 @@ def course(name: str, seed: int) -> str:
     """A digest of a game at random in OpenSpiel: what may be done and drawn, what it is called, what each seat sees."""
     import pyspiel
 
-    import dubito.openspiel  # noqa: F401, registers our games
+    import dubito.training  # noqa: F401, registers our games
 
     state, chance, seen = pyspiel.load_game(name).new_initial_state(), Random(seed), []
     while not state.is_terminal():
