@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.output import Voice, note, say
+from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
 from dubito.game.record import Forfeit, records_of
@@ -33,7 +33,7 @@ class Narrator:
     game: Any
     label: Label
     show_hands: bool = False
-    voice: Voice = field(default_factory=Voice)
+    voice: Voice = field(default_factory=PlainVoice)
     wait: Callable[[], None] = lambda: None  # before each turn
 
     def __post_init__(self) -> None:

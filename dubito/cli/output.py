@@ -134,7 +134,9 @@ class Voice(Protocol):
         """Nobody thinks any more."""
 
 
-class _PlainVoice:
+class PlainVoice:
+    """Says the lines as they are."""
+
     def __call__(self, line: str = "") -> None:
         say(line)
 
@@ -148,7 +150,7 @@ class _PlainVoice:
 def voice_for(names: Sequence[str]) -> Voice:
     """How a game among players that are called so is told here."""
     if not sys.stdout.isatty():
-        return _PlainVoice()
+        return PlainVoice()
     from dubito.cli.terminal import TerminalVoice  # late: what draws is loaded where there is a terminal
 
     return TerminalVoice(names)

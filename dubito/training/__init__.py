@@ -6,6 +6,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+try:
+    import pyspiel
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
+
 from dubito.errors import UsageError
 from dubito.games.bs.game import GAME as BS
 from dubito.games.bs.witness import BSRules
@@ -16,11 +21,6 @@ from dubito.training.bs import BSCourse
 from dubito.training.defuse import STEPS_MOST, DefuseCourse
 from dubito.training.dubito import CardsCourse, DubitoCourse
 from dubito.training.spiel import GameKind, HarnessGame, SeatedBot, registered
-
-try:
-    import pyspiel
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("OpenSpiel is not installed: pip install 'dubito[openspiel]'", name="pyspiel") from error
 
 __all__ = ["BSGame", "DefuseGame", "DubitoGame", "SeatedBot"]
 

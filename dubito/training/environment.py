@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-import dubito.training  # noqa: F401, registers the games
-
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("shimmy is not installed: pip install 'dubito[pettingzoo]'", name="shimmy") from error
+
+import dubito.training  # noqa: F401, registers the games
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types

@@ -25,7 +25,7 @@ OWN_TEST = """
 import sys
 
 def test_own():
-    print([name for name in sys.modules if name.startswith("dubito")])
+    print(sorted(name for name in sys.modules if name.startswith("dubito")))
 """
 
 
@@ -103,7 +103,7 @@ def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     code, said = pytest_says(project, "-v", "-s")
     assert (code, ended(said)) == (0, {}), said
-    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "what is imported"
+    assert f"['dubito', 'dubito.moved', 'dubito.workshop', '{PLUGIN}']" in said, "what is imported"
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
     code, said = pytest_says(project)
     assert code == 4
@@ -116,7 +116,7 @@ def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:
     assert import_module(PLUGIN)
     script = f"import pytest, sys; before = set(sys.modules); import {PLUGIN}; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPO, text=True, capture_output=True, check=True)
-    assert done.stdout.strip() == str(["dubito", "dubito.workshop", PLUGIN])
+    assert done.stdout.strip() == str(["dubito", "dubito.moved", "dubito.workshop", PLUGIN])
 
 
 @pytest.mark.parametrize("name", few(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plain"]))
