@@ -91,14 +91,14 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
 
 
 def _add_twin(source: Path, bot: Path) -> str:
-    """A bot's file once more, where `dubito.game.streams.compiled_twin` looks for its compiled class: under its digest.
+    """A bot's file once more, where `dubito.game.native.compiled_twin` looks for its compiled class: under its digest.
 
     Each line keeps its number. The word over the class is one that a person's bot does without: it stands where a
     blank line was, as does the import of it.
     """
     text = bot.read_text(encoding="utf-8")
     for blank, word in (
-        ("\n\nfrom bots", "\nfrom dubito.game.streams import mypyc_attr\nfrom bots"),
+        ("\n\nfrom bots", "\nfrom dubito.game.native import mypyc_attr\nfrom bots"),
         ("\n\n\nclass ", "\n\n@mypyc_attr(allow_interpreted_subclasses=True)\nclass "),
     ):
         if text.count(blank) != 1:

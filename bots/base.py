@@ -1,6 +1,6 @@
 """BotBase: a strategy is its answers at the five nodes A-E."""
 
-from dubito.game.streams import mypyc_attr
+from dubito.game.native import mypyc_attr
 from dubito.games.dubito.bot import FiveNodes
 
 

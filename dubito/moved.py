@@ -27,7 +27,7 @@ MOVED: Final = {
     "dubito.games.dubito.rules": "dubito.games.dubito.engine",
     "dubito.handlers": "dubito.game.table",
     "dubito.llm.decider": "dubito.llm.decide",
-    "dubito.native": "dubito.game.streams",
+    "dubito.native": "dubito.game.native",
     "dubito.openspiel": "dubito.training",
     "dubito.openspiel.environment": "dubito.training.environment",
     "dubito.person": "dubito.game.person",

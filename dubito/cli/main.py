@@ -25,7 +25,7 @@ import click
 from dubito import __version__
 from dubito.cli.output import note
 from dubito.errors import BotError, RunStopped, ToldToEnd, UsageError, one_line, signal_in_words, signal_of
-from dubito.game.streams import engine_in_words
+from dubito.game.native import engine_in_words
 
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 

@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, NamedTuple
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Family, Player, Spec
-from dubito.game.streams import compiled_twin
+from dubito.game.native import compiled_twin
 
 
 def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:

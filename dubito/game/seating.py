@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dubito.game.streams import Held, Loose, SeatStreams, mypyc_attr
+from dubito.game.native import Held, Loose, mypyc_attr
+from dubito.game.streams import SeatStreams
 
 
 @dataclass(slots=True)

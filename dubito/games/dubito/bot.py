@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game import Player
-from dubito.game.streams import Loose, mypyc_attr
+from dubito.game.native import Loose, mypyc_attr
 from dubito.games.dubito.cards import JOKER, MOST, Event, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
 

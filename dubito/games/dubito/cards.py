@@ -16,7 +16,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 
 from dubito.game import GameEvent
-from dubito.game.streams import Loose, SeatStreams, mypyc_attr
+from dubito.game.native import Loose, mypyc_attr
+from dubito.game.streams import SeatStreams
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Ending, Habit, Lie, Measure, Player, Results
-from dubito.game.streams import DealStreams, Loose, SeatStreams, mypyc_attr
+from dubito.game.native import Loose, mypyc_attr
+from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.cards import (
     COPIES,
