@@ -22,8 +22,8 @@ from resource import RUSAGE_SELF, getrusage
 
 from speed import timed
 
-from dubito.games.dubito.cards import CardsPlayedEvent, Event
 from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.facts import Position, facts, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.witness import Memory

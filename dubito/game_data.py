@@ -1,3 +1,4 @@
-"""The words of Dubito, where bots import them from: a re-export of `dubito.games.dubito.cards`."""
+"""The words of Dubito, where bots import them from: what a seat sees, answers and observes."""
 
 from dubito.games.dubito.cards import *  # noqa: F403
+from dubito.games.dubito.events import *  # noqa: F403

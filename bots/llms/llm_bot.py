@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bots.base import BotBase
 from dubito.game import fallback_for
 from dubito.games.dubito.bot import NODES, FiveNodes
-from dubito.games.dubito.cards import Event, TurnData, TurnOutput
+from dubito.games.dubito.cards import TurnData, TurnOutput
+from dubito.games.dubito.events import Event
 
 if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
     from dubito.games.dubito.facts import Position

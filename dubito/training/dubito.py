@@ -25,23 +25,16 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Player
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    MOST,
-    NUMBERS,
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands, why_illegal
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    Hand,
-    HandView,
     PlayerWonEvent,
-    TurnData,
-    TurnOutput,
 )
-from dubito.games.dubito.engine import RESULTS, Game, Rules, check_players, deal_hands, why_illegal
 from dubito.training import dubito_worlds
 from dubito.training.course import CHANCE, ChanceDraws, Course, Pieces, one_hot
 

@@ -10,16 +10,8 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    NUMBERS,
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    Event,
-    GameStartEvent,
-)
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.training.course import CHANCE
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from dubito.errors import BotError, UsageError
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, in_time, play_game
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import Event, TurnData, TurnOutput
+from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
+from dubito.games.dubito.events import Event
 from dubito.games.dubito.game import GAME
 from tests.bots.kit import NODES_A_TO_E, entrants, told
 from tests.conftest import cases

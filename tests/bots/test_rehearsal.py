@@ -7,15 +7,9 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
-from dubito.games.dubito.cards import (
-    CardsPlayedEvent,
-    DoubtResolvedEvent,
-    Event,
-    GameStartEvent,
-    TurnData,
-    TurnOutput,
-)
+from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.rehearsal import at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
 from tests.conftest import cases

@@ -16,8 +16,9 @@ from typing import Any, Literal, cast
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Event, Hand, TurnData, TurnOutput
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import Game, Rules, WinRule, deal_hands, why_illegal
+from dubito.games.dubito.events import Event
 
 LETTERS = "*A23456789TJQK"
 Deal = Literal["full", "short", "clumped"]

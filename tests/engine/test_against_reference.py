@@ -8,18 +8,9 @@ from random import Random
 
 import pytest
 
-from dubito.games.dubito.cards import (
-    NUMBERS,
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    Event,
-    PlayerData,
-    PlayerWonEvent,
-    TurnData,
-    TurnOutput,
-)
+from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.engine import Game, Rules, WinRule
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.conftest import cases
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output

@@ -7,17 +7,16 @@ import pytest
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import (
+from dubito.games.dubito.cards import TurnData, TurnOutput
+from dubito.games.dubito.engine import Rules, WinRule, deal_table
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
     PlayerWonEvent,
-    TurnData,
-    TurnOutput,
 )
-from dubito.games.dubito.engine import Rules, WinRule, deal_table
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, output, position, script, scripted, table
 

@@ -10,8 +10,9 @@ from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import Event, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Game, Rules, deal_table
+from dubito.games.dubito.events import Event
 from tests.conftest import cases
 from tests.engine.helpers import position, script, scripted, snapshot, table
 from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling

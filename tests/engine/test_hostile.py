@@ -10,7 +10,8 @@ from bots.base import BotBase
 from dubito.errors import BotError, IllegalOutput, RunStopped
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import CardsPlayedEvent, Event, TurnData, TurnOutput
+from dubito.games.dubito.cards import TurnData, TurnOutput
+from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import Recorder
 from tests.conftest import cases
 from tests.engine.helpers import output, position, run, script, scripted, snapshot, table

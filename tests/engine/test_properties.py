@@ -9,19 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    NUMBERS,
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    Event,
-    PlayerData,
-    PlayerWonEvent,
-    TurnOutput,
-)
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnOutput
 from dubito.games.dubito.engine import Game, Result, Rules
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
 from tests.engine.helpers import Setup, in_play, new_game, random_game, snapshot, twin
 
 SETUPS = st.builds(

@@ -9,16 +9,16 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.table import step
 from dubito.game.words import seat_label
-from dubito.games.dubito.cards import (
+from dubito.games.dubito.cards import TurnOutput
+from dubito.games.dubito.engine import Game, Rules
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
     PlayerWonEvent,
-    TurnOutput,
 )
-from dubito.games.dubito.engine import Game, Rules
 from dubito.games.dubito.record import (
     GameRecord,
     RecordedOutput,

@@ -3,15 +3,9 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.cards import (
-    JOKER,
-    NUMBERS,
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    PlayerWonEvent,
-)
+from dubito.games.dubito.cards import JOKER, NUMBERS
 from dubito.games.dubito.engine import WinRule, is_honest
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from dubito.games.dubito.game import GAME
 from tests.conftest import cases
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run

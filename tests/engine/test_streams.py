@@ -11,8 +11,9 @@ from dubito.game import Seating, make_player
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
-from dubito.games.dubito.cards import Event, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_hands, deal_table
+from dubito.games.dubito.events import Event
 from tests.conftest import cases
 
 STREAMS = ("bot", "framework", "fallback")

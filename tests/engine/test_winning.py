@@ -3,8 +3,8 @@
 import pytest
 
 from dubito.errors import IllegalOutput
-from dubito.games.dubito.cards import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from dubito.games.dubito.engine import Game, Result, Rules, WinRule
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from tests.engine.helpers import WIN_RULES, hand, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)

@@ -10,8 +10,9 @@ from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
 from dubito.game.words import in_words_to, labels
-from dubito.games.dubito.cards import CardsPlayedEvent, DoubtResolvedEvent, TurnOutput
+from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.games.dubito.words import to_me

@@ -9,8 +9,9 @@ from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import FiveNodes
-from dubito.games.dubito.cards import Event, TurnData, TurnOutput
+from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, deal_hands, deal_table
+from dubito.games.dubito.events import Event
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.llm.prompts import load_prompt, prompt_names
 from tests.conftest import few

@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    CardsPlayedEvent,
-    DoubtResolvedEvent,
-    GameStartEvent,
-    TurnOutput,
-)
+from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
 from dubito.games.dubito.engine import Game, Result, Rules, is_honest
+from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
 from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.record import card_name, kept_plural

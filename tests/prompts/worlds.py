@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from dubito.games.dubito.cards import COPIES, NUMBERS, Event, GameStartEvent, Hand, TurnOutput
+from dubito.games.dubito.cards import COPIES, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Game, Rules
+from dubito.games.dubito.events import Event, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position
 
 Move = tuple[bool, int | None, tuple[int, ...]]  # doubt, number, physical cards

@@ -14,7 +14,8 @@ from bots.manual.defuse.medium import Medium
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import GameEvent
 from dubito.games.defuse.engine import View
-from dubito.games.dubito.cards import Event, GameStartEvent, PlayerWonEvent, TurnData
+from dubito.games.dubito.cards import TurnData
+from dubito.games.dubito.events import Event, GameStartEvent, PlayerWonEvent
 from dubito.training import SeatedBot
 from tests.conftest import cases
 from tests.training.kit import drawn

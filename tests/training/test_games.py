@@ -13,8 +13,8 @@ import pyspiel
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.games.dubito.cards import DiscardEvent
 from dubito.games.dubito.engine import Result
+from dubito.games.dubito.events import DiscardEvent
 from tests.conftest import cases, few
 from tests.training.kit import SHORT, WHOLE, drawn, new, states
 

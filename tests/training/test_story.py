@@ -14,7 +14,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.defuse.engine import ACTS, DEFUSE
 from dubito.games.dubito.bot import Listener
-from dubito.games.dubito.cards import DoubtResolvedEvent
+from dubito.games.dubito.events import DoubtResolvedEvent
 from dubito.training.bs import DONE, NO, YES
 from dubito.training.defuse import CARDS, PLACES
 from dubito.training.dubito import DONE as CARDS_DONE

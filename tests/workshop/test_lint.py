@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.cards import GameStartEvent
+from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import kept_plural

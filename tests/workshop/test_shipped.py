@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from dubito.games.dubito.bot import NODES
-from dubito.games.dubito.cards import GameStartEvent
+from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.game import GAME
 from dubito.workshop.recordings import read_folder, shipped
 from tests.cli.kit import Shell

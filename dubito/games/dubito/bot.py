@@ -5,8 +5,9 @@ from typing import ClassVar, Final
 from dubito.errors import IllegalOutput
 from dubito.game import Player
 from dubito.game.native import Loose, mypyc_attr
-from dubito.games.dubito.cards import JOKER, MOST, Event, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, MOST, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.events import Event
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

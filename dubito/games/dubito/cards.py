@@ -5,8 +5,6 @@ Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_do
 so a bot that changes it harms only itself. Its fields' types are quoted because pydantic reads them,
 and the compiler keeps only those as they are written.
 
-What the table observes; events are immutable and shared (R26).
-
 A hand: the engine's truth, and the read-only view that a bot holds as `self.cards`.
 """
 
@@ -15,69 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 
-from dubito.game import GameEvent
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import SeatStreams
-
-
-@dataclass(frozen=True, slots=True)
-class GameStartEvent(GameEvent):
-    """The deal is done; counts are in the order of the ids."""
-
-    player_ids: tuple[int, ...]
-    initial_card_counts: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CardsPlayedEvent(GameEvent):
-    """Cards went face down on the board; which ones stays hidden."""
-
-    player_id: int
-    declared_number: int
-    n_cards: int
-
-
-@dataclass(frozen=True, slots=True)
-class DoubtResolvedEvent(GameEvent):
-    """The last play was turned over, and somebody picked up the board."""
-
-    doubter_id: int
-    target_id: int  # who placed the last cards
-    correct: bool  # True: it was a bluff, and the target picks up
-    latest_cards: tuple[int, ...]  # the doubted play
-    board_cards: tuple[int, ...]  # exactly what the loser picks up
-    declared_number: int
-    jokers_discarded: int  # jokers of the doubted play that left the game (R6)
-
-    @property
-    def loser_id(self) -> int:
-        """Who picked up the board."""
-        return self.target_id if self.correct else self.doubter_id
-
-
-@dataclass(frozen=True, slots=True)
-class DiscardEvent(GameEvent):
-    """Four cards of one number left the game from one hand (R8)."""
-
-    player_id: int
-    card_number: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerWonEvent(GameEvent):
-    """A player is out of cards and leaves; position 1 is the hard win."""
-
-    player_id: int
-    position: int
-
-    @property
-    def leaves(self) -> int:  # type: ignore[override]
-        """Who has won observes its win, then no more."""
-        return self.player_id
-
-
-Event = GameStartEvent | CardsPlayedEvent | DoubtResolvedEvent | DiscardEvent | PlayerWonEvent
-
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))

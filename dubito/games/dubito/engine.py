@@ -21,22 +21,14 @@ from dubito.game import Ending, Habit, Lie, Measure, Player, Results
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    MOST,
-    NUMBERS,
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, PlayerData, TurnData, TurnOutput
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    Hand,
-    HandView,
-    PlayerData,
     PlayerWonEvent,
-    TurnData,
-    TurnOutput,
 )
 
 WinRule = Literal["immediate", "contested"]

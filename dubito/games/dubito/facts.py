@@ -34,21 +34,9 @@ from dubito.game.record import first_fault
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    MOST,
-    NUMBERS,
-    CardsPlayedEvent,
-    DiscardEvent,
-    DoubtResolvedEvent,
-    Event,
-    GameStartEvent,
-    Hand,
-    TurnData,
-    TurnOutput,
-)
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Game, Rules, WinRule, deal_table
+from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook as Notebook
 from dubito.games.dubito.knowledge import Position as Position
 from dubito.games.dubito.knowledge import facts as facts

@@ -14,16 +14,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from dubito.games.dubito.bot import NODES, Listener
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    NUMBERS,
-    CardsPlayedEvent,
-    Event,
-    PlayerData,
-    TurnData,
-)
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData, TurnData
 from dubito.games.dubito.engine import Rules
+from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import card_name
 from dubito.games.dubito.witness import Memory, OwnPlay, Witness, names
 from dubito.games.dubito.words import NODE_TEXTS, WALK, effects, objective, rule_sentences, scoring

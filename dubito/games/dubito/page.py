@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.game.words import Label
-from dubito.games.dubito.cards import NUMBERS, DoubtResolvedEvent, Event, PlayerWonEvent, TurnOutput
+from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import Game, is_honest
+from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, in_order, narrated
 from dubito.games.dubito.words import to_me
 

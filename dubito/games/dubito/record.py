@@ -15,20 +15,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game.record import Strict, as_lines, first_fault, seal
 from dubito.game.words import Label, seat_label
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    NUMBERS,
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
+from dubito.games.dubito.engine import Game, Rules, check_players
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    Hand,
     PlayerWonEvent,
-    TurnOutput,
 )
-from dubito.games.dubito.engine import Game, Rules, check_players
 
 _NAMES: Final = ("joker", "ace", *map(str, range(2, 11)), "jack", "queen", "king")
 Card = Annotated[int, Field(strict=True, ge=JOKER, le=NUMBERS[-1])]

@@ -11,19 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from dubito.games.dubito.cards import (
-    COPIES,
-    JOKER,
-    NUMBERS,
+from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, PlayerData
+from dubito.games.dubito.engine import is_honest
+from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
     Event,
     GameStartEvent,
-    PlayerData,
     PlayerWonEvent,
 )
-from dubito.games.dubito.engine import is_honest
 from dubito.games.dubito.record import card_name, cards_in_words, in_order, sentence
 
 _VALUES: Final = NUMBERS[-1] + 1

@@ -18,9 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.game.record import Strict, first_fault
 from dubito.game.words import ME, Label, Line, Panel
-from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Event, PlayerWonEvent, TurnData, TurnOutput
+from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import Game, Result, Rules, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
+from dubito.games.dubito.events import Event, PlayerWonEvent
 from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, kept_plural, narrated
 
 WALK: Final = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dubito.game.record import Strict
-from dubito.games.dubito.cards import GameStartEvent
 from dubito.games.dubito.engine import Game, last_play_is_dishonest
+from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Questions as Questions
 from dubito.games.dubito.facts import sample_tables as sample_tables
 from dubito.games.dubito.facts import world_pairs as world_pairs
