@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Final
 
 MOVED: Final = {
-    "dubito.bot_deadline": "dubito.game.table",
+    "dubito.bot_deadline": "dubito.game.bot_deadline",
     "dubito.experiment.chunk": "dubito.experiment.play",
     "dubito.experiment.model_checks": "dubito.experiment.resolve",
     "dubito.experiment.runner": "dubito.experiment.run",

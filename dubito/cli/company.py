@@ -19,10 +19,11 @@ from dubito.experiment.config import Config, check, read_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import check_cache, checked_models, model_specs
 from dubito.game import PlayerKind, Spec
+from dubito.game.bot_deadline import in_time
 from dubito.game.find import DUBITO, Registry, find_bots, find_games
 from dubito.game.record import Forfeit, records_of
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, in_time, step
+from dubito.game.table import Entrant, Table, step
 from dubito.game.words import labels
 from dubito.show.person import Opponents, Thought, company
 from dubito.store.folder import DATABASE, MANIFEST

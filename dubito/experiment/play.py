@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from dubito.errors import BotError, DubitoError
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Player
+from dubito.game.bot_deadline import in_time
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, in_time, play_game, step
+from dubito.game.table import Entrant, Table, play_game, step
 from dubito.stats.players import Statement
 from dubito.stats.tally import Outcome, Tally, outcome_of, tally_of
 

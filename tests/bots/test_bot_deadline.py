@@ -9,8 +9,9 @@ import pytest
 
 from bots.manual.random_boi import RandomBoi
 from dubito.errors import BotError, UsageError
+from dubito.game.bot_deadline import in_time
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, in_time, play_game
+from dubito.game.table import Entrant, Table, play_game
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
