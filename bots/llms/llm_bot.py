@@ -1,21 +1,20 @@
-"""LLMBot: the five nodes answered by a model."""
+"""LLMBot: the questions of any game answered by a model."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from bots.base import BotBase
-from dubito.game import fallback_for
-from dubito.games.dubito.bot import NODES, FiveNodes
-from dubito.games.dubito.cards import TurnData, TurnOutput
-from dubito.games.dubito.events import Event
-
-if TYPE_CHECKING:  # whoever lists bots, or plays without models, loads nothing that asks one
-    from dubito.games.dubito.facts import Position
-    from dubito.llm.model_player import ModelPlayer
+from dubito.errors import IllegalOutput
+from dubito.game import Position, fallback_for
+from dubito.games.dubito.bot import Listener
+from dubito.games.dubito.cards import TurnData
 
 
 class LLMBot(BotBase):
-    """Asks a model at every node, by its settings `api` and `model`; OpenAIBot and AnthropicBot know their api."""
+    """Asks a model at every node, by its settings `api` and `model`; OpenAIBot and AnthropicBot know their api.
+
+    Where the model could not answer, a bot written by hand does, which observes the whole game from the same seat.
+    """
 
     origin = "Dubito"
     is_model = True
@@ -23,70 +22,80 @@ class LLMBot(BotBase):
 
     def __init__(self, id: int, **settings: Any) -> None:
         """`settings` are those of dubito.llm.settings.ModelSettings; the run has checked them."""
-        from dubito.games.dubito.knowledge import Notebook
-        from dubito.llm.decide import GameServices
+        from dubito.llm.decide import GameServices  # late: whoever lists bots loads nothing that asks
 
         super().__init__(id)
         services = self._seating.services
         assert isinstance(services, GameServices), "a model player sits only in a run, which gives it a way to ask"
         self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
+        self._game = services.decider.prompt.game
         self._fallback = fallback_for(services.decider.fallback, self._seating)
-        self._notebook = Notebook(id, services.decider.rules)
+        self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
         self._decisions = 0
-        self.listeners = (self._notebook,)  # a node may be a subclass's own: its answer counts as well
+        if self._game.walk:
+            self.listeners = (
+                cast(Listener, self._notebook),
+            )  # a node may be a subclass's own: its answer counts as well
 
-    @classmethod
-    def elsewhere(cls) -> "type[ModelPlayer]":
-        """What it is in other games."""
-        from dubito.llm.model_player import model_player
+    def play(self, p: Any) -> Any:
+        """One turn by the nodes that its game's walk asks; where there is none, a move is one node's answer."""
+        if self._game.walk:
+            self._notebook.turn_begins(self.cards)
+            return super().play(p)
+        self._made: list[Any] = []  # the output of this move, once there is one
+        answer = self.decide(p.node, p)
+        output = self._made[-1] if self._made else self._game.output_of(p.node, answer, self.cards)
+        self._notebook.answered(p.node, output)
+        return output
 
-        return model_player(cls)
-
-    def play(self, p: TurnData) -> TurnOutput:
-        """One turn by the nodes."""
-        self._notebook.turn_begins(self.cards)
-        return super().play(p)
-
-    def observe(self, event: Event) -> None:
+    def observe(self, event: Any) -> None:
         """Remembers everything the table saw, and the own cards of own plays; the fallback watches the same game."""
         self._notebook.observe(event, self.cards)
         self._fallback.observe(event)
 
-    def facts(self, position: "Position") -> dict[str, Any]:
+    def facts(self, position: Position) -> dict[str, Any]:
         """What the prompt may say; a subclass may change the values, the keys are those that templates know."""
-        return self._notebook.facts(position)
+        known: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", self._game.facts.facts)
+        return known(position)
 
-    def bluff_first_hand(self, p: TurnData) -> bool:
+    def bluff_first_hand(self, p: TurnData) -> Any:
         """A, by the model."""
         return self.decide("A", p)
 
-    def maximize_first_hand(self, p: TurnData) -> bool:
+    def maximize_first_hand(self, p: TurnData) -> Any:
         """B, by the model."""
         return self.decide("B", p)
 
-    def should_doubt(self, p: TurnData) -> bool:
+    def should_doubt(self, p: TurnData) -> Any:
         """C, by the model."""
         return self.decide("C", p)
 
-    def bluff_regular(self, p: TurnData) -> bool:
+    def bluff_regular(self, p: TurnData) -> Any:
         """D, by the model."""
         return self.decide("D", p)
 
-    def maximize_regular(self, p: TurnData) -> bool:
+    def maximize_regular(self, p: TurnData) -> Any:
         """E, by the model."""
         return self.decide("E", p)
 
-    def decide(self, node: str, p: TurnData) -> bool:
-        """Ask the model at a node; the fallback answers where it could not."""
-        position = self._notebook.position(node, p, self.cards)
-        rendered = self._decider.render(self.facts(position), self._texts)
+    def decide(self, node: str, p: Any) -> Any:
+        """Ask the model at a node and return its answer; the fallback answers where it could not."""
+        rendered = self._decider.render(self.facts(self._notebook.position(node, p, self.cards)), self._texts)
         place = self._decider.place(self._seating, self._decisions, node)
         self._decisions += 1
-        otherwise = self._fallback_at(node, p)
-        answer: bool = self._decider.decide(rendered, place, p.me.turns + 1, self._journal, otherwise)
-        return answer
+        turn = p.me.turns + 1 if isinstance(p, TurnData) else self._decisions
 
-    def _fallback_at(self, node: str, p: TurnData) -> Callable[[], bool]:
-        bot = self._fallback
-        assert isinstance(bot, FiveNodes)  # the run has checked it
-        return lambda: getattr(bot, NODES[node])(p)
+        def accept(answer: Any) -> None:
+            if not self._game.walk:
+                output = self._game.output_of(node, answer, self.cards)
+                if why := p.why_illegal(output):
+                    raise IllegalOutput(why)
+                self._made.append(output)
+
+        def by_fallback() -> Any:
+            if self._game.walk:
+                return getattr(self._fallback, self._game.node(node).method)(p)
+            self._made.append(self._fallback.play(p))
+            return self._game.answer_of(node, self._made[-1])
+
+        return self._decider.decide(rendered, place, turn, self._journal, by_fallback, accept)

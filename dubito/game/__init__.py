@@ -9,7 +9,7 @@ Beside its `game.py`, a game's package may hold modules that are found by name: 
 What a game counts and how it is rated: a definition, not the results of a run (experiment/results.py).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -366,6 +366,9 @@ class Spec:
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
     # The inverse: the answer that makes this output, or one like it.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
+    # The questions of one turn, where it may take several: of a bot and what it sees, the nodes one by one; takes the
+    # answer to each, and returns the output. None: every move is one node's answer, the one that the view names.
+    walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
     package: str = ""  # where its modules are
     family: str = ""  # whose member it is, if of one
     # Of a game that comes with Dubito: the digest of its sources when what it plays was last changed. So a run goes on

@@ -333,10 +333,9 @@ def _files(roots: list[Path], game: str) -> Iterator[tuple[BotKind, Path]]:
 
 
 def _model_players(own: Path) -> list[Bot]:
-    """The project's model players, as those of another game than Dubito."""
+    """The project's model players, who play every game."""
     files, dubito = [file for kind, file in _files([own], DUBITO) if kind == "llms"], find_game(DUBITO, own)
-    bots = [_load_bot("llms", file, own, dubito) for file in files]
-    return [bot._replace(cls=bot.cls.elsewhere()) for bot in bots]
+    return [_load_bot("llms", file, own, dubito) for file in files]
 
 
 def _load_bot(kind: BotKind, file: Path, own: Path, game: Spec) -> Bot:

@@ -17,7 +17,7 @@ from tests.bots.kit import entrants, load_bot, played
 
 TEMPLATE = """\
 from bots.base import BotBase
-from dubito.games.dubito.cards import TurnData
+from dubito.game_data import TurnData
 
 class MyBot(BotBase):
     def bluff_first_hand(self, p: TurnData) -> bool:
@@ -34,7 +34,7 @@ class MyBot(BotBase):
 
 EXAMPLE = '''\
 from bots.base import BotBase
-from dubito.games.dubito.cards import TurnData
+from dubito.game_data import TurnData
 
 class ExampleBot(BotBase):
     """
@@ -73,7 +73,7 @@ PLAY = """
 
 OBSERVE = """
     def observe(self, event) -> None:
-        from dubito.games.dubito.cards import DoubtResolvedEvent, DiscardEvent
+        from dubito.game_data import DoubtResolvedEvent, DiscardEvent
         match event:
             case DoubtResolvedEvent() as e:
                 # e.correct, e.target_id, e.latest_cards, e.board_cards …
@@ -84,7 +84,7 @@ OBSERVE = """
 """
 
 EVENT_IMPORTS = """\
-from dubito.games.dubito.cards import (
+from dubito.game_data import (
     TurnData,
     CardsPlayedEvent, DoubtResolvedEvent, DiscardEvent, PlayerWonEvent,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dubito.errors import IllegalOutput
 from dubito.experiment.config import check
@@ -180,6 +181,35 @@ def test_a_run_of_models_on_the_house_ends_and_replays(game: Spec, shell: Shell)
     assert said.code == 0, said.err
     replayed = shell("replay", "r")
     assert (replayed.code, replayed.out.splitlines()[-1]) == (0, said.out.splitlines()[-2])
+
+
+BOLD = """from bots.llms.openai_bot import OpenAIBot
+
+
+class BoldBot(OpenAIBot):
+    \"\"\"Asks by OpenAI's protocol, and says what it was asked.\"\"\"
+
+    def facts(self, position):
+        with open("asked", "a") as file:
+            print(position.node, file=file)
+        return super().facts(position)
+"""
+
+
+def test_a_users_own_model_bot_plays_it(game: Spec, shell: Shell) -> None:
+    if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
+        return  # as above
+    folder = Path("bots/llms", "" if game.name == "dubito" else game.folder)
+    folder.mkdir(parents=True)
+    (folder / "bold_bot.py").write_text(BOLD)
+    field = [bot.name for bot in registry_of(game.name).hand_written()][: game.seats[0] + 1]
+    bold = {"bot": "BoldBot", "model": "house-random", "base_url": "house", "prompt": "plain"}
+    config = {"game": game.name, "games": 2, "table_sizes": [game.seats[0]], "bots": field, "contenders": [bold]}
+    Path("c.yaml").write_text(yaml.safe_dump(config))
+    said = shell("run", "c.yaml", "--output", "r")
+    assert said.code == 0, said.err
+    assert {*Path("asked").read_text().split()} & {node.name for node in game.nodes}
+    assert shell("replay", "r").code == 0
 
 
 def test_every_game_of_the_house_is_in_its_list(shell: Shell) -> None:

@@ -22,7 +22,6 @@ from dubito.house.faults import CONTENT_FAULTS
 from dubito.llm.answers import answer_format, form_of, read_answer
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
-from dubito.llm.model_player import ModelPlayer
 from dubito.llm.pipeline import preflight
 from dubito.llm.prices import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
@@ -269,7 +268,7 @@ def test_without_that_line_house_random_fits_the_schema() -> None:
 def test_the_faces_play_any_game_with_what_they_know() -> None:
     for name, api in {"OpenAIBot": "responses", "AnthropicBot": "messages"}.items():
         bot, own = BOTS.find(name), find_bots(HOME).find(name)
-        assert issubclass(bot.cls, ModelPlayer)
+        assert bot.cls.is_model
         assert bot.cls.defaults == own.cls.defaults == {"api": api}
         assert (bot.summary, bot.digest) == (own.summary, own.digest)
 

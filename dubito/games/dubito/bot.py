@@ -1,5 +1,6 @@
 """The base of Dubito's bots: the helpers they may use, and the walk through the nodes A-E."""
 
+from collections.abc import Generator
 from typing import ClassVar, Final
 
 from dubito.errors import IllegalOutput
@@ -146,13 +147,14 @@ class FiveNodes(PlayerAI):
 
         Kept apart: one method for both would cost a bot 5 to 12 % of its game.
         """
-        if p.board_cards == 0:
-            bluff, maximize = self._ask("A", p), self._ask("B", p)
-        elif p.can_doubt and self._ask("C", p):
-            return self.doubt(p)
-        else:
-            bluff, maximize = not self.cards.has(p.current_number) or self._ask("D", p), self._ask("E", p)
-        return self.bluff(p, maximize=maximize) if bluff else self.play_truthfully(p, maximize=maximize)
+        walk = five_questions(self, p)
+        try:
+            node = next(walk)
+            while True:
+                node = walk.send(self._ask(node, p))
+        except StopIteration as end:
+            output: Loose[TurnOutput] = end.value
+            return output
 
     def _ask(self, node: str, p: TurnData) -> bool:
         for listener in self.listeners:
@@ -183,6 +185,19 @@ class FiveNodes(PlayerAI):
     def maximize_regular(self, p: TurnData) -> Loose[bool]:
         """E, regular turn: True, the default, plays as many cards as possible."""
         return True
+
+
+def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose[TurnOutput]]:
+    """The walk of one turn, question by question (`Spec.walk`); the output is the player's, by its helpers (R24)."""
+    if p.board_cards == 0:
+        bluff = yield "A"
+        maximize = yield "B"
+    else:
+        if p.can_doubt and (yield "C"):
+            return player.doubt(p)
+        bluff = not player.cards.has(p.current_number) or (yield "D")  # forced without the number (R25)
+        maximize = yield "E"
+    return player.bluff(p, maximize=maximize) if bluff else player.play_truthfully(p, maximize=maximize)
 
 
 def missing_nodes(cls: type[Player]) -> list[str]:

@@ -4,7 +4,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.game import Bool, Node, Spec
-from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, missing_nodes
+from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
     MAX_JOKERS,
@@ -64,6 +64,7 @@ GAME: Final = Spec(
     deal_to_json=lambda game: {"hands": [list(hand.cards) for hand in game.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
     output_from_json=_from_json,
+    walk=five_questions,
     package=__package__,
     plays_as="f6ecf57d5df2ede73df6925fab95d1b2ba327c95989510beb7338ec1000372b7",
     truth=lambda game: last_play_is_dishonest(game.board, game.n_cards_played, game.number),
