@@ -214,7 +214,7 @@ class ChunkPlayer:
             if output is not None:
                 outputs.append(self._game.output_to_json(output))
             new = journal.stated[len(statements) :]
-            statements += [Statement(said.seat, said.p_bluff, said.impossible, bool(truth)) for said in new]
+            statements += [Statement(said.seat, said.stated, said.impossible, bool(truth)) for said in new]
         if self._forfeits and table.errors:
             from dubito.game.record import Forfeit  # late: games without models keep no record
 

@@ -189,6 +189,9 @@ class Shares:
 Answer = Bool | Choice | Whole | Cards | Shares
 
 
+STATED: Final = "p_bluff"  # what a stated probability is called in answers, tables and files
+
+
 class Node(NamedTuple):
     """A decision point: the unit that a model is asked."""
 
@@ -196,6 +199,7 @@ class Node(NamedTuple):
     method: str  # of the game's bot base, that answers it
     answer: Answer
     states: str | None = None  # a field that a model may state beside its answer; judged by the truth, decides nothing
+    stating: str = "the last play is a bluff"  # what is stated the probability of
 
 
 class GameEvent:

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from dubito.errors import UsageError, nearest_first
-from dubito.game import HousePolicy, Spec
+from dubito.game import STATED, HousePolicy, Spec
 from dubito.game.find import DUBITO
 from dubito.house.faults import CONTENT_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HeardRequest, JsonBody, Opinion, Refusal, answer_text, canonical
@@ -224,7 +224,7 @@ def opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Sche
         return drawn
     try:
         said = policy(text, chance)
-        return Opinion(said["answer"], understood=True, p_bluff=said.get("p_bluff"))
+        return Opinion(said["answer"], understood=True, stated=said.get(STATED))
     except (LookupError, ValueError, ArithmeticError):
         return Opinion(drawn.answer, understood=False)
 

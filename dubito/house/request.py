@@ -19,6 +19,8 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Final, Literal, NoReturn
 
+from dubito.game import STATED
+
 _DRAW_HEADER: Final = "x-dubito-draw"
 TRY_HEADER: Final = "x-dubito-try"
 
@@ -189,14 +191,14 @@ class Opinion:
 
     answer: Any
     understood: bool  # whether what it needs was found in the prompt
-    p_bluff: float | None = None  # the stated probability of a bluff; None: it states none
+    stated: float | None = None  # a probability; None: it states none
 
 
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Compact JSON that fits the schema, its properties in the schema's order.
 
-    What is named `answer` is the answer, as are booleans if it is one; a number named `p_bluff` is the stated
-    probability, the rest is filler or null. Without a schema it is `{"answer":true}` or `{"answer":false}`.
+    What is named `answer` is the answer, as are booleans if it is one; a number named as `STATED` is the
+    stated probability, the rest is filler or null. Without a schema it is `{"answer":true}` or `{"answer":false}`.
     """
     whole = _SCHEMA if schema is None else schema
     return json.dumps(_value(whole, opinion, whole.get("$defs", {})), separators=(",", ":"))
@@ -249,8 +251,8 @@ def _value(part: Mapping[str, Any], opinion: Opinion, definitions: Mapping[str, 
         wanted = {*part.get("required", ()), "answer"}
         inner = {name: value for name, value in part.get("properties", {}).items() if name in wanted}
         values = {name: _value(value, opinion, definitions) for name, value in inner.items()}
-        if opinion.p_bluff is not None and _takes_numbers(inner.get("p_bluff", {})):
-            values["p_bluff"] = opinion.p_bluff
+        if opinion.stated is not None and _takes_numbers(inner.get(STATED, {})):
+            values[STATED] = opinion.stated
         if "answer" in inner and not isinstance(opinion.answer, bool):
             values["answer"] = opinion.answer
         return values

@@ -15,21 +15,20 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
 from dubito.files import Checked
-from dubito.game import Answer, Bool, Cards, Choice, Node, Shares
+from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Shares
 from dubito.llm.request import AttemptFailed, Cause, Reply, TwinKey, read_json, without_twins
 
 Field = Literal["reasoning", "p_bluff", "answer"]
 Schema = Mapping[str, Any]
 
-STATED: Final[Field] = "p_bluff"  # the field for nodes that have something to state
 _SCHEMAS: Final[Mapping[Field, Schema]] = {
     "reasoning": {"type": "string"},
-    "p_bluff": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+    STATED: {"anyOf": [{"type": "number"}, {"type": "null"}]},
 }
-_TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, "p_bluff": Any}
+_TYPES: Final[Mapping[Field, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
 _ROUNDING: Final = 0.01 + 1e-9  # how far the sum of probabilities may be from 1
-_EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', "p_bluff": "0.4"}
+_EXAMPLES: Final[Mapping[Field, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _LISTED: Final = 40  # names that an answer's description lists; where there are more, the request says what is legal
 _NAMED: Final = "one of the legal answers, as they are listed"
 _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
@@ -133,8 +132,8 @@ class ModelAnswer:
     """What a model answers, as its reply was read."""
 
     answer: Any  # of the node's kind
-    p_bluff: float | None = None  # within [0, 1]
-    impossible: bool = False  # the p_bluff stated is not a probability; it counts as missing
+    stated: float | None = None  # within [0, 1]
+    impossible: bool = False  # what was stated is not a probability; it counts as missing
 
 
 @lru_cache(maxsize=64)
@@ -160,11 +159,12 @@ def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
     if len(kinds) == 1:
         words = in_words(nodes[0].answer)
     if tuple(fields) != ("answer",):
-        stating = ", ".join(node.name for node in nodes if node.states == STATED)
+        stated = [node for node in nodes if node.states == STATED]
+        names = ", ".join(node.name for node in stated)
         meanings = {
             "reasoning": '"reasoning", what decides it, in one to three sentences',
-            "p_bluff": f'"p_bluff", at question {stating} only: how probable it is that the last play is a bluff, from '
-            "0 to 1, or null",
+            STATED: f'"{STATED}", at question {names} only: how probable it is that '
+            f"{stated[0].stating if stated else ''}, from 0 to 1, or null",
             "answer": f'"answer", {words}',
         }
         listed = "; ".join(meanings[field] for field in fields)
@@ -214,7 +214,7 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
     try:
         _DECODER.decode(text)
         said = form.model.model_validate_json(text).__dict__
-        return ModelAnswer(said["answer"], *_probability(said.get("p_bluff")))
+        return ModelAnswer(said["answer"], *_probability(said.get(STATED)))
     except TwinKey as error:
         detail = str(error)
     except ValidationError as error:

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import FALLBACK_OUTCOME, Player, Seating
-from dubito.llm.answers import STATED, Form, ModelAnswer, re_ask, read_answer
+from dubito.game import FALLBACK_OUTCOME, STATED, Player, Seating
+from dubito.llm.answers import Form, ModelAnswer, re_ask, read_answer
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import AccountFault, Ask, AttemptFailed, Cause, Place, Reply, canonical, digest_of, draw_of
 from dubito.llm.settings import ModelSettings
@@ -35,11 +35,11 @@ LOOK_AT: Final[Mapping[Cause, str]] = {  # by the cause why a player's answers c
 
 @dataclass(frozen=True, slots=True)
 class StatedProbability:
-    """The probability of a bluff that a model stated, at a node that `states` one; it decides nothing."""
+    """The probability that a model stated at a node that `states` one; it decides nothing."""
 
     seat: int
     decision: int
-    p_bluff: float | None  # within [0, 1]; None: it said null, or something impossible
+    stated: float | None  # within [0, 1]; None: it said null, or something impossible
     impossible: bool
 
 
@@ -154,11 +154,11 @@ class Decider:
         if answered is None:
             answered = ModelAnswer(otherwise())
             journal.touched.add(place.seat)
-        answer, p_bluff, impossible = answered.answer, answered.p_bluff, answered.impossible
+        answer, stated, impossible = answered.answer, answered.stated, answered.impossible
         journal.decisions.append([place.seat, place.decision, place.node, answer, outcome, digests])
         if STATED in form.fields and not outcome.startswith(FALLBACK_OUTCOME):
-            journal.stated.append(StatedProbability(place.seat, place.decision, p_bluff, impossible))
-        taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, p_bluff)
+            journal.stated.append(StatedProbability(place.seat, place.decision, stated, impossible))
+        taken = (place.game, place.seat, place.decision, turn, place.node, answer, outcome, stated)
         self.log.decision(Decision(*taken))
         self.counted(outcome)
         return answer

@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError, field_validator
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.files import Checked, from_yaml
-from dubito.game import Position, Spec
+from dubito.game import STATED, Position, Spec
 from dubito.game.find import DUBITO, find_game
 from dubito.game.record import first_fault
 from dubito.llm import answers
@@ -155,10 +155,9 @@ class Prompt:
 
     def _check_stated(self) -> None:
         """Refuse a field that no node of the game states."""
-        if answers.STATED in self.fields and all(node.states != answers.STATED for node in self.game.nodes):
+        if STATED in self.fields and all(node.states != STATED for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {answers.STATED}: "
-                "remove it"
+                f"{self.folder / DESCRIPTION}: answer: {self.game.name} has nothing to state as {STATED}: remove it"
             )
 
     @property
@@ -312,7 +311,7 @@ def _description(path: Path, text: str) -> Description:
     try:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
-        wanted = "`title: ...` and `answer: [answer]`, or [reasoning, p_bluff, answer]"
+        wanted = f"`title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
         raise UsageError(f"{path}: {first_fault(error)}; it says {wanted}") from None
 
 

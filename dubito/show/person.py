@@ -247,7 +247,7 @@ class Thought:
     answer: Any  # that was taken: the fallback's, where the model gave none
     outcome: str
     asked: int  # how often, re-asks included
-    p_bluff: float | None  # as it was stated
+    stated: float | None  # as it was stated
     reasoning: str  # that it gave with its last reply; empty: none
 
     def in_words(self, name: str, question: str, truth: bool | None) -> str:
@@ -258,9 +258,9 @@ class Thought:
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)
             return f"{name}: {question} No answer{again}, since {_WHY.get(cause, cause)}: its fallback says {answer}."
         words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}."]
-        if self.p_bluff is not None:
+        if self.stated is not None:
             really = "" if truth is None else f"; it was {'a bluff' if truth else 'honest'}"
-            words.append(f"Stated: {100 * self.p_bluff:.0f} % a bluff{really}.")
+            words.append(f"Stated: {100 * self.stated:.0f} % a bluff{really}.")
         if self.reasoning:
             words.append(f"“{one_line(self.reasoning, _REASONS)}”")
         return " ".join(words)
@@ -290,7 +290,7 @@ class _Listener:
         asked, reasoning = self._asked, reasoning_of(self._text)
         self._asked, self._text = 0, ""
         taken = (decision.seat, decision.node, decision.answer, decision.outcome)
-        self._hear(Thought(*taken, asked, decision.p_bluff, reasoning))
+        self._hear(Thought(*taken, asked, decision.stated, reasoning))
 
 
 def company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:

@@ -229,7 +229,7 @@ class ModelDecisions:
             if one.seat not in range(len(told["names"])):
                 raise UsageError(f"{self.db.path} is damaged: game {game} has no seat {one.seat}")
             turn, move = moves.get((one.seat, one.turn), (under_way, None))
-            truth = None if one.p_bluff is None or move is None else told["truths"][move]
+            truth = None if one.stated is None or move is None else told["truths"][move]
             decisions.append(
                 {
                     "seat": one.seat,
@@ -240,7 +240,7 @@ class ModelDecisions:
                     "method": self.game.node(one.node).method,
                     "answer": one.answer,
                     "outcome": one.outcome,
-                    "p_bluff": one.p_bluff,
+                    "p_bluff": one.stated,
                     "truth": truth,  # of what was stated
                     "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }

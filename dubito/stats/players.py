@@ -3,7 +3,7 @@
 A game with a fallback counts as it was played and is never dropped; beside it stand the worst case, every
 touched seat with nothing of the measure, and the best, every touched seat with all of it.
 
-Calibration: how what models state of the last play (`p_bluff`, node C) agrees with the engine's truth.
+Calibration: how what models state a probability of agrees with the engine's truth.
 
 The score is Brier's (1950), the mean of (stated probability - truth)^2: 0 is perfect, lower is better. Its
 yardstick is that of always stating the base rate r, r (1 - r). Intervals are clustered by deal, as all rates'.
@@ -88,7 +88,7 @@ class Statement:
     """What was stated at one decision, beside the truth, which the player did not have."""
 
     seat: int
-    p_bluff: float | None  # None: null, or something impossible
+    stated: float | None  # None: null, or something impossible
     impossible: bool
     dishonest: bool  # the last play was
 
@@ -126,8 +126,8 @@ def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> Non
         squares = 0
         bins: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
         for statement in own:
-            if statement.p_bluff is not None:
-                p = round(statement.p_bluff * _UNIT)
+            if statement.stated is not None:
+                p = round(statement.stated * _UNIT)
                 squares += (p - _UNIT * statement.dishonest) ** 2
                 bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
         impossible = sum(statement.impossible for statement in own)

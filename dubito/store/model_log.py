@@ -36,7 +36,7 @@ class Decision:
     node: str
     answer: Any  # of the node's kind, as JSON has it
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
-    p_bluff: float | None = None  # the probability of a bluff that was stated with it, if any
+    stated: float | None = None  # the probability that was stated with it, if any
 
 
 def answer_in_words(answer: Any) -> str:

@@ -267,7 +267,7 @@ def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
             "reply": _reply(log, last.request, last.raw),
             "answer": json.dumps(one.answer),
             "outcome": one.outcome,
-            "p_bluff": one.p_bluff,
+            "p_bluff": one.stated,
             "attempts": len(attempts),
             "tokens_input": sum(attempt.input or 0 for attempt in attempts),
             "tokens_cached": sum(attempt.cached or 0 for attempt in attempts),

@@ -257,7 +257,7 @@ def stated(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
             truth = _truth(one)
             if one.stated is not None and truth is not None:
                 said = one.stated
-                statement = Statement(said.seat, said.p_bluff, said.impossible, truth)
+                statement = Statement(said.seat, said.stated, said.impossible, truth)
                 deals[one.recorded.deal].append((number, statement))
     tally = Tally()
     for statements in deals.values():

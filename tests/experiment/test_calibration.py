@@ -161,8 +161,8 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
         (lineup,) = lineups(of, deal, streams)
         game = player.game(deal, lineup, streams, cast(Models, Seats()))
         assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, Rules(**of.rules))
-        assert {s.p_bluff for s in game.statements} == {0.0, 0.25, 1.0, None}
-        assert {s.impossible for s in game.statements if s.p_bluff is None} == {True, False}
+        assert {s.stated for s in game.statements} == {0.0, 0.25, 1.0, None}
+        assert {s.impossible for s in game.statements if s.stated is None} == {True, False}
         judged.update(s.dishonest for s in game.statements)
     assert min(judged.values()) > 100, "both happened often"
 

@@ -74,7 +74,7 @@ def answer_in(reply: Reply, form: Form) -> bool | str:
     except AttemptFailed as error:
         return error.cause
     assert type(answered.answer) is bool
-    assert answered.p_bluff is None or 0 <= answered.p_bluff <= 1
+    assert answered.stated is None or 0 <= answered.stated <= 1
     return answered.answer
 
 

@@ -19,7 +19,7 @@ def questions(node: str) -> Iterator[str]:
 
 def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
     texts = list(questions("C"))
-    stated = [opinion("house-sharp", text, Random(0)).p_bluff for text in texts]
+    stated = [opinion("house-sharp", text, Random(0)).stated for text in texts]
     assert len(set(stated)) > 10
     for text, p in zip(texts, stated, strict=True):
         assert p is not None
@@ -31,18 +31,18 @@ def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
 
 def test_the_others_state_nothing() -> None:
     text = str(PLAIN.render(example_position("C")))
-    assert [opinion(model, text, Random(0)).p_bluff for model in ("house-random", "house-honest")] == [None, None]
-    assert opinion("house-sharp", "no facts", Random(0)).p_bluff is None
+    assert [opinion(model, text, Random(0)).stated for model in ("house-random", "house-honest")] == [None, None]
+    assert opinion("house-sharp", "no facts", Random(0)).stated is None
 
 
 @cases("node", [node for node in NODES if node != "C"])
 def test_there_is_no_play_to_judge_elsewhere(node: str) -> None:
     said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
-    assert (said.understood, said.p_bluff) == (True, None)
+    assert (said.understood, said.stated) == (True, None)
 
 
 def test_an_answer_does_not_need_the_facts_of_the_statement() -> None:
     facts = "node: C\nown_cards: 9\nwin_rule: contested\nsure_bluff: no\nprev_about_to_win: yes\nheld_of_number: 1\n"
     rates = "next_doubt_rate: 0.50\ntable_doubt_rate: 0.50\nboard_cards: 3"
     said = opinion("house-sharp", f"=== facts ===\n{facts}{rates}\n=== end of facts ===", Random(0))
-    assert (said.answer, said.understood, said.p_bluff) == (True, True, None)
+    assert (said.answer, said.understood, said.stated) == (True, True, None)

@@ -87,13 +87,13 @@ def test_a_stated_probability_goes_where_the_schema_takes_it(
     schema = check_schema(
         {**CLOSED, "properties": properties, "required": [*properties]}, "schema", every_required=True
     )
-    text = answer_text(schema, Opinion(answer=True, understood=True, p_bluff=stated))
+    text = answer_text(schema, Opinion(answer=True, understood=True, stated=stated))
     assert text == f'{{"reasoning":"The house has no reasons.","p_bluff":{written},"answer":true}}'
 
 
 def test_a_stated_probability_is_not_given_unasked() -> None:
     asked = {**CLOSED, "properties": ANSWER, "required": ["answer"]}
-    assert answer_text(asked, Opinion(answer=True, understood=True, p_bluff=0.5)) == '{"answer":true}'
+    assert answer_text(asked, Opinion(answer=True, understood=True, stated=0.5)) == '{"answer":true}'
 
 
 CLOSED = {"type": "object", "additionalProperties": False}

@@ -107,7 +107,7 @@ def test_whatever_number_is_stated_the_answer_counts(number: float) -> None:
     got = read(stating(text))
     assert got.answer is True
     assert got.impossible is not (0 <= number <= 1)
-    assert got.p_bluff == (None if got.impossible else number)
+    assert got.stated == (None if got.impossible else number)
 
 
 @cases(

@@ -63,10 +63,8 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
     for number, sent in enumerate((PLAIN, REASONED)):
         said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
         assert answers(trial.taken[number]) == [one.answer for one in said]
-        stated = {one.recorded.digest: one.stated.p_bluff for one in trial.taken[number] if one.stated}
-        of_c = [
-            (one.digest, o.p_bluff) for one, o in zip(FOUND.values(), said, strict=True) if one.position.node == "C"
-        ]
+        stated = {one.recorded.digest: one.stated.stated for one in trial.taken[number] if one.stated}
+        of_c = [(one.digest, o.stated) for one, o in zip(FOUND.values(), said, strict=True) if one.position.node == "C"]
         assert stated == (dict(of_c) if sent is REASONED else {})
     assert [one.recorded for one in trial.taken[1]] == list(FOUND.values())
     assert trial.spent.calls == 2 * len(FOUND)

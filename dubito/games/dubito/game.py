@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import Bool, Node, Spec
+from dubito.game import STATED, Bool, Node, Spec
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import (
@@ -58,7 +58,7 @@ GAME: Final = Spec(
     base=PlayerAI,
     base_path="bots.base.BotBase",
     fallback="RandomBoi",
-    nodes=tuple(Node(name, method, Bool(), "p_bluff" if name == "C" else None) for name, method in NODES.items()),
+    nodes=tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,
     deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=lambda game: {"hands": [list(hand.cards) for hand in game.hands]},

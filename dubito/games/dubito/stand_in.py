@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from dubito.game import HousePolicy
+from dubito.game import STATED, HousePolicy
 
 _BEGIN: Final = "=== facts ==="
 _END: Final = "=== end of facts ==="
@@ -22,7 +22,7 @@ def _house_honest(text: str, chance: Random) -> dict[str, Any]:
 
 def _house_sharp(text: str, chance: Random) -> dict[str, Any]:
     values = read_facts(text)
-    return {"answer": sharp(values), "p_bluff": stated_chance(values)}
+    return {"answer": sharp(values), STATED: stated_chance(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "house-sharp": _house_sharp}
