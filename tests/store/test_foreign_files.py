@@ -184,7 +184,7 @@ def test_what_no_run_has_is_refused_before_it_is_asked(runs: Shell, statement: s
         ("chunks.digest", None),
         ("tally.sums", b"7"),
         ("texts.text", "no blob"),
-        ("decisions.stated", float("inf")),
+        ("decisions.p_bluff", float("inf")),
         ("decisions.answer", "yes"),
         ("attempts.input", -5),
         ("attempts.player", b"one"),
