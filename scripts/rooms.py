@@ -1,6 +1,6 @@
 """Prints how large the rooms are and what is crowded in them: `python scripts/rooms.py [ROOT]`.
 
-The table is looked at, not enforced. The budgets are those of docs/decisions/0034: lines that a room had when it was drawn, and that it may have.
+The table is looked at, not enforced. A budget is what a room may have in lines; docs/decisions/0034 says why.
 """
 
 import ast
