@@ -53,7 +53,6 @@ def answer_schema(kind: Answer) -> Schema:
 
 
 def in_words(kind: Answer) -> str:
-    """What an answer of this kind is."""
     match kind:
         case Bool():
             return "true or false"
@@ -138,7 +137,6 @@ class ModelAnswer:
 
 @lru_cache(maxsize=64)
 def form_of(fields: tuple[Field, ...], node: Node) -> Form:
-    """The form of a prompt's answer at a node."""
     asked = tuple(field for field in fields if field != STATED or node.states == STATED)
     schemas = {**_SCHEMAS, "answer": answer_schema(node.answer)}
     schema = {
@@ -175,7 +173,6 @@ def answer_format(fields: Sequence[Field], nodes: Sequence[Node]) -> str:
 
 
 def _where(kind: Answer, nodes: Sequence[Node]) -> str:
-    """At which questions this is answered."""
     names = [node.name for node in nodes if node.answer == kind]
     return f"question{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
@@ -232,7 +229,6 @@ def reasoning_of(reply: str) -> str:
 
 
 def _probability(stated: object) -> tuple[float | None, bool]:
-    """The stated probability, if it is one, and whether something else was stated."""
     if stated is None:
         return None, False
     if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 <= stated <= 1:

@@ -28,7 +28,6 @@ class Caps:
     usd: int | None = None  # picodollars
 
     def exceeded_by(self, spend: Spend) -> str | None:
-        """The first of the caps that this passes."""
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
@@ -157,13 +156,11 @@ class Budget:
                 self._settled.notify_all()
 
     def asked(self, game: int) -> None:
-        """A question of a game comes up."""
         with self._settled:
             self._forecast.asked(game)
             self._needs = None
 
     def ends(self, game: int) -> None:
-        """A game has ended."""
         with self._settled:
             self._forecast.ends(game)
 

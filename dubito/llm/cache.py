@@ -83,7 +83,6 @@ class _ReadOnly:
     """What is read of a cache whose folder cannot be written."""
 
     def __init__(self, folder: Path) -> None:
-        """Open it; raises sqlite3.Error."""
         self._disk = _TextDisk(str(folder))
         self._connection = sqlite3.connect(readable(folder / _DATABASE), uri=True, check_same_thread=False)
         self._lock = threading.Lock()
@@ -125,7 +124,6 @@ class CacheEntry:
 
     @property
     def key(self) -> str:
-        """The key it belongs under."""
         return key_of_reply(self.server, digest_of(self.request), self.draw)
 
 
@@ -170,7 +168,6 @@ class ReplyCache:
             )
 
     def close(self) -> None:
-        """Close the files."""
         self._cache.close()
         if self._locks is not None:
             self._locks.close()
@@ -245,11 +242,9 @@ class ReplyCache:
 
     @property
     def bytes(self) -> int:
-        """What it takes on disk."""
         return int(self._cache.volume())
 
     def __iter__(self) -> Iterator[str]:
-        """All keys, the oldest first."""
         return (key for key in self._keys() if key not in (None, _MARK))
 
     def _keys(self) -> Iterator[str | None]:

@@ -96,7 +96,7 @@ class Provider:
             except self._errors.APIStatusError as error:
                 failure = self._status(error.response, ask)
                 if isinstance(failure, TryFailed):
-                    failure.headers = self._kept(error.response.headers)
+                    failure.headers = self._headers_kept(error.response.headers)
                 raise failure from None
             except self._errors.APIConnectionError as error:
                 raise self._lost(error, bound.passed, deadline) from None
@@ -109,14 +109,14 @@ class Provider:
             what = "a body of more than 8 MB" if response.content == _TOO_LARGE else "a gzip body that was cut short"
             raise TryFailed("server", f"{what} with status {response.status_code}", billed=True)
         raw = self._without_key(response.content.decode("utf-8", "replace"))
-        return RawReply(response.status_code, raw, self._kept(response.headers))
+        return RawReply(response.status_code, raw, self._headers_kept(response.headers))
 
     def prepare(self) -> None:
         """Load the SDK and make its client, which takes a second the first time."""
         with self._preparing:
             _ = self._client
 
-    def _kept(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def _headers_kept(self, headers: Mapping[str, str]) -> dict[str, str]:
         """The headers that may be kept, without the key."""
         return {name: self._without_key(value) for name, value in _kept(headers).items()}
 
@@ -132,7 +132,6 @@ class Provider:
                     raise
 
     def close(self) -> None:
-        """Close the connections, if any were made."""
         if "_client" in self.__dict__:
             self._client[0].close()
 
@@ -255,7 +254,6 @@ class Provider:
 
 
 def in_words(instead: Instead, protocol: Api) -> str:
-    """What came instead of a reply of this protocol."""
     return _INSTEAD[instead].format(_REPLIES[protocol])
 
 
@@ -440,16 +438,16 @@ class _Stream(httpcore2.NetworkStream):
         try:
             data = self._stream.read(max_bytes, self._deadline.left(timeout))
         except httpcore2.ReadError:
-            self._lost(self._unsent)
+            self._end_connection(self._unsent)
             raise
         if not data:
-            self._lost(self._idled is not None and (self._unsent or self._was_reset()))
+            self._end_connection(self._idled is not None and (self._unsent or self._was_reset()))
         elif self._idled is not None:
             self._deadline.worked_after(self._idled)
         self._read, self._idled = monotonic(), None
         return data
 
-    def _lost(self, stale: bool) -> None:
+    def _end_connection(self, stale: bool) -> None:
         """No byte came. Raises ConnectError if the connection had served before, and was closed before it was asked."""
         if self._idled is not None:
             self._deadline.lost_after(self._idled, stale)

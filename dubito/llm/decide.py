@@ -212,7 +212,7 @@ def put(
         try:
             reply = ask(Ask(request, draw(here), here))
             answered = read_answer(reply, form)
-            _check(answered, accept, reply)
+            _refuse_illegal(answered, accept, reply)
             return answered
         except AttemptFailed as error:
             if (reply or error).origin != "tape":
@@ -229,11 +229,10 @@ def put(
 
 @lru_cache(maxsize=64)
 def _cache_key(system: str) -> str:
-    """What names a request's beginning for the provider's own cache."""
     return f"dubito-{digest_of(system)[:16]}"
 
 
-def _check(answered: ModelAnswer, accept: Callable[[Any], None], reply: Reply) -> None:
+def _refuse_illegal(answered: ModelAnswer, accept: Callable[[Any], None], reply: Reply) -> None:
     """Raise AttemptFailed with the engine's sentence where the rules refuse the answer."""
     try:
         accept(answered.answer)

@@ -173,7 +173,6 @@ class Gate:
         return sending
 
     def heard(self, ask: Ask) -> Heard:
-        """What has become so far of all tries of the model that is asked."""
         with self._changed:
             signs = self._signs_of(ask)
             return Heard(signs.sends, signs.answered, signs.failed)
@@ -229,7 +228,6 @@ class Gate:
                 signs.gave_up.add(ask.place.game)
 
     def try_again(self) -> None:
-        """An outage may be over: send again."""
         with self._changed:
             self._outage = None
             for signs in self._signs.values():

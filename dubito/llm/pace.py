@@ -134,7 +134,6 @@ class Allowance:
     stretch: tuple[int, float, Limit] | None = None
 
     def wait(self, now: float) -> float:
-        """Seconds until the next call may be sent."""
         self._refill(now)
         if self.doubted:
             return 0.0
@@ -159,7 +158,6 @@ class Allowance:
         self.empty = 0
 
     def sent(self) -> tuple[float, float]:
-        """A call goes out; what is reckoned to be left behind it, for `told`."""
         self.level -= self.cost
         return self.level, self.put_right
 
@@ -232,7 +230,6 @@ class Climb:
     taken: int = 0  # since then
 
     def wait(self, now: float) -> float:
-        """Seconds until the next call may be sent."""
         if self.rate == inf:
             return 0.0
         self.level = min(max(1.0, self.burst), self.level + self.rate * (now - self.stamp))
@@ -263,7 +260,6 @@ class Climb:
         self.sends -= 1
 
     def limited(self) -> None:
-        """One of the calls was refused."""
         self.taken -= 1
         self.refusals += 1
 
@@ -307,7 +303,6 @@ class Climb:
 
     @property
     def _sure(self) -> bool:
-        """Whether the rate is about right: it was found, and is changed in small steps."""
         return self.step < 0.05
 
     def _cut_to(self, rate: float, now: float) -> None:
@@ -329,7 +324,6 @@ class Opening:
     grown: float | None = None  # when last
 
     def wait(self, now: float, under_way: int) -> float:
-        """Seconds until another call may go."""
         if (self.sends if self.probing else under_way) < self.size:
             return 0.0
         if self.grown is None:
@@ -361,7 +355,6 @@ class Places:
     tried: bool = False  # whether the last change was one more
 
     def wait(self, under_way: int) -> float:
-        """Seconds until another call may go: it has to look again when one has ended."""
         return 0.0 if under_way < self.most else _LOOKS
 
     def taken(self, beside: int) -> None:
@@ -408,7 +401,6 @@ class Pace:
     _first_since: int = 0  # the last call that was sent before it was open again
 
     def wait(self, now: float, costs: Mapping[str, float]) -> float:
-        """Seconds until the next call may be sent; 0: now. It may cost so much of each kind of limit."""
         self.costs = costs
         if now < self.closed_until:
             return self.closed_until - now
@@ -419,7 +411,6 @@ class Pace:
         return max([free, self.opening.wait(now, self.under_way), self.climb.wait(now), *waits])
 
     def sent(self, now: float) -> OpenCall:
-        """A call goes out."""
         self._number += 1
         self.climb.sent(now, alone=self.under_way == 0)
         self.under_way += 1
@@ -433,14 +424,14 @@ class Pace:
         self.refusals = 0
         if sent.number > self._first_since:
             self.opening.taken()
-        self._told(sent, limits)
+        self._learn_limits(sent, limits)
         for limit in limits:
             self.allowances[limit.kind].taken()
 
     def limited(self, sent: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """The server refused a call for its rate: nothing is sent for so many seconds."""
         self.under_way -= 1
-        self._told(sent, limits)
+        self._learn_limits(sent, limits)
         for allowance in self.allowances.values():
             allowance.believed()
         self.climb.limited()
@@ -463,7 +454,6 @@ class Pace:
             self.closed_until = max(self.closed_until, now + pause)
 
     def ended(self) -> None:
-        """A call ended in another way: it says nothing of the pace."""
         self.under_way -= 1
 
     @property
@@ -487,7 +477,7 @@ class Pace:
     def _slowest_told(self) -> float:
         return min((a.rate / a.cost for a in self.allowances.values() if not a.doubted), default=inf)
 
-    def _told(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
+    def _learn_limits(self, sent: OpenCall, limits: Sequence[Limit]) -> None:
         for limit in limits:
             if limit.kind not in self.allowances:
                 cost = self.costs.get(limit.kind, 1.0)

@@ -218,7 +218,6 @@ class Pipeline:
         return set().union(*(gate.put_back for gate in self._gates.values()))
 
     def try_again(self) -> None:
-        """Ask again where an outage had ended all asking."""
         for gate in self._gates.values():
             gate.try_again()
 
@@ -278,7 +277,7 @@ class Pipeline:
             reply = read_reply(ask.request.protocol, received)
             usage, price = reply.usage, likely.tariff.price
             used = likely.tariff.of(usage, reply.charges) if usage else worst
-            failed = _failed(provider, reply, ask, used)
+            failed = _error_in_place(provider, reply, ask, used)
             used = (failed.spent if failed else None) or used
             self._log.try_received(
                 key,
@@ -377,7 +376,7 @@ class Pipeline:
         return kept_reply(ask.request.protocol, self._log.text(kept.raw), kept.reply)
 
 
-def _failed(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
+def _error_in_place(provider: Provider, reply: Reply, ask: Ask, worst: Spend) -> TryFailed | AccountFault | None:
     """What stands in a reply's place, with what it cost: such a body is never used and never cached."""
     if reply.failure is None:
         return None

@@ -42,8 +42,6 @@ _BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins"
 
 
 class _Listed(Checked):
-    """A price as files and configs say it: USD per million tokens. All four, since none follows from another."""
-
     model_config = ConfigDict(allow_inf_nan=False, defer_build=True)
 
     input: float = Field(ge=0, le=_MOST)
@@ -84,7 +82,6 @@ class Price:
     surcharges: Surcharges = field(default=_NO_SURCHARGES, compare=False, kw_only=True)
 
     def of(self, usage: Usage, charges: Charges = PLAIN) -> int:
-        """What these tokens cost, so served."""
         plain = max(0, usage.input - usage.cached - usage.cache_write)
         into = plain * self.input + usage.cached * self.cached_input + usage.cache_write * self.cache_write
         into += charges.long_writes * max(0, _LONG_WRITE * self.input - self.cache_write)
@@ -116,7 +113,6 @@ class Tariff:
         return Spend(1, into + self.max_output, usd)
 
     def of(self, usage: Usage, charges: Charges = PLAIN) -> Spend:
-        """What a try cost, by what its reply says."""
         return Spend(1, usage.input + usage.output, self.price.of(usage, charges) if self.price else 0)
 
 
@@ -152,7 +148,6 @@ class Likely:
             return (self._input / self._bytes, self._output) if self._bytes else None
 
     def of(self, request: Request) -> int | None:
-        """In picodollars; the worst case while there is nothing to learn from, None without a price."""
         worst, rates = self.tariff.worst(request).usd, self.rates
         if self.tariff.price is None:
             return None
@@ -249,7 +244,6 @@ def _provider(listed: Mapping[str, Any]) -> _Provider:
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price]) -> Price | None:
-    """The price of a model at a server: the config's own, else the provider's list price; None if unknown."""
     provider = _listed().get(HOUSE if is_house(server) else server)
     if provider and is_house(server):
         (free,) = provider.models.values()
@@ -313,26 +307,21 @@ class Forecast:
 
     @property
     def none_ended(self) -> bool:
-        """Whether there is no average yet."""
         return not self._ended
 
     @property
     def idle(self) -> bool:
-        """Whether no game is under way."""
         return not self._under_way
 
     def begins(self, game: int) -> None:
-        """A game begins, or begins again."""
         self._under_way[game] = 0
 
     def asked(self, game: int) -> None:
-        """A question of a game comes up."""
         if game in self._under_way:
             self._under_way[game] += 1
             self._longest = max(self._longest, self._under_way[game])
 
     def ends(self, game: int) -> None:
-        """A game has ended."""
         questions = self._under_way.pop(game, 0)
         self._last.pop(game, None)
         if game not in self._ended:

@@ -173,16 +173,13 @@ class Prompt:
 
     @property
     def title(self) -> str:
-        """What the prompt is, in a few words."""
         return self.description.title
 
     @property
     def fields(self) -> tuple[answers.Field, ...]:
-        """The fields of the reply, in their order."""
         return tuple(self.description.answer)
 
     def form(self, node: str) -> answers.Form:
-        """What a reply has to look like at this node."""
         return self._forms[node]
 
     @property
@@ -191,7 +188,6 @@ class Prompt:
         return longest((rendered, self._forms[node]) for node, rendered in self._examples.items())
 
     def render(self, position: Position) -> RenderedPrompt:
-        """The texts for this position; raises UsageError if a template fails on it."""
         return self.fill(self._facts.facts(position))
 
     def fill(self, values: Mapping[str, Any], before: SeatTexts | None = None) -> RenderedPrompt:
@@ -283,13 +279,11 @@ def prompt_names(working_directory: Path, game: Spec | None = None) -> list[str]
 
 
 def _roots(working_directory: Path, game: Spec | None) -> list[Path]:
-    """Where a game's prompts lie: each in a folder of its own."""
     roots = dict.fromkeys([OWN_PROMPTS, (working_directory / "prompts").resolve()])
     return [prompt_root(root, game) if game else root for root in roots]
 
 
 def prompt_root(prompts: Path, game: Spec) -> Path:
-    """Where the prompts of a game lie within a folder of prompts."""
     return prompts if game.name == DUBITO else prompts / game.folder
 
 
@@ -303,7 +297,6 @@ def game_of_folder(folder: Path, working_directory: Path) -> Spec:
 
 
 def _shared(game: Spec) -> list[Path]:
-    """Where includes are looked for that do not lie beside the prompt."""
     return list(dict.fromkeys([prompt_root(OWN_PROMPTS, game), OWN_PROMPTS]))
 
 

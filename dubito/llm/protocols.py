@@ -71,12 +71,10 @@ class Exchange:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list, none if it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -224,7 +222,7 @@ class Chat:
     def failure(body: Mapping[str, Any]) -> Failure | None:
         """At the top or in the choice."""
         choice = next(iter(objects(body.get("choices"))), {})
-        text, refusal = _said(mapping(choice.get("message")))
+        text, refusal = _text_and_refusal(mapping(choice.get("message")))
         error, finish = error_of(body) or choice.get("error"), choice.get("finish_reason")
         if finish == "error" or (error and not text and not refusal):
             return Failure(error or "finish_reason: error", True if text else None if choice else False)
@@ -236,7 +234,7 @@ class Chat:
         choices = objects(body.get("choices"))
         choice = next(iter(choices), {})
         message = mapping(choice.get("message"))
-        text, refusal = _said(message)
+        text, refusal = _text_and_refusal(message)
         beside = (error_of(body), choice.get("error"), message.get("tool_calls"), message.get("function_call"))
         if len(choices) > 1 or any(beside) or (text and refusal) or not by_assistant(message):
             return None, "other"  # it contradicts itself
@@ -253,11 +251,10 @@ class Chat:
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:
-        """In Chat Completions' names."""
         return openai_usage(counts, "prompt", "completion")
 
 
-def _said(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _text_and_refusal(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Text and refusal of a message."""
     content = message.get("content")
     parts = objects(content)
@@ -271,7 +268,6 @@ class Messages:
 
     @staticmethod
     def build(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
-        """The request of an attempt; what may be cached is marked, so that no key is needed."""
         parameters = dict(settings.parameters)
         form = {"format": {"type": "json_schema", "schema": exchange.schema}}
         body: dict[str, Any] = {
@@ -403,7 +399,6 @@ class Responses:
 
     @staticmethod
     def usage(counts: Mapping[str, Any]) -> Usage | None:
-        """In the Responses API's names."""
         return openai_usage(counts, "input", "output")
 
 

@@ -88,12 +88,10 @@ class Request:
 
     @cached_property
     def text(self) -> str:
-        """The canonical text, which is stored."""
         return canonical({"protocol": self.protocol, "path": self.path, "body": self.body})
 
     @cached_property
     def digest(self) -> str:
-        """The request digest."""
         return digest_of(self.text)
 
 
@@ -146,7 +144,6 @@ class Reply:
 
     @property
     def digest(self) -> str:
-        """The reply digest: the extracted text and how the model finished."""
         return digest_of(canonical([self.text, self.finish]))
 
 

@@ -61,31 +61,30 @@ def differences(server: str, request: str, draw: str, entry: CacheEntry) -> list
 
 def parts(wanted: str, stored: str) -> list[RequestDifference]:
     """The parts in which the canonical texts of two requests differ."""
-    return list(_parts("", json.loads(wanted), json.loads(stored)))
+    return list(_differences("", json.loads(wanted), json.loads(stored)))
 
 
-def _parts(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
+def _differences(where: str, wanted: Any, stored: Any) -> Iterator[RequestDifference]:
     one, other = _json(wanted), _json(stored)
     if one == other:
         return
     if isinstance(wanted, dict) and isinstance(stored, dict):
         for key in sorted({*wanted, *stored}):
-            yield from _parts(f"{where}.{key}".lstrip("."), wanted.get(key, _NOTHING), stored.get(key, _NOTHING))
+            yield from _differences(f"{where}.{key}".lstrip("."), wanted.get(key, _NOTHING), stored.get(key, _NOTHING))
     elif isinstance(wanted, list) and isinstance(stored, list):
         for place, items in enumerate(zip_longest(wanted, stored, fillvalue=_NOTHING)):
-            yield from _parts(f"{where}.{place}", *items)
+            yield from _differences(f"{where}.{place}", *items)
     elif isinstance(wanted, str) and isinstance(stored, str):
-        yield _text(where, wanted, stored)
+        yield _first_line(where, wanted, stored)
     else:
         yield RequestDifference(where, _brief(one), _brief(other))
 
 
 def _json(value: Any) -> str:
-    """The value as it stands in a request: 1 differs from 1.0, and a missing value from null."""
     return "(nothing)" if value is _NOTHING else json.dumps(value, sort_keys=True)
 
 
-def _text(where: str, wanted: str, stored: str) -> RequestDifference:
+def _first_line(where: str, wanted: str, stored: str) -> RequestDifference:
     """The first line in which two texts differ, from shortly before the place on."""
     pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
     line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
@@ -151,7 +150,7 @@ class ReplayTape:
     def decision(self, decision: Decision) -> None:
         """Compare a decision with the one that was taken; raises Differs."""
         taken = self._decided(decision.game).get((decision.seat, decision.number))
-        before, now = _in_words(taken), _in_words(decision)
+        before, now = _as_compared(taken), _as_compared(decision)
         if before != now:
             said = [f"recorded: {before}", f"replayed: {now}"]
             where = f"game {decision.game}, seat {decision.seat}, decision {decision.number}"
@@ -176,7 +175,6 @@ class ReplayTape:
 
 
 def _question(ask: Ask) -> str:
-    """The end of what was asked: what follows the facts, or the re-ask."""
     messages = ask.request.body.get("messages") or ask.request.body.get("input") or [{}]
     content = messages[-1].get("content", "")
     text = content[-1].get("text", "") if isinstance(content, list) else content  # the last block is the question
@@ -190,8 +188,7 @@ def _kind(part: str) -> str:
     return "the schema of the answer" if "schema" in part else "a parameter"
 
 
-def _in_words(taken: Decision | None) -> str:
-    """The decision, as far as a replay compares it."""
+def _as_compared(taken: Decision | None) -> str:
     if taken is None:
         return "no decision"
     return f"node {taken.node}: {answer_in_words(taken.answer)} ({taken.outcome})"

@@ -81,7 +81,6 @@ class TemplateFiles:
         self._folder = folder
 
     def has(self, name: str) -> bool:
-        """Whether the prompt's own folder, or what stands for it, has this file."""
         return (self._folder / name).is_file() if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
@@ -95,7 +94,6 @@ class TemplateFiles:
         return self.sources[name]
 
     def loaded(self, name: str) -> tuple[str, str, None]:
-        """What a FunctionLoader gives: the text, and the path for tracebacks."""
         return self.source(name), str(self.paths[name]), None
 
     def reachable(self, environment: Environment, name: str) -> dict[str, nodes.Template]:
@@ -278,7 +276,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.spend(10)
         if isinstance(function, BuiltinMethodType):
             args = (*map(self._listed, args),)
-            self._check(function.__name__, [function.__self__, *args, *kwargs.values()])
+            self._refuse_huge(function.__name__, [function.__self__, *args, *kwargs.values()])
         if isinstance(function, LoopContext):
             args = (*map(self.turns, args),)
         result = super().call(context, function, *args, **kwargs)
@@ -290,7 +288,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif isinstance(left, int) and isinstance(right, int):
             self._check_bits(left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length())
         elif operator == "*":
-            self._check("*", [left, right])
+            self._refuse_huge("*", [left, right])
         return self.weighed(super().call_binop(context, operator, left, right))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -319,7 +317,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             if name == "format" and isinstance(given[0], str):
                 self._check_format(given[0], given[1:])
             elif name in _WIDENING | _MULTIPLYING:
-                self._check(name, given)
+                self._refuse_huge(name, given)
             elif name == "round":  # to so many places, by a power of ten
                 self._check_bits(sum(4 * abs(value) for value in given[1:] if isinstance(value, int)))
             elif name not in _INSTANT:
@@ -329,7 +327,6 @@ class _Environment(ImmutableSandboxedEnvironment):
         return metered
 
     def _listed(self, value: Any) -> Any:
-        """The value; one that tells its items one by one, and so not how many they are, as a list."""
         return [*self._counted(value)] if isinstance(value, Iterator) else value
 
     def _check_format(self, text: str, values: Any) -> None:
@@ -338,13 +335,13 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise TemplateRuntimeError("a width in a format has more than four digits, or is not written in it")
         fields, size = text.count("%") + text.count("{"), _size(values)
         self.spend(len(text) + size)
-        self._check("format", [fields, max(_WIDEST, size)])
+        self._refuse_huge("format", [fields, max(_WIDEST, size)])
 
     def _check_bits(self, bits: int) -> None:
         if bits > _BITS:
             raise TemplateRuntimeError(f"a number has more than {_BITS:,} bits")
 
-    def _check(self, name: str, values: Sequence[Any]) -> None:
+    def _refuse_huge(self, name: str, values: Sequence[Any]) -> None:
         """Refuse what could make far more of its two largest values than they are."""
         counts = [abs(value) for value in values if name in _WIDENING and isinstance(value, int)]
         sizes = [_size(value) for value in values if not isinstance(value, int)]

@@ -129,7 +129,7 @@ class _Said:
 
 def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
     """What an answer with an error's status means."""
-    said = _read(text)
+    said = _parts_said(text)
     meaning = _meaning(status, said)
     if meaning not in ("rate_limit", "server", "quota"):
         return Verdict(meaning, status)
@@ -140,7 +140,6 @@ def verdict(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
 
 
 def text_of(error: Any) -> str:
-    """An error as text, whatever form it came in."""
     try:
         return error if isinstance(error, str) else json.dumps(error)
     except RecursionError:
@@ -215,10 +214,10 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
     return any(each in text for each in words)
 
 
-def _read(text: str) -> _Said:
+def _parts_said(text: str) -> _Said:
     """The parts of an error; where it has no known form, all of its text is its message."""
     codes, words, flagged = set[str](), list[str](), False
-    for part in _parts(read_json(text), _NESTED):
+    for part in _objects_in(read_json(text), _NESTED):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
         words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
         flagged |= isinstance(part.get("reasons"), list)
@@ -226,7 +225,7 @@ def _read(text: str) -> _Said:
     return _Said(frozenset(codes), "\n".join(words).lower() or folded, folded, flagged)
 
 
-def _parts(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The objects of an error that say something of it: itself, and those it quotes."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = read_json(value)
@@ -235,12 +234,12 @@ def _parts(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict) and depth:
         yield value
         for name in ("error", "innererror", "details", "metadata", "raw", "message"):
-            yield from _parts(value.get(name), depth - 1)
+            yield from _objects_in(value.get(name), depth - 1)
 
 
 def _status_of(error: Any) -> int | None:
     """The status that an error within a body stands for; None if it says none."""
-    for part in _parts(error, _NESTED):
+    for part in _objects_in(error, _NESTED):
         for name in ("code", "status", "type"):
             said = part.get(name)
             if isinstance(said, str) and said in _STATUS_OF:
@@ -263,7 +262,7 @@ def _delay(said: _Said) -> float | None:
 
 
 def _details(folded: str) -> Iterator[dict[str, Any]]:
-    for part in _parts(read_json(folded), _NESTED):
+    for part in _objects_in(read_json(folded), _NESTED):
         details = part.get("details")
         yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 
