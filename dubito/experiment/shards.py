@@ -1,4 +1,4 @@
-"""Shards: a run cut at chunk borders into parts, each played apart into a folder of its own; `merge.py` joins them.
+"""Shards: a run cut at chunk borders into parts, each played apart into a folder of its own, and joined again.
 
 The shards of a run made the run that one machine would have made.
 """

@@ -6,7 +6,7 @@ Beside its `game.py`, a game's package may hold modules that are found by name: 
 `stand_in` (`MODELS`: what the house answers), `words` (for viewer, terminal and who sits at the table). Those of a
 `Family` have an `of(spec)` that gives what one of its games has.
 
-What a game counts and how it is rated: a definition, not the results of a run (experiment/results.py).
+What a game counts and how it is rated: a definition, not the results of a run (stats/ranking.py).
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set

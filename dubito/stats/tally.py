@@ -1,7 +1,7 @@
 """What a run adds up: integer sums, so that chunks merge exactly and in any grouping.
 
 Measures are counted in units of 1/scale. Means and intervals are made from these sums at the last moment
-(`statistics.py`, `results.py`).
+(`rates.py`, `ranking.py`).
 
 The outcome of one game, in numbers: what a run stores of it, one packed row (R31).
 """
@@ -148,13 +148,13 @@ class Tally:
     `contended` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
 
-    Of tables of two, and only there (`duels.py`):
+    Of tables of two, and only there (`report/run_tables.py`):
 
     `seated`    (player, other or ANYBODY, seat or BOTH) -> deals, sum m, sum m^2, then for each measure y: sum y,
                 sum y^2, sum y*m, where m and y are the player's games so seated and their measure in one deal
     `begun`     () -> the same of what seat 0 has more than seat 1, plus the scale, so that it is no less than 0
 
-    Of model players (`fallbacks.py`, `calibration.py`):
+    Of model players (`players.py`):
 
     `touched`   (player,) -> seats for which a fallback answered at least once, and their headline measures
     `touched_contenders` (contender,) -> the same in the contenders' seat
