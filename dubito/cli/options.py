@@ -2,21 +2,22 @@
 The RUN that a command is given: a folder, a file that `dubito export` made, or nothing, which means the latest.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import click
 
 from dubito.cli.output import note
 from dubito.errors import UsageError, one_line
 from dubito.game import Spec
-from dubito.game.find import DUBITO
+from dubito.game.find import DUBITO, find_game, game_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
 game_option = click.option(
     "--game", default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
@@ -53,14 +54,89 @@ server_options = flags(
     ),
 )
 
-RULES: Final = ("jokers", "win_rule", "max_turns", "max_rounds")
-# What varies a game's rules; what is not said is the game's to say.
-rules_options = flags(
-    click.option("--jokers", metavar="N", help="Dubito: jokers in the deck, 0 to 2. [default: 2]"),
-    click.option("--win-rule", metavar="RULE", help="Dubito: immediate, or contested. [default: immediate]"),
-    click.option("--max-turns", metavar="N", help="Dubito: turns after which a game stops. [default: 1000]"),
-    click.option("--max-rounds", metavar="N", help="BS: rounds after which a game stops. [default: 1000]"),
-)
+_RULES: Final = "dubito.rules"  # where a context keeps the options that are a game's rules
+
+
+class GameCommand(click.Command):
+    """A command with an option for each rule of the game that --game names, or its CONFIG; it is given them as `rules`.
+
+    A rule whose name means something else to a command or a config can be said under `rules` of a config only.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As in click; raises UsageError for a rule of another game."""
+        said, rest = self._foretold(ctx, list(args))
+        is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
+        rules: list[click.Parameter] = self._rules(self._game(said, rest)) if is_asked else []
+        ctx.meta[_RULES] = rules
+        try:
+            left = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            key = error.option_name.lstrip("-").replace("-", "_")
+            if _is_a_rule(key):
+                rules_from({key: ""}, self._game(said, rest))  # says what there is instead
+            raise
+        given = {str(rule.name): ctx.params.pop(str(rule.name)) for rule in rules}
+        ctx.params["rules"] = {key: value for key, value in given.items() if value is not None}
+        return left
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own; the game's rules follow --game."""
+        params, rules = super().get_params(ctx), ctx.meta.get(_RULES, [])
+        place = 1 + next(place for place, param in enumerate(params) if param.name == "game")
+        return [*params[:place], *rules, *params[place:]]
+
+    def _foretold(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
+        """What is said with the flags of every game, and the other words: arguments, rules and their values."""
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        parser = click.Command(self.name, params=[*options]).make_parser(ctx)
+        parser.ignore_unknown_options = True
+        try:
+            said, rest, _ = parser.parse_args(args)
+        except click.UsageError:  # said in its turn
+            return {}, []
+        return said, rest
+
+    def _game(self, said: Mapping[str, Any], rest: Sequence[str]) -> Spec:
+        """The game that is meant; raises UsageError."""
+        name = said.get("game")
+        if name is None and any(each.name == "config" for each in self.params if isinstance(each, click.Argument)):
+            from dubito.experiment.config import read_config  # late: it takes a while to load
+
+            paths = [Path(word) for word in rest if not word.startswith("-")]
+            file = next((path for path in paths if path.suffix in (".yaml", ".yml") or path.is_file()), None)
+            name = read_config(file).get("game") if file else None
+        return find_game(DUBITO if name is None else str(name), Path.cwd())
+
+    def _rules(self, game: Spec) -> list[click.Parameter]:
+        from dubito.experiment.config import Config  # late: it takes a while to load
+
+        taken = {*Config.model_fields, *(param.name for param in self.params)}
+        return [_option(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]
+
+
+def rules_model(game: Spec) -> "type[BaseModel]":
+    """What may be said of a game's rules, with every default."""
+    return type(game.rules())
+
+
+def _option(key: str, rule: "FieldInfo") -> click.Option:
+    flag, usual = f"--{key.replace('_', '-')}", rule.get_default(call_default_factory=True)
+    told = f"{rule.description or 'A rule of this game.'} [default: {'none' if usual is None else usual}]"
+    if isinstance(usual, bool):
+        return click.Option([key, f"{flag}/--no-{flag[2:]}"], default=None, help=told)
+    values = "|".join(map(str, get_args(rule.annotation))) if get_origin(rule.annotation) is Literal else ""
+    return click.Option([key, flag], metavar=values or ("N" if isinstance(usual, int | float) else "VALUE"), help=told)
+
+
+def _is_a_rule(key: str) -> bool:
+    """Whether any game has a rule of this name."""
+    for name in game_names(Path.cwd()):
+        with suppress(UsageError):  # a family has no rules, and a broken game is not what was asked about
+            if key in rules_model(find_game(name, Path.cwd())).model_fields:
+                return True
+    return False
+
 
 # What asking models may use up, and what is kept of it.
 spending_options = flags(
@@ -84,13 +160,12 @@ def number(text: str) -> int | str:
         return text
 
 
-def rules_from(flags: Mapping[str, Any], spec: Spec) -> "BaseModel":
-    """The rules of a game with what these flags say of them; raises UsageError."""
+def rules_from(rules: Mapping[str, Any], spec: Spec) -> "BaseModel":
+    """The rules of a game with what flags say of them; raises UsageError."""
     from dubito.experiment.config import check  # most commands have no use for either
     from dubito.experiment.resolve import rules_of
 
-    said = {key: number(value) for key, value in flags.items() if value is not None}
-    return rules_of(check({"game": spec.name}, "the command", said), spec)
+    return rules_of(check({"game": spec.name}, "the command", rules), spec)
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ import click
 
 from dubito.cli.company import opponents, others
 from dubito.cli.narrator import check_save, pace_option, save_record, waits
-from dubito.cli.options import company_options, game_option, rules_from, rules_options, server_options
+from dubito.cli.options import GameCommand, company_options, game_option, rules_from, server_options
 from dubito.cli.output import Voice, note, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import labelled_by, stand_ins_in_words
@@ -26,12 +26,11 @@ from dubito.game.person import Person
 from dubito.show.person import Opponents, Sitting, as_sentence, set_up, trouble
 
 
-@click.command()
+@click.command(cls=GameCommand)
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
 @click.option("--seed", type=click.IntRange(0), help="Seed of the game. [default: random]")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: with the seed it fixes the cards.")
-@rules_options
 @click.option("--seat", type=int, help="Your seat, from 0, which begins. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
@@ -47,16 +46,17 @@ def play(
     config: Path | None,
     games: Path,
     pace: float | None,
-    **flags: Any,
+    rules: dict[str, Any],
+    **server: str | None,
 ) -> None:
     """Play a game yourself against these bots, by default some good ones.
 
     A BOT is a class name, a player of --config, or a model as in openai:MODEL@PROMPT or house:MODEL.
     For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game defuse Sapper`.
     """
-    spec, server = find_game(game, Path.cwd()), {key: flags.pop(key) for key in ("base_url", "api_key_env")}
+    spec = find_game(game, Path.cwd())
     against = bots or Person(spec).BOTS or _anybody(spec)
-    setup = set_up(spec, against, rules_from(flags, spec), seat, seed, deal)
+    setup = set_up(spec, against, rules_from(rules, spec), seat, seed, deal)
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
@@ -193,7 +193,7 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
 
 
-@click.command()
+@click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--port", default=8765, show_default=True, help="Port; 0 takes a free one.")
 @click.option(
@@ -207,10 +207,18 @@ def _again(sitting: Sitting, config: Path | None) -> str:
 )
 @click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
 @server_options
-def web(config: Path | None, port: int, host: str, games: Path, game: str | None, **asked: str | None) -> None:
+def web(
+    config: Path | None,
+    port: int,
+    host: str,
+    games: Path,
+    game: str | None,
+    rules: dict[str, Any],
+    **asked: str | None,
+) -> None:
     """Play in the browser, against hand-written bots and the players of CONFIG, including those that ask models.
 
-    Only this machine can reach the page unless --host says so.
+    Only this machine can reach the page unless --host says so. A rule that is given is kept at each table of its game.
     """
     from dubito.serve import listen, serve  # late: no other command needs a web server
     from dubito.web.app import make_app
@@ -220,7 +228,8 @@ def web(config: Path | None, port: int, host: str, games: Path, game: str | None
     stop = threading.Event()
     first = int(time.time() * 1000)
     with listen(host, port) as listener, opponents(config, None, games, first, stop.is_set, asked, game) as company:
-        tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
+        settled = rules_from(rules, company.game).model_dump(include={*rules})
+        tables = Tables(games, {company.game.name: company} | others(company.game), time.time, settled=settled)
         choices = company.choices()
         label = labelled_by({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]

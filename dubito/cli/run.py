@@ -21,7 +21,7 @@ import click
 from dubito.cli import documents, output
 from dubito.cli.calls import amount, call_options, caps_of, note_unused_addresses
 from dubito.cli.documents import RunObject
-from dubito.cli.options import json_option, number, rules_options, server_options, spending_options
+from dubito.cli.options import GameCommand, json_option, number, server_options, spending_options
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.errors import BotError, RunStopped, UsageError, one_line, signal_in_words
 from dubito.experiment import run as runner
@@ -116,10 +116,10 @@ _EDITED: Final = (
     "game (where --output was given, give another)"
 )
 _SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
-_NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns", "max_rounds")
+_NUMBERS: Final = ("games", "seed", "workers", "in_flight")
 
 
-@click.command()
+@click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--game", metavar="NAME", help="A game of `dubito games`. [default: dubito]")
 @click.option("--games", metavar="N", help="Games to play; with m contenders a multiple of m. [default: 10000]")
@@ -127,7 +127,6 @@ _NUMBERS: Final = ("games", "seed", "workers", "in_flight", "jokers", "max_turns
 @click.option("--seed", metavar="N", help="Seed of the run. [default: 0]")
 @click.option("--bots", metavar="A,B,...", help="The field. [default: all hand-written bots]")
 @click.option("--contenders", metavar="A,B,...", help="Players compared with each other on the same deals.")
-@rules_options
 @click.option(
     "--on-bot-error",
     metavar="POLICY",
@@ -170,12 +169,13 @@ def run(
     report: bool,
     quiet: bool,
     as_json: bool,
+    rules: Mapping[str, Any],
     **flags: str | bool | None,
 ) -> int:
     """Play the experiment in CONFIG (a YAML file; flags go over it), print its ranking and write its report."""
     here = Path.cwd()
     content = {} if config is None else read_config(config)
-    checked = check(content, str(config or "the config"), _values(flags))
+    checked = check(content, str(config or "the config"), {**_values(flags), **rules})
     registry = find_bots(here, checked.game)
     calls = call_options(checked, here)
     experiment = _experiment(checked, shard, registry, calls)

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from dubito.cli.company import BotsGame, TableOrder, seated
 from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
-from dubito.cli.options import RULES, company_options, folder_of, game_option, rules_options, server_options
+from dubito.cli.options import GameCommand, company_options, folder_of, game_option, server_options
 from dubito.cli.output import note, say, voice_for
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
@@ -35,17 +35,16 @@ from dubito.web.tables import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, make_app
 
 _OF_BOTS: Final = (  # flags that say how bots play a game, which those of a run were played without
-    "game", "seed", "deal", *RULES, "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
+    "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games", "base_url",
     "api_key_env",
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=GameCommand)
 @click.argument("what", nargs=-1, metavar="[RUN | BOT BOT ...]")
 @game_option
 @click.option("--seed", default=0, show_default=True, help="Seed; with --deal it fixes the cards.")
 @click.option("--deal", default=0, show_default=True, help="Number of the deal: fixes deck and chance.")
-@rules_options
 @click.option("--on-bot-error", type=click.Choice(["stop", "fallback", "forfeit"]), default="stop", show_default=True)
 @click.option("--bot-deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="See `dubito run`.")
 @click.option("--show-hands", is_flag=True, help="Show every hand before its turn, and what was really played.")
@@ -69,7 +68,7 @@ def watch(
     run ends.
     """
     of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
-    _refuse(_OF_BOTS if of_run else (), "is for a game between bots: name them, or leave it out")
+    _refuse((*_OF_BOTS, *flags["rules"]) if of_run else (), "is for a game between bots: name them, or leave it out")
     _refuse(() if web else ("port", "host"), "goes with --web")
     _refuse(("pace",) if web and of_run else (), "is chosen on the page: leave it out")
     run = Path(what[0]) if what else None
@@ -99,8 +98,7 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in ("base_url", "api_key_env")}
-    rules = {key: flags.pop(key) for key in RULES}
-    return TableOrder(names=names, server=server, rules=rules, **flags)
+    return TableOrder(names=names, server=server, **flags)
 
 
 def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, nearest_first, one_line, suggestion
 from dubito.experiment.config import Config, PlayerEntry, sentence_of
@@ -74,17 +74,32 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 
 def rules_of(config: Config, game: Spec) -> BaseModel:
-    """The game's rules as the config has them; raises UsageError."""
+    """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
+    rules = type(game.rules()).model_fields
+    said = {
+        key: _read(text, rules[key].annotation) if key in rules and key in config.said.flags else text
+        for key, text in config.rules.items()
+    }
     try:
-        return game.rules(**config.rules)
+        return game.rules(**said)
     except ValidationError as error:
         first: dict[str, Any] = {**error.errors()[0]}
-        key, said = one_line(str(first["loc"][-1])), config.said
+        key, source = one_line(str(first["loc"][-1])), config.said
         first["loc"] = ("rules", *first["loc"])
         if first["type"] == "extra_forbidden":
-            where = f"--{key.replace('_', '-')}" if key in said.flags else f"{said.source}: unknown key '{key}'"
+            where = f"--{key.replace('_', '-')}" if key in source.flags else f"{source.source}: unknown key '{key}'"
             raise UsageError(f"{where}: {_known_rules(key, game)}") from None
-        raise UsageError(sentence_of(first, config.said)) from None
+        raise UsageError(sentence_of(first, source)) from None
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """What a flag's text means where a value of this kind belongs, or the text itself, for the game to refuse."""
+    try:
+        return (
+            TypeAdapter(kind).validate_json(value, strict=True) if isinstance(value, str) and kind is not str else value
+        )
+    except ValidationError:
+        return value
 
 
 def _known_rules(key: str, game: Spec) -> str:

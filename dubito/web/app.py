@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game import PlayerKind, Spec
-from dubito.game.person import Option, Person, bots_of, lead_of, options_of
+from dubito.game.person import Option, Person, bots_of, lead_of
 from dubito.game.record import first_fault, records_of
 from dubito.game.words import told_of
 from dubito.report.render import Renderer, Site, Viewer
@@ -163,7 +163,7 @@ class _Pages:
             first=[*(choice.name for choice in choices if choice.asks), *bots_of(spec, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
-            options=options_of(spec),
+            options=self.tables.options(spec),
             digits=len(str(SEEDS - 1)),
             goes_on=self.tables.has(secret),
             fared=self.tables.summaries.against(spec.name),
@@ -175,11 +175,11 @@ class _Pages:
 
     def rules(self, request: Request) -> Response:
         spec = self._game(request)
-        (least, most), options = spec.seats, options_of(spec)
+        (least, most), options = spec.seats, self.tables.options(spec)
         players = _number(request, "players", min(max(4, least), most))
         if not least <= players <= most:
             raise UsageError(f"players: {spec.name} is played by {least} to {most}, not {players}")
-        rules = _rules(request, spec, options)
+        rules = self.tables.rules(spec, _rules(request, options))
         told = told_of(spec)
         return _page(
             "rules",
@@ -280,7 +280,7 @@ def _read(kind: TypeAdapter[T], body: bytes) -> T:
         raise UsageError(f"this request cannot be read: {first_fault(error, 'the body')}") from None
 
 
-def _rules(request: Request, spec: Spec, options: Sequence[Option]) -> BaseModel:
+def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
     """The rules that an address names; raises UsageError for those that there are not."""
     said: dict[str, Any] = {}
     for option in options:
@@ -289,7 +289,7 @@ def _rules(request: Request, spec: Spec, options: Sequence[Option]) -> BaseModel
             if text not in values:
                 raise UsageError(f"{option.rule} is one of {', '.join(values)}, not {one_line(repr(text), 60)}")
             said[option.rule] = values[text]
-    return spec.rules(**said)
+    return said
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -22,13 +22,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
 from dubito.game import Bool, Cards, Choice, PlayerKind, Spec
 from dubito.game.find import DUBITO
-from dubito.game.person import wanted
+from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, first_fault, records_of
 from dubito.game.words import Panel, names_to
 from dubito.show.person import SEEDS, Opponent, Opponents, Setup, Sitting, as_sentence, set_up, trouble
@@ -244,6 +244,7 @@ def read(text: str) -> TableFile:
 LIFE: Final = 7 * 24 * 3600  # seconds after its last move that a table is kept
 MOST_TABLES: Final = 100
 MOST_BOTS: Final = 31  # at one table
+_NO_RULES: Final[Mapping[str, Any]] = {}
 _PATIENCE: Final = 0.5  # seconds that an answer waits for the bots; a page then asks again
 _GRACE: Final = 5.0  # seconds that the end waits for the models' answers
 
@@ -276,15 +277,21 @@ class Tables:
     """All tables of a server, by the secret that their person's browser holds."""
 
     def __init__(
-        self, folder: Path, opponents: Mapping[str, Opponents], clock: Callable[[], float], most: int = MOST_TABLES
+        self,
+        folder: Path,
+        opponents: Mapping[str, Opponents],
+        clock: Callable[[], float],
+        most: int = MOST_TABLES,
+        settled: Mapping[str, Any] = _NO_RULES,
     ) -> None:
-        """`opponents` are those of each game; the first game is the one that is offered first.
+        """`opponents` are those of each game; the first game is offered first, with the rules that are `settled`.
 
         `folder` takes finished games, its `running` the others. Raises UsageError if it cannot be made.
         """
         self.folder = folder
         self._running = folder / "running"
         self._opponents, self._clock, self._most = opponents, clock, most
+        self._settled = {self.games[0].name: settled}
         self._lock = threading.Lock()
         self._live: dict[Path, tuple[str, Live]] = {}  # with the file's text that it belongs to
         self._playing: set[threading.Thread] = set()
@@ -304,6 +311,19 @@ class Tables:
         """The game of that name; raises UsageError if it is not played here."""
         return self._those_of(name).game
 
+    def options(self, game: Spec) -> list[Option]:
+        """What of a game's rules may be chosen here: of a settled one its value alone."""
+        settled = self._settled.get(game.name, _NO_RULES)
+        options = [
+            replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
+            for one in options_of(game)
+        ]
+        return [option for option in options if option.values]
+
+    def rules(self, game: Spec, said: Mapping[str, Any]) -> BaseModel:
+        """Those of a table for which a page says this; raises ValidationError."""
+        return game.rules(**{**said, **self._settled.get(game.name, _NO_RULES)})
+
     def choices(self, game: str) -> list[Opponent]:
         """Who may sit down to a game here."""
         return self._those_of(game).choices()
@@ -319,7 +339,7 @@ class Tables:
         opponents.check(asked.bots)
         now, game = self._clock(), opponents.game
         try:
-            rules = game.rules(**asked.rules)
+            rules = self.rules(game, asked.rules)
         except ValidationError as error:
             raise UsageError(f"rules: {first_fault(error, 'the rules')}") from None
         setup = set_up(game, asked.bots, rules, asked.seat, asked.seed)

@@ -27,7 +27,7 @@ STRICT: Final[dict[str, object]] = {"extra": "forbid", "strict": True}
 class BSRules(Checked):
     """What of the rules may be varied."""
 
-    max_rounds: int = Field(default=1000, ge=1)  # after so many nobody wins (B2)
+    max_rounds: int = Field(default=1000, ge=1, description="Rounds after which nobody wins.")  # (B2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ def _rules_of_a_config() -> "type[BaseModel]":
     usual = Rules()
 
     class DubitoRules(Checked):
-        jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS)
-        win_rule: WinRule = usual.win_rule
-        max_turns: int = Field(default=usual.max_turns, ge=1)
+        jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS, description="Jokers in the deck, 0 to 2.")
+        win_rule: WinRule = Field(default=usual.win_rule, description="When the last card wins: at once, or undoubted.")
+        max_turns: int = Field(default=usual.max_turns, ge=1, description="Turns after which a game stops.")
 
         @cached_property
         def in_force(self) -> Rules:
