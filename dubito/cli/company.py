@@ -6,12 +6,12 @@ Bots and models at a table of their own, as flags say it: who sits there, and th
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from dubito.cli.calls import call_options, note_unused_addresses
-from dubito.cli.narrator import check_save, faults_of
+from dubito.cli.narrator import check_save, save_record
 from dubito.cli.options import rules_from
 from dubito.cli.output import note
 from dubito.errors import UsageError
@@ -21,11 +21,11 @@ from dubito.experiment.resolve import check_cache, checked_models, model_specs
 from dubito.game import PlayerKind, Spec
 from dubito.game.bot_deadline import in_time
 from dubito.game.find import DUBITO, Registry, find_bots, find_games
-from dubito.game.record import Forfeit, records_of
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, step
+from dubito.game.table import Entrant, Table
 from dubito.game.words import labels
 from dubito.show.person import Opponents, Thought, company
+from dubito.show.session import Session, moves_at
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.lock import claimed
 from dubito.store.run_db import RunDb
@@ -102,9 +102,6 @@ def _store(games: Path) -> RunDb:
     return RunDb.create(file)
 
 
-Hear = Callable[[Thought], None]
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableOrder:
     """The game that was asked for."""
@@ -128,21 +125,23 @@ class TableOrder:
 
 
 class BotsGame:
-    """A game of bots among themselves, move by move."""
+    """A game of bots among themselves that has not begun."""
 
     def __init__(self, wanted: TableOrder, registry: Registry, company: Opponents | None, number: int) -> None:
-        """`company` is of those that ask models, None where nobody does; `number` the game's where it is kept."""
+        """`company` is of those that ask models, None where nobody does; `number` the game's where it is kept.
+
+        Raises UsageError where it cannot be played so.
+        """
         self.wanted, self.spec = wanted, registry.game
         self.rules = rules_from(wanted.rules, self.spec)
         self.number = None if company is None else number
         self._registry, self._company = registry, company
         self.label = labels(list(wanted.names), None)
-        self._unsaid: Exception | None = None  # why a thought could not be told: nobody reads on, the disk is full
         if wanted.on_bot_error == "forfeit" and not self.spec.forfeits:
             raise UsageError(
                 f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
             )
-        self.dealt()  # raises UsageError where so many cannot play it, before anything begins
+        self.dealt()  # raises UsageError where so many cannot play it
 
     @property
     def kinds(self) -> list[PlayerKind]:
@@ -154,20 +153,28 @@ class BotsGame:
         """The game just dealt, the same each time."""
         return self.spec.deal(self.rules, len(self.wanted.names), self.wanted.streams.deck())
 
-    def begin(self, hear: Hear) -> None:
-        """Seat everybody; `hear` is told what models think. Raises BotError."""
+    def begin(self, hear: Callable[[Thought], None] = lambda thought: None) -> Session:
+        """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.
+
+        A move raises BotError where a bot fails and nothing else was asked for.
+        """
         wanted, spec = self.wanted, self.spec
-        entrants, services = self._seated(self._outside(hear))
+        unsaid: list[Exception] = []  # raised within a bot's turn it would be blamed on the bot
+
+        def told(thought: Thought) -> None:
+            try:
+                hear(thought)
+            except Exception as error:  # nobody reads on, the disk is full
+                unsaid.append(error)
+
+        entrants, services = self._seated(told)
         if wanted.bot_deadline is not None:
             entrants = [
                 each if each.bot.is_model else replace(each, bot=in_time(each.bot, wanted.bot_deadline, spec.nodes))
                 for each in entrants
             ]
-        self.game = self.dealt()
-        self._recorder = records_of(spec).recorder(self.game, self.rules.model_dump())
-        self._turn = 1
-        self._table = Table(
-            self.game,
+        table = Table(
+            self.dealt(),
             entrants,
             wanted.streams,
             deal=wanted.deal,
@@ -176,55 +183,30 @@ class BotsGame:
             forfeits=wanted.on_bot_error == "forfeit",
             services=services,
         )
+        moves = moves_at(table)
 
-    def _outside(self, hear: Hear) -> Hear:
-        """The same, but what it raises is left for `move`: raised within a bot's turn it would be blamed on the bot."""
+        def move() -> Any:
+            made = moves()
+            if unsaid:
+                raise unsaid[-1]
+            return made
 
-        def told(thought: Thought) -> None:
-            try:
-                hear(thought)
-            except Exception as error:
-                self._unsaid = error
+        rules = self.rules.model_dump()
+        session = Session(spec, table.game, self.label, move, errors=table.errors, forfeits=table.forfeits, rules=rules)
+        session.thinks = lambda seat: entrants[seat].bot.is_model
+        return session
 
-        return told
-
-    def _seated(self, hear: Hear) -> tuple[list[Entrant], list[object]]:
+    def _seated(self, hear: Callable[[Thought], None]) -> tuple[list[Entrant], list[object]]:
         if self._company is not None:
             return self._company.among_themselves(self.wanted.names, self.wanted.seed, self.rules, hear)
         return [Entrant(name, self._registry.find(name).cls) for name in self.wanted.names], []
 
-    def asks_a_model(self, seat: int) -> bool:
-        """Whether the player there may take its time."""
-        return self._table.entrants[seat].bot.is_model
-
-    def move(self) -> tuple[Any, Sequence[Any]]:
-        """Make the next move: what was given back, None by a forfeit, and what was observed of it.
-
-        Raises BotError where a bot fails and nothing else was asked for, and what `hear` raised.
-        """
-        self._turn = self.game.turns_played + 1
-        output, events = step(self._table, announce=True)
-        if self._unsaid is not None:
-            raise self._unsaid
-        if output is not None:
-            self._recorder.add(self._turn, output, events)
-        return output, events
-
-    def faults(self) -> tuple[list[str], Forfeit | None]:
-        """What bots have done wrong since the last time, in sentences, and whether that has ended the game."""
-        faults, forfeit = faults_of(self._table, self.spec)
-        if forfeit is not None:
-            self._recorder.add(self._turn, forfeit, [])
-        return faults, forfeit
-
-    def as_kept(self, output: Any) -> Any:
-        """An output, or a forfeit, as a record has it."""
-        return asdict(output) if isinstance(output, Forfeit) else self.spec.output_to_json(output)
-
-    def record(self) -> Any:
-        """The finished game, as its game keeps it."""
+    def save(self, played: Session) -> None:
+        """Write the record of the finished game where one is wanted, and say so; raises RunStopped."""
         wanted = self.wanted
-        return self._recorder.record(self.game, wanted.names, wanted.seed, wanted.deal, self.number)
+        if wanted.save is not None:
+            record = played.record(wanted.names, wanted.seed, wanted.deal, self.number)
+            save_record(wanted.save, self.spec, record)
 
 
 @contextmanager

@@ -5,8 +5,7 @@ How fast a game is told: the speeds of the table in the browser, or seconds.
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
@@ -17,110 +16,84 @@ from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import Spec
 from dubito.game.record import Forfeit, records_of
-from dubito.game.table import Table
-from dubito.game.words import Label, forfeit_in_words, question_in_words, told_of
+from dubito.game.words import forfeit_in_words, question_in_words, told_of
 from dubito.show.person import Thought
+from dubito.show.session import Moment, Session
 from dubito.store.folder import write_whole
 
-NextMove = Callable[[], tuple[Any, Sequence[Any]]]  # makes it: what was given back, and what was observed of it
 
-
-@dataclass
 class Narrator:
-    """Tells a game from its deal on, while it is played or played again."""
+    """Tells a game to its end, while it is played or played again."""
 
-    spec: Spec
-    game: Any
-    label: Label
-    show_hands: bool = False
-    voice: Voice = field(default_factory=PlainVoice)
-    wait: Callable[[], None] = lambda: None  # before each turn
-
-    def __post_init__(self) -> None:
-        self._teller = told_of(self.spec).Teller(self.game, self.label)
-        self._seat, self._thinks = 0, False  # who moves, and whether they may take their time
-        self._turn, self._held = 0, ""  # the turn under way, and the hand that is still to be shown at it
-
-    def tell(
-        self,
-        move: NextMove,
-        thinks: Callable[[int], bool] = lambda seat: False,
-        after: Callable[[], None] = lambda: None,
+    def __init__(
+        self, show_hands: bool = False, voice: Voice | None = None, wait: Callable[[], None] = lambda: None
     ) -> None:
-        """Make the moves one by one and tell them.
+        """`wait` lets the time before each turn pass."""
+        self._show_hands, self._voice, self._wait = show_hands, voice or PlainVoice(), wait
+        self._seat, self._turn = 0, 0  # that of the move under way
+        self._held = ""  # the hand that is still to be shown at it
 
-        `thinks`: whether a seat may take its time; `after`: says what else is to be said of a move that was told.
-        """
-        self.voice(told_of(self.spec).sentence(self.game.start, self.label))
-        while not self.game.over:
-            seat, turn = self.game.seat, self.game.turns_played + 1
-            if turn > self._turn:
-                self.wait()
-            self._held = self._teller.holds(seat) if self.show_hands and turn > self._turn else ""
-            self._turn, self._seat = turn, seat
-            self._thinks = thinks(seat)
-            self._wait_visibly()
+    def tell(self, session: Session) -> None:
+        """Make the moves one by one and tell them."""
+        self._session = session
+        self._teller = told_of(session.spec).Teller(session.game, session.label)
+        self._voice(told_of(session.spec).sentence(session.game.start, session.label))
+        while not session.over:
+            if not session.game.over:
+                self._begin_move()
             try:
-                output, events = move()
+                moment = next(session)
             finally:
-                self.voice.heard()
-            self._hand()
-            self._moved(seat, output, events)
-            after()
-        after()
-        self.voice("\n".join(self._teller.ending()))
+                self._voice.heard()
+            self._show_hand()
+            self._tell_move(moment)
+        self._voice("\n".join(self._teller.ending()))
 
     def aside(self, text: str) -> None:
         """Say what goes on before the move under way is made."""
-        self._hand()
-        self.voice(f"{self._turn:4}.   {text}")
+        self._show_hand()
+        self._voice(f"{self._turn:4}.   {text}")
 
     def thought(self, thought: Thought) -> None:
         """Say what a model thinks; with the hands, whether it is right about the bluff that it suspects."""
-        truth = self.spec.truth(self.game) if self.show_hands and not self.game.over else None
-        self.aside(thought.in_words(self.label(thought.seat), question_in_words(self.spec, thought.node), truth))
+        game, spec = self._session.game, self._session.spec
+        truth = spec.truth(game) if self._show_hands and not game.over else None
+        name = self._session.label(thought.seat)
+        self.aside(thought.in_words(name, question_in_words(spec, thought.node), truth))
         self._wait_visibly()
 
-    def faults(self, faults: Sequence[str], forfeit: Forfeit | None) -> None:
-        """Say what bots did wrong, and that it has ended the game."""
-        for fault in faults:
-            note(fault)
-        if forfeit is not None:
-            self._forfeited(forfeit)
-
-    def says(self, text: str) -> None:
-        """Say something of the turn under way."""
-        self.voice(f"{max(1, self._turn):4}. {text}")
+    def _begin_move(self) -> None:
+        game = self._session.game
+        self._seat, turn = game.seat, game.turns_played + 1
+        if turn > self._turn:
+            self._wait()
+            self._held = self._teller.holds(self._seat) if self._show_hands else ""
+        self._turn = turn
+        self._wait_visibly()
 
     def _wait_visibly(self) -> None:
-        if self._thinks:
-            self.voice.thinks(self.label(self._seat))
+        if self._session.thinks(self._seat):
+            self._voice.thinks(self._session.label(self._seat))
 
-    def _forfeited(self, forfeit: Forfeit) -> None:
-        self.says(forfeit_in_words(forfeit.seat, self.label, self.spec))
-
-    def _hand(self) -> None:
+    def _show_hand(self) -> None:
         if self._held:
-            self.says(f"[{self.label(self._seat)} holds {self._held}]")
+            self._say(f"[{self._session.label(self._seat)} holds {self._held}]")
         self._held = ""
 
-    def _moved(self, seat: int, output: Any, events: Sequence[Any]) -> None:
-        if isinstance(output, Forfeit):
-            self._forfeited(output)
-        elif output is not None:
-            for each in self._teller.moved(seat, output, events):
-                truth = f"[{each.truth}]" if self.show_hands and each.truth else ""
-                if text := " ".join(filter(None, (each.said, truth))):
-                    self.says(text)
+    def _tell_move(self, moment: Moment) -> None:
+        output, session = moment.output, self._session
+        forfeited = isinstance(output, Forfeit)
+        for each in () if forfeited else self._teller.moved(moment.seat, output, moment.events):
+            truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
+            if text := " ".join(filter(None, (each.said, truth))):
+                self._say(text)
+        for fault in moment.faults:
+            note(fault)
+        if forfeited:
+            self._say(forfeit_in_words(output.seat, session.label, session.spec))
 
-
-def faults_of(table: Table, spec: Spec) -> tuple[list[str], Forfeit | None]:
-    """What bots have done wrong since the last time, in sentences, and whether that has ended the game."""
-    errors = list(table.errors)
-    table.errors.clear()
-    if errors and table.forfeits:
-        return [str(errors[0])], Forfeit(errors[0].seat)
-    return [f"{error}; {spec.fallback}'s rules played the turn" for error in errors], None
+    def _say(self, text: str) -> None:
+        self._voice(f"{max(1, self._turn):4}. {text}")
 
 
 def check_save(path: Path | None) -> None:

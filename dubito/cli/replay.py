@@ -1,12 +1,13 @@
 """`dubito replay`: play a saved game, a run or an exported run again, and prove it the same."""
 
 import time
+from collections import deque
 from itertools import zip_longest
 from pathlib import Path
 
 import click
 
-from dubito.cli.narrator import Narrator, faults_of
+from dubito.cli.narrator import Narrator
 from dubito.cli.options import folder_of
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
@@ -16,11 +17,11 @@ from dubito.experiment.stored import bots_of_run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import game_named, play, records_of
-from dubito.game.table import step
-from dubito.game.words import labels
+from dubito.game.record import game_named, records_of
+from dubito.game.words import labels, seat_label
 from dubito.llm.request import AttemptFailed, Place, Reply
 from dubito.llm.tape import Differs
+from dubito.show.session import Session, moves_at, of_record
 from dubito.store.folder import is_export
 
 
@@ -61,24 +62,20 @@ def _run(folder: Path, game: int | None, show_hands: bool, workers: int | None, 
 
 
 def _tell(kept: RunToReplay, game: int, show_hands: bool) -> int:
-    narrators: list[Narrator] = []
-
     def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
-        narrator = narrators[0]
         again = f", asked again ({place.attempt})" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
         narrator.aside(f"{one_line(place.player)} is asked {place.node}{again} ({number}): {one_line(question, 400)}")
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
         narrator.aside(f"{one_line(place.player)} says: {one_line(text, 2000)}")
 
+    narrator, spec = Narrator(show_hands), kept.registry.game
     table, names = table_of(kept, game, hear)
-    narrator = Narrator(kept.registry.game, table.game, labels(names, None), show_hands)
-    narrators.append(narrator)
+    played = Session(
+        spec, table.game, labels(names, None), moves_at(table), errors=table.errors, forfeits=table.forfeits
+    )
     try:
-        narrator.tell(
-            lambda: step(table, announce=True),
-            after=lambda: narrator.faults(*faults_of(table, kept.registry.game)),
-        )
+        narrator.tell(played)
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -87,7 +84,8 @@ def _tell(kept: RunToReplay, game: int, show_hands: bool) -> int:
 
 def _record(file: Path) -> int:
     text = read_text(file)
-    records = records_of(find_game(game_named(text, DUBITO), Path.cwd()))
+    spec = find_game(game_named(text, DUBITO), Path.cwd())
+    records = records_of(spec)
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:
@@ -95,8 +93,7 @@ def _record(file: Path) -> int:
             say(f"recorded: {recorded or '(nothing more)'}")
             say(f"replayed: {replayed or '(nothing more)'}")
             return 1
-    game, outputs = records.opened(record)
-    for output in outputs:
-        play(game, output)
-    say(f"identical: {game.turns_played} turns, {len(record.story)} lines of story")
+    again = of_record(spec, record, seat_label)
+    deque(again, maxlen=0)
+    say(f"identical: {again.game.turns_played} turns, {len(record.story)} lines of story")
     return 0

@@ -17,13 +17,12 @@ import click
 from click.core import ParameterSource
 
 from dubito.cli.company import BotsGame, TableOrder, seated
-from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
+from dubito.cli.narrator import PACES, Narrator, pace_option, waits
 from dubito.cli.options import GameCommand, company_options, folder_of, game_option, server_options
 from dubito.cli.output import note, say, voice_for
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.game.record import Forfeit
-from dubito.game.words import labels, told_of
+from dubito.game.words import told_of
 from dubito.llm.request import Suspended
 from dubito.serve import listen, serve
 from dubito.show.person import Thought, as_sentence, trouble
@@ -106,16 +105,13 @@ def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
     if stand_ins := stand_ins_in_words(dict(zip(game.wanted.names, game.kinds, strict=True))):
         note(stand_ins)
     voice = voice_for([game.label(seat) for seat in range(len(game.wanted.names))])
-    narrators: list[Narrator] = []
-    game.begin(lambda thought: narrators[0].thought(thought))
-    narrator = Narrator(game.spec, game.game, game.label, show_hands, voice, waits(pace))
-    narrators.append(narrator)
+    narrator = Narrator(show_hands, voice, waits(pace))
+    session = game.begin(narrator.thought)
     try:
-        narrator.tell(game.move, game.asks_a_model, lambda: narrator.faults(*game.faults()))
+        narrator.tell(session)
     except Suspended as error:
         raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
-    if game.wanted.save is not None:
-        save_record(game.wanted.save, game.spec, game.record())
+    game.save(session)
 
 
 LOOK: Final = 0.5  # seconds between two looks whether another game is finished
@@ -149,19 +145,18 @@ def tell_newest(
 def _tell_followed(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
     told = followed.games.play(game)  # refuses one that is not as it was
     thoughts = _by_move(followed.questions(game, told)["decisions"])
-    again = followed.games.again(game)
     voice = voice_for(told["names"])
     voice(f"Game {game}: {', '.join(told['names'])}.")
-    narrator = Narrator(followed.source.game, again.game, labels(again.names, None), show_hands, voice, wait)
+    narrator, session = Narrator(show_hands, voice, wait), followed.games.again(game).session
+    moves = session.move
 
-    def move() -> tuple[Any, Any]:
-        seat = again.game.seat
-        for thought in thoughts.pop((again.game.turns_played + 1, seat), ()):
+    def move() -> Any:
+        for thought in thoughts.pop((session.game.turns_played + 1, session.game.seat), ()):
             narrator.thought(thought)
-        output, events = next(again.turns)
-        return Forfeit(seat) if output is None else output, events
+        return moves()
 
-    narrator.tell(move)
+    session.move = move
+    narrator.tell(session)
 
 
 def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
@@ -209,19 +204,18 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
     """Play to the end, or to what stands in the way, which the page says."""
     live.followed.wait()
     try:
-        game.begin(lambda thought: None)
+        session = game.begin()
         begun = -1  # the turn that was waited for
-        while not (game.game.over or stop.is_set()):
-            live.thinks = game.game.seat if game.asks_a_model(game.game.seat) else None
-            if game.game.turns_played > begun:
-                begun = game.game.turns_played
+        while not (session.over or stop.is_set()):
+            seat, turns = session.game.seat, session.game.turns_played
+            live.thinks = seat if session.thinks(seat) else None
+            if turns > begun:
+                begun = turns
                 wait()
-            output, _ = game.move()
-            faults, forfeit = game.faults()
-            live.faults += faults  # first: whoever sees the last move asks no more
-            live.outputs += [game.as_kept(each) for each in (output, forfeit) if each is not None]
-        if game.game.over and game.wanted.save is not None:
-            save_record(game.wanted.save, game.spec, game.record())
+            live.faults += next(session).faults  # first: whoever sees the last move asks no more
+            live.outputs.append(session.outputs[-1])
+        if session.over:
+            game.save(session)
     except DubitoError as error:
         live.trouble = trouble(error)
         note(f"dubito: {error}")

@@ -12,11 +12,11 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.replay import LieCounts, RunToReplay, count_lies, run_to_replay, table_of
 from dubito.experiment.stored import StoredRun, read_run
 from dubito.game.find import Registry, find_bots
-from dubito.game.record import output_of, play
+from dubito.game.record import output_of
 from dubito.game.streams import DealStreams
-from dubito.game.table import Table, step
 from dubito.game.words import labels
-from dubito.show.story import ModelDecisions, Texts, Turns, story_of_game, winners
+from dubito.show.session import Session, moves_at, of_outputs
+from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
 from dubito.stats.tally import Outcome, outcome_of, record_in
 from dubito.store.lock import is_claimed
 
@@ -38,14 +38,12 @@ class ReplayedGames:
     def play(self, game: int) -> dict[str, Any]:
         """The whole game, told; raises NotShown if it cannot be had as it was."""
         spec, replayed = self.source.game, self.again(game)
-        table, label = replayed.game, labels(replayed.names, None)
+        session = replayed.session
         try:
-            whole = story_of_game(
-                spec, table, replayed.turns, [label(seat) for seat in range(len(replayed.names))], label
-            )
+            whole = story_of_game(session, [session.label(seat) for seat in range(len(replayed.names))])
         except DubitoError as error:
             raise NotShown(f"it cannot be played again: {error}") from None
-        if not table.over or not replayed.is_as_kept():
+        if not session.game.over or not replayed.is_as_kept():
             raise NotShown("played again it ends otherwise than the run has it: a bot or the harness was changed since")
         outcome = replayed.came_to()
         won = winners(spec.results, outcome.buckets(spec.results), outcome.counts)
@@ -72,40 +70,41 @@ class ReplayedGames:
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
-                table, names = table_of(self._opened(), game, lambda place, question, end: None)
-                return RetoldGame(names, table.game, _stepped(table))
+                return RetoldGame(*self._at_table(game))
             first = self.source.first_game
             last = first + self.source.tally.games - 1
             raise UsageError(f"{self.source.folder} keeps the games {first} to {last}: there is no game {game}")
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]
-        table, turns = self._turns(game, names, record)
-        return RetoldGame(names, table, turns, outcome)
+        return RetoldGame(self._session(game, names, record), names, outcome)
 
-    def _turns(self, game: int, names: list[str], record: str | None) -> tuple[Any, Turns]:
+    def _session(self, game: int, names: list[str], record: str | None) -> Session:
         if record is not None:
             try:
-                return self._from_record(game, len(names), record_in(record, self.source.db.path))
+                return self._from_record(game, names, record_in(record, self.source.db.path))
             except (UsageError, ValueError):  # its rules or its outputs are none of the game's
                 raise NotShown("its record was changed or is damaged") from None
-        kept = self._opened()
+        self._opened()
         for name in names:
             if name in self._changed:
                 raise NotShown(self._changed[name])
-        table, seated = table_of(kept, game, lambda place, question, end: None)
+        session, seated = self._at_table(game)
         if seated != names:
             raise NotShown("its seed seats other players than the run has it: the harness was changed since")
-        return table.game, _stepped(table)
+        return session
 
-    def _from_record(self, game: int, seats: int, record: dict[str, Any]) -> tuple[Any, Turns]:
+    def _at_table(self, game: int) -> tuple[Session, list[str]]:
+        table, names = table_of(self._opened(), game, lambda place, question, end: None)
+        return Session(self.source.game, table.game, labels(names, None), moves_at(table)), names
+
+    def _from_record(self, game: int, names: list[str], record: dict[str, Any]) -> Session:
         spec = self.source.game
         streams = DealStreams(self.source.seed, game // self.source.games_per_deal)
-        table: Any = spec.deal(spec.rules(**self.source.identity.rules), seats, streams.deck())
-        if spec.deal_to_json(table) != {key: value for key, value in record.items() if key != "outputs"}:
+        state: Any = spec.deal(spec.rules(**self.source.identity.rules), len(names), streams.deck())
+        if spec.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
             raise NotShown("its cards are not those that its seed deals: the record was changed or is damaged")
-        outputs = (output_of(spec, output) for output in record["outputs"])
-        return table, ((output, play(table, output)) for output in outputs)
+        return of_outputs(spec, state, (output_of(spec, kept) for kept in record["outputs"]), labels(names, None))
 
     def _opened(self) -> RunToReplay:
         """The run as it can be played again; raises NotShown with the same reason each time."""
@@ -133,28 +132,22 @@ class ReplayedGames:
 
 @dataclass
 class RetoldGame:
-    """A game of a run at its deal; taking the next of `turns` makes the next move."""
+    """A game of a run from its deal on."""
 
+    session: Session
     names: list[str]
-    game: Any
-    turns: Turns
     outcome: Outcome | None = None  # as the run keeps it; None: it does not yet
 
     def came_to(self) -> Outcome:
         """What the game, played to its end, was."""
         kept = self.outcome
         if kept is None:
-            return outcome_of(self.game, [*range(len(self.names))], None, [0] * len(self.names))
-        return outcome_of(self.game, kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts])
+            return outcome_of(self.session.game, [*range(len(self.names))], None, [0] * len(self.names))
+        return outcome_of(self.session.game, kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts])
 
     def is_as_kept(self) -> bool:
         """Whether the game, played to its end, came to what the run has of it."""
         return self.outcome is None or self.came_to().pack() == self.outcome.pack()
-
-
-def _stepped(table: Table) -> Turns:
-    while not table.game.over:
-        yield step(table, announce=True)
 
 
 class FollowedRun:

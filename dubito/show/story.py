@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from dubito.errors import UsageError
 from dubito.game import Ending, Results, Spec
-from dubito.game.record import Forfeit, play, records_of, whole_game
+from dubito.game.record import Forfeit, whole_game
 from dubito.game.words import (
-    Label,
     Line,
     Marks,
     Panel,
@@ -34,41 +33,36 @@ from dubito.llm.prices import PICO
 from dubito.llm.protocols import kept_reply, kept_request
 from dubito.llm.request import Api, sendable
 from dubito.show.person import GUEST
+from dubito.show.session import Moment, Session, of_record
 from dubito.store.model_log import ModelLog, StoredAttempt
 from dubito.store.run_db import RunDb
 
-Turns = Iterator[tuple[Any, Sequence[Any]]]  # what was given back, and what was observed of it
 
-
-def story_of_game(
-    spec: Spec, game: Any, moves: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
-) -> dict[str, Any]:
+def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
     """The game told, from its deal on, with cards where it has a `drawn` for them, else in words.
 
-    `label` names the players in sentences, which are then `spoken` to whom they are for. `truths` are, move by move,
-    of what a model may state before it. A game whose moves end before it is over has no `ending`. An error of a move
-    that cannot be made is passed on.
+    Sentences are `spoken` to whom they are for. `truths` are, move by move, of what a model may state before it. A
+    game whose moves end before it is over has no `ending`. An error of a move that cannot be made is passed on.
     """
-    drawn = getattr(told_of(spec), "drawn", None)
+    game, drawn = session.game, getattr(told_of(session.spec), "drawn", None)
     truths: list[bool | None] = []
-    moves = _judged(spec, game, moves, truths)
+    moments = _judged(session, truths)
     if drawn is not None:
-        whole: dict[str, Any] = drawn(game, moves, names, label, spoken)
+        moves = ((moment.output, moment.events) for moment in moments)
+        whole: dict[str, Any] = drawn(game, moves, names, session.label, spoken)
     else:
-        whole = _Words(spec, game, label, spoken).told(moves, names)
+        whole = _Words(session, spoken).told(moments, names)
     return whole | {"truths": truths} | ({} if game.over else {"ending": ""})
 
 
-def _judged(spec: Spec, game: Any, moves: Turns, truths: list[bool | None]) -> Turns:
-    """The moves, each made after it was noted what the truth is before it."""
+def _judged(session: Session, truths: list[bool | None]) -> Iterator[Moment]:
+    """The moments, each made after it was noted what the truth is before it."""
     while True:
-        truth = None if game.over else spec.truth(game)
-        try:
-            move = next(moves)
-        except StopIteration:
+        truth = None if session.game.over else session.spec.truth(session.game)
+        if (moment := next(session, None)) is None:
             return
         truths.append(truth)
-        yield move
+        yield moment
 
 
 def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int, ...]]) -> list[int]:
@@ -92,12 +86,11 @@ def story_of_record(spec: Spec, record: Any) -> dict[str, Any]:
     """
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
     names, words = names_to(record.players, me), told_of(spec)
-    game, outputs = records_of(spec).opened(record)
-    with whole_game(game):
-        moves = ((output, play(game, output)) for output in outputs)
-        whole = story_of_game(spec, game, moves, names, labels(record.players, me), words.to_me)
+    session = of_record(spec, record, labels(record.players, me))
+    with whole_game(session.game):
+        whole = story_of_game(session, names, words.to_me)
     kinds = ["person" if seat == me else None for seat in range(len(names))]  # what else sat there no record says
-    return whole | {"me": me, "winners": won_by(spec.results, game.ending()), "kinds": kinds}
+    return whole | {"me": me, "winners": won_by(spec.results, session.game.ending()), "kinds": kinds}
 
 
 def won_by(results: Results, ending: Ending) -> list[int]:
@@ -106,57 +99,54 @@ def won_by(results: Results, ending: Ending) -> list[int]:
     return winners(results, buckets, [(*counts, 0) for counts in ending.counts])
 
 
-@dataclass
 class _Words:
     """Tells a game in panels: of every turn its sentences, the truth beside them, and the panels that have changed."""
 
-    spec: Spec
-    game: Any
-    label: Label
-    spoken: Callable[[str], str]
+    def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
+        self._session, self._spoken = session, spoken
 
-    def told(self, moves: Turns, names: Sequence[str]) -> dict[str, Any]:
+    def told(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """All that the viewer shows; the moves of one turn are one step of it."""
-        game, words = self.game, told_of(self.spec)
-        teller = words.Teller(game, self.label)
+        game, label, spec = self._session.game, self._session.label, self._session.spec
+        words, spoken = told_of(spec), self._spoken
+        teller = words.Teller(game, label)
         self._panels = dealt = self._in_words(teller.panels())
-        start = self.spoken(words.sentence(game.start, self.label))
+        start = spoken(words.sentence(game.start, label))
         turns: list[dict[str, Any]] = []
         story: list[str] = []
-        movers, lines, seat, played = list[int](), list[Line](), game.seat, game.turns_played
-        marks: list[Marks] = []
-        for output, events in moves:
-            movers.append(seat)
-            if output is None or isinstance(output, Forfeit):
-                lines.append(Line(forfeit_in_words(output.seat if output else seat, self.label, self.spec)))
+        movers, lines, marks, played = list[int](), list[Line](), list[Marks](), game.turns_played
+        for moment in moments:
+            movers.append(moment.seat)
+            if isinstance(moment.output, Forfeit):
+                lines.append(Line(forfeit_in_words(moment.output.seat, label, spec)))
                 marks.append(Marks())
             else:
-                lines += teller.moved(seat, output, events)
+                lines += teller.moved(moment.seat, moment.output, moment.events)
                 marks.append(marks_of(teller))
             if game.over or game.turns_played != played:
                 turns.append(self._turn(movers, lines, teller.panels()) | _marked(movers, marks))
-                story.append(self.spoken(" ".join(line.said for line in lines if line.said)))
+                story.append(spoken(" ".join(line.said for line in lines if line.said)))
                 movers, lines, marks, played = [], [], [], game.turns_played
-            seat = game.seat
+        ending = spoken(teller.ending()[0]) if game.over else ""
         return {
             "names": list(names),
             "start": start,
             "panels": dealt,
             "turns": turns,
             "story": story,
-            "ending": self.spoken(teller.ending()[0]) if game.over else "",
+            "ending": ending,
         }
 
     def _turn(self, movers: list[int], lines: list[Line], panels: list[Panel]) -> dict[str, Any]:
         now = self._in_words(panels)
         changed = {place: panel for place, panel in enumerate(now) if panel != self._panels[place]}
         self._panels = now
-        truth = [self.spoken(line.truth) for line in lines if line.truth]
+        truth = [self._spoken(line.truth) for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}
 
     def _in_words(self, panels: list[Panel]) -> list[list[Any]]:
         texts = [[panel.title, panel.public, panel.truth] for panel in panels]
-        return [[*map(self.spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
+        return [[*map(self._spoken, text), panel.seat] for text, panel in zip(texts, panels, strict=True)]
 
 
 def _marked(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What became of every finished game of a folder: a file is played through once, and its result remembered."""
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from dubito.errors import RunStopped, UsageError, listed, one_line
 from dubito.game import Ending, Results, Spec
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import Strict, game_named, play, records_of, whole_game
-from dubito.game.words import names_to
+from dubito.game.record import Strict, game_named, records_of, whole_game
+from dubito.game.words import names_to, seat_label
 from dubito.show.person import GUEST, as_sentence
+from dubito.show.session import of_record
 from dubito.show.story import won_by
 from dubito.store.folder import write_whole
 
@@ -126,26 +127,19 @@ def dealt_at(name: str, summary: Summary) -> datetime:
 def _summary(path: Path, changed: int, size: int) -> Summary:
     try:
         spec, record = record_in(path)
-        game = _played(spec, record)
+        session = of_record(spec, record, seat_label)
+        with whole_game(session.game):
+            deque(session, maxlen=0)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
     except Exception as error:  # a game of one's own may raise anything, and the other files are still good
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
     me = record.players.index(GUEST) if record.players.count(GUEST) == 1 else None
-    came = _came(spec.results, game.ending())
-    result = _in_words(spec.results, game.ending(), came, names_to(record.players, me), me)
+    came = _came(spec.results, session.game.ending())
+    result = _in_words(spec.results, session.game.ending(), came, names_to(record.players, me), me)
     won = None if me is None else came[me]
-    return Summary(changed, size, None, spec.name, list(record.players), me, won, result, game.turns_played)
-
-
-def _played(spec: Spec, record: Any) -> Any:
-    """The game of a record, played to its end; raises UsageError if it has none."""
-    game, outputs = records_of(spec).opened(record)
-    with whole_game(game):
-        for output in outputs:
-            play(game, output)
-    return game
+    return Summary(changed, size, None, spec.name, list(record.players), me, won, result, session.game.turns_played)
 
 
 def _came(results: Results, ending: Ending) -> list[bool | None]:

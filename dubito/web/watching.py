@@ -17,12 +17,13 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game import Spec
-from dubito.game.record import output_of, play
+from dubito.game.record import output_of
 from dubito.game.words import labels
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.person import as_sentence
 from dubito.show.run import FollowedRun
+from dubito.show.session import of_outputs
 from dubito.show.story import ModelDecisions, Texts, story_of_game, title_of, won_by
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
@@ -91,9 +92,9 @@ class LiveGame:
         trouble = self.trouble  # before the moves: with it, no other is coming
         spec, state, label = self.spec, self.dealt(), labels(list(self.players), None)
         names = [label(seat) for seat in range(len(self.players))]
-        moves = ((output, play(state, output)) for output in [output_of(spec, kept) for kept in self.outputs])
+        outputs = [output_of(spec, kept) for kept in self.outputs]
         with self._lock:
-            whole = story_of_game(spec, state, moves, names, label)
+            whole = story_of_game(of_outputs(spec, state, outputs, label), names)
             decisions = self._decisions(whole)
         final = title_of("The game", names, won_by(spec.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
