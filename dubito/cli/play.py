@@ -70,7 +70,7 @@ def play(
         return
     _farewell(sitting, config)
     if save is not None:
-        save_record(save, spec, sitting.record())
+        save_record(save, spec, sitting.finished())
 
 
 def _played(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
@@ -114,10 +114,10 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
     if sitting.asked:
         words = _asked(sitting, voice)
     else:
-        if (thinks := sitting.waits_for) is not None:
-            voice.thinks(thinks)
+        if sitting.thinks(sitting.game.seat):
+            voice.thinks(sitting.label(sitting.game.seat))
         try:
-            words = sitting.step()[2]
+            words = sitting.step()[1]
         finally:
             voice.heard()
     for line in words:
@@ -152,7 +152,7 @@ def _asked(sitting: Sitting, voice: Voice) -> list[str]:
                 voice(f"{turn:4}. {said}")
         elif line:
             try:
-                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[2]
+                return sitting.step(sitting.person.read(line, sitting.game, sitting.me))[1]
             except (IllegalOutput, UsageError) as error:
                 voice(as_sentence(str(error)))
 

@@ -22,13 +22,14 @@ from dubito.experiment.resolve import player, resolve, unsettled
 from dubito.game import FALLBACK_OUTCOME, Player, PlayerKind, Spec
 from dubito.game.find import DUBITO, Registry
 from dubito.game.person import Person
-from dubito.game.record import Strict, first_fault, output_of, records_of
+from dubito.game.record import Strict, first_fault, output_of
 from dubito.game.streams import DealStreams
-from dubito.game.table import Entrant, Table, step
+from dubito.game.table import Entrant, Table
 from dubito.game.words import Panel, in_words_to, labels, told_of
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Ask, Quoting, Reply, Suspended
+from dubito.show.session import Moment, Session, moves_at
 from dubito.store.model_log import Decision, answer_in_words
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def set_up(
     return setup
 
 
-class Sitting:
-    """One game with a person at the table, told move by move."""
+class Sitting(Session):
+    """A game with a person at the table, told to them move by move."""
 
     def __init__(
         self,
@@ -111,23 +112,22 @@ class Sitting:
         A bot that fails is stood in for by `fallback`, and what it did kept in `errors`. `services` are what the
         bots need who ask a model, one each, and `number` the game's in the store of what they are asked.
         """
-        self.setup, self.spec = setup, spec
-        self.me = setup.seat
+        self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if self.asks_models else 0
         self.person = Person(spec)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         given = [*services[: self.me], None, *services[self.me :]] if services else ()
-        self.game, streams = setup.dealt(spec)
-        self.label = labels(setup.players, self.me)
-        self.recorder = records_of(spec).recorder(self.game, setup.rules)
-        self.outputs: list[Any] = []  # as the game writes them
-        self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
-        self._teller = told_of(spec).Teller(self.game, self.label)
-        self.start = in_words_to(spec, [self.game.start], self.label, self.me)
-        self._table = Table(
-            self.game, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
+        game, streams = setup.dealt(spec)
+        label = labels(setup.players, self.me)
+        self._teller = told_of(spec).Teller(game, label)
+        self.start = in_words_to(spec, [game.start], label, self.me)
+        self._table = table = Table(
+            game, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=given
         )
+        super().__init__(spec, game, label, moves_at(table), errors=table.errors, rules=setup.rules)
+        self.thinks = lambda seat: seats[seat].bot.is_model
+        self.said: list[tuple[int, str]] = []  # what the person was told so far, with the turn
 
     @property
     def asked(self) -> bool:
@@ -138,14 +138,6 @@ class Sitting:
     def errors(self) -> list[str]:
         """What bots did wrong so far. Not for the person before the end: it may tell of their cards."""
         return [str(error) for error in self._table.errors]
-
-    @property
-    def waits_for(self) -> str | None:
-        """The player whose move it is, in words, if it asks a model and so may take its time."""
-        game = self.game
-        if game.over or not self._table.entrants[game.seat].bot.is_model:
-            return None
-        return self.label(game.seat)
 
     def to_me(self, text: str) -> str:
         """The sentence with the person spoken to."""
@@ -163,35 +155,33 @@ class Sitting:
         """Why the person may not do this on their move, in the engine's words; None if they may."""
         return self.person.why_illegal(self.game, output)
 
-    def step(self, output: Any = None) -> tuple[Any, Sequence[Any], list[str]]:
-        """Make one move, the person's with their output: what was given, the events, and both in words to them.
+    def step(self, output: Any = None) -> tuple[Moment, list[str]]:
+        """Make one move, the person's with their output; and tell it in words to them.
 
         Raises IllegalOutput, nothing changed, for what they may not do.
         """
-        game, table = self.game, self._table
-        seat, turn, stood_in = game.seat, game.turns_played + 1, sum(table.fallback_turns)
+        game, table, stood_in = self.game, self._table, sum(self._table.fallback_turns)
         if self.asked:
             reason = "it is your turn" if output is None else self.why_not(output)
-            if output is None or reason is not None:
+            if reason is not None:
                 raise IllegalOutput(reason)
             me = table.players[self.me]
             assert isinstance(me, Guest)
             me.given = output
         elif output is not None:
             raise IllegalOutput("the game is over" if game.over else "it is not your turn")
-        played, events = step(table, announce=True)
-        self.recorder.add(turn, played, events)
-        self.outputs.append(self.spec.output_to_json(played))
-        self._teller.moved(seat, played, events)
-        words = in_words_to(self.spec, events, self.label, self.me)
+        moment = next(self)
+        seat, played = moment.seat, moment.output
+        self._teller.moved(seat, played, moment.events)
+        words = in_words_to(self.spec, moment.events, self.label, self.me)
         if seat == self.me and isinstance(played, bool):  # which nobody observes
             words.insert(0, f"You answer {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
             words.insert(0, f"{self.label(seat)} has failed: {self.spec.fallback}'s rules play its turn.")
         if game.over:
             words.append(self.to_me(self._teller.ending()[0]))
-        self.said += [(turn, line) for line in words]
-        return played, events, words
+        self.said += [(moment.turn, line) for line in words]
+        return moment, words
 
     def play_again(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
         """Make moves that were made before, from the deal on; `take` makes each, the person's with their output.
@@ -215,10 +205,10 @@ class Sitting:
         ending = self.game.ending()
         return self.spec.results.ended_in_words(ending.marks[self.me], ending.capped)
 
-    def record(self) -> Any:
+    def finished(self) -> Any:
         """The finished game, as its game keeps it."""
-        number = self.number if self.asks_models else None
-        return self.recorder.record(self.game, self.setup.players, self.setup.seed, self.setup.deal, number)
+        setup, number = self.setup, self.number if self.asks_models else None
+        return self.record(setup.players, setup.seed, setup.deal, number)
 
 
 def as_sentence(reason: str) -> str:

@@ -14,7 +14,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,6 +32,7 @@ from dubito.game.person import Option, options_of, wanted
 from dubito.game.record import Strict, first_fault, records_of
 from dubito.game.words import Panel, names_to
 from dubito.show.person import SEEDS, Opponent, Opponents, Setup, Sitting, as_sentence, set_up, trouble
+from dubito.show.session import Moment
 from dubito.store.folder import write_whole
 from dubito.web.saved import MADE, Summaries
 
@@ -63,15 +64,15 @@ class Frame:
     question: Question | None
 
 
-def frame_of(sitting: Sitting, move: int, turn: int, mover: int | None, said: list[str]) -> Frame:
-    """The table as the person sees it now."""
+def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
+    """The table as the person sees it now, after so many moves, of which that was the last."""
     game, panels = sitting.game, sitting.panels()
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
     return Frame(
         move=move,
-        turn=turn,
-        mover=mover,
+        turn=moment.turn if moment else 0,
+        mover=moment.seat if moment else None,
         said=said,
         seats=[sitting.to_me(panel.public) for panel in known],
         boards=[
@@ -102,20 +103,14 @@ def _question(sitting: Sitting) -> Question | None:
             return Question(node.name, "whole", words, [], [])
 
 
-def dealt(sitting: Sitting) -> dict[str, Any]:
-    """The table before the first move."""
-    if own := sitting.spec.module("page", before="frames"):
+def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
+    """The same, as the game's own page has it where there is one."""
+    own = sitting.spec.module("page", before="frames")
+    if own is None:
+        return asdict(frame_in_words(sitting, move, moment, said))
+    if moment is None:
         return asdict(own.dealt(sitting.game, sitting.label, sitting.me))
-    return asdict(frame_of(sitting, 0, 0, None, sitting.start))
-
-
-def after(
-    sitting: Sitting, move: int, turn: int, mover: int, output: Any, events: Sequence[Any], said: list[str]
-) -> dict[str, Any]:
-    """The table after a move, the `move`th, of that turn."""
-    if own := sitting.spec.module("page", before="frames"):
-        return asdict(own.after(sitting.game, mover, output, events, said, sitting.me))
-    return asdict(frame_of(sitting, move, turn, mover, said))
+    return asdict(own.after(sitting.game, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
 def words(sitting: Sitting) -> dict[str, Any]:
@@ -158,23 +153,15 @@ class Live:
         self.sitting = opponents.seat(kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
-        self.frames: list[dict[str, Any]] = [dealt(self.sitting)]
+        self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]
         self.trouble: str | None = None  # why the bots could not go on
         self.abandoned = False  # nobody looks at it any more
-        self._rests = threading.Event()
-
-    @property
-    def rests(self) -> bool:
-        """Whether nobody is playing."""
-        return self._rests.is_set()
+        self.rests = threading.Event()  # nobody is playing
 
     def step(self, output: Any = None) -> None:
         """One move, and its frame."""
-        self._rests.clear()
-        sitting = self.sitting
-        mover, turn = sitting.game.seat, sitting.game.turns_played + 1
-        played, events, said = sitting.step(output)
-        self.frames.append(after(sitting, len(self.frames), turn, mover, played, events, said))
+        self.rests.clear()
+        self.frames.append(frame_of(self.sitting, len(self.frames), *self.sitting.step(output)))
 
     def until_asked(self) -> None:
         """The bots' turns, until the person is asked or the game is over; what ends them before is a trouble."""
@@ -187,17 +174,9 @@ class Live:
             self.trouble = as_sentence(BROKEN)
             raise
 
-    def rest(self) -> None:
-        """The bots have played: wake all who wait for that."""
-        self._rests.set()
-
-    def wait(self, seconds: float) -> None:
-        """Until the game rests, or so long."""
-        self._rests.wait(seconds)
-
     def view(self, since: int) -> dict[str, Any]:
         """All that the person may know, with the frames from number `since` on."""
-        rests, frames, sitting = self.rests, list(self.frames), self.sitting
+        rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over = rests and sitting.game.over
         return {
             "table": self.kept.number,
@@ -395,7 +374,7 @@ class Tables:
             seen = len(live.frames) - 1
             if move.turn != seen:
                 raise HTTPException(409, f"This move is for turn {move.turn}, and {seen} turns have been played.")
-            if not (live.rests and live.sitting.asked):
+            if not (live.rests.is_set() and live.sitting.asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
             output = sitting.person.answered(move.answer, sitting.game, sitting.me)
@@ -413,7 +392,7 @@ class Tables:
         """Let bots that could not go on try again; returns all that the person sees."""
         with self._lock:
             path, live = self._find(secret)
-            if not live.rests or live.trouble is None:
+            if not live.rests.is_set() or live.trouble is None:
                 raise HTTPException(409, "Nothing is in the way of this game.")
             game = live.kept.setup.game
             self._forget(path)  # the bots were stopped within a turn; played again from the file, they are before it
@@ -463,7 +442,7 @@ class Tables:
     def _go_on(self, path: Path, live: Live) -> None:
         """Let the bots play, in a thread of their own: models may think for minutes."""
         if live.sitting.asked or live.sitting.game.over:
-            live.rest()
+            live.rests.set()
             return
         thread = threading.Thread(target=self._play, args=(path, live), daemon=True)
         self._playing.add(thread)
@@ -480,7 +459,7 @@ class Tables:
                         self._keep(path, live)
                     except HTTPException as error:
                         live.trouble = error.detail
-                live.rest()
+                live.rests.set()
 
     def _keep(self, path: Path, live: Live) -> None:
         """Write the table, and a finished game's record before it."""
@@ -489,7 +468,7 @@ class Tables:
             if sitting.game.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:{MADE}}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", records_of(sitting.spec).dump(sitting.record()))
+                write_whole(self.folder / f"{record}.json", records_of(sitting.spec).dump(sitting.finished()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
@@ -522,7 +501,7 @@ class Tables:
 
     def _seen(self, live: Live, since: int) -> dict[str, Any]:
         """What the person sees, and at the end how they have fared against these players so far."""
-        live.wait(_PATIENCE)
+        live.rests.wait(_PATIENCE)
         seen, setup = live.view(since), live.kept.setup
         if not seen["over"]:
             return seen | {"against": {}}

@@ -48,9 +48,9 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
                 player = shadow.players[1]
                 assert player is not None
                 given = player.play(sitting.game.turn_data())
-            output, events, _ = sitting.step(given)
-            shadow.game.apply(output)
-            shadow.tell(events, shadow.game.turns_played)
+            moment, _ = sitting.step(given)
+            shadow.game.apply(moment.output)
+            shadow.tell(moment.events, shadow.game.turns_played)
         assert (sitting.game.places, sitting.game.turns) == (among.places, among.turns)
 
 
@@ -111,7 +111,7 @@ def test_he_is_spoken_to() -> None:
 
 def test_the_end_is_told_to_him(guests: Opponents) -> None:
     sitting = guests.seat(set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
-    *_, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
+    _, words = sitting.step(TurnOutput(False, 1, sitting.game.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
     assert words[-1] == to_me(ending(sitting.game, sitting.label))
     assert isinstance(sitting._table.players[0], Guest)

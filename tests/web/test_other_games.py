@@ -16,7 +16,7 @@ from dubito.games.bs.engine import Game
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from dubito.show.person import Sitting, set_up
-from dubito.web.tables import frame_of
+from dubito.web.tables import frame_in_words
 from tests.chromium import Chrome
 from tests.conftest import few
 from tests.llm.test_any_game import HOME
@@ -139,13 +139,13 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
     for seed in range(3):
         sitting = guests.seat(set_up(GAME, BOTS, BSRules(), seed % 4, seed), 0)
         while not sitting.game.over:
-            mover, given = sitting.game.seat, None
+            given = None
             if sitting.asked:
                 cards = list(sitting.game.cards(sitting.me, None))
                 given = cards[:1] if sitting.game.view().node == "cards" else bool(len(cards) % 2)
-            said = sitting.step(given)[2]
-            frame = frame_of(sitting, 1, 1, mover, said)
-            assert replace(frame_of(_elsewhere(sitting), 1, 1, mover, said), truth=frame.truth) == frame
+            moment, said = sitting.step(given)
+            frame = frame_in_words(sitting, 1, moment, said)
+            assert replace(frame_in_words(_elsewhere(sitting), 1, moment, said), truth=frame.truth) == frame
             assert bool(frame.truth) == sitting.game.over
 
 

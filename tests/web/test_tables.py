@@ -88,7 +88,8 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
             seen = asdict(dealt(sitting.game, sitting.label, sitting.me))
             move = a_move(seen)
             given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
-            output, events, said = sitting.step(given if sitting.asked else None)
+            moment, said = sitting.step(given if sitting.asked else None)
+            output, events = moment.output, moment.events
             frame = after(sitting.game, mover, output, events, said, sitting.me)
             other = _another_world(sitting.game, sitting.me)
             unseen = output if mover == sitting.me else TurnOutput(False, None, [13, 13])
