@@ -168,11 +168,6 @@ class BotsGame:
                 unsaid.append(error)
 
         entrants, services = self._seated(told)
-        if wanted.bot_deadline is not None:
-            entrants = [
-                each if each.bot.is_model else replace(each, bot=in_time(each.bot, wanted.bot_deadline, spec.nodes))
-                for each in entrants
-            ]
         table = Table(
             self.dealt(),
             entrants,
@@ -197,9 +192,17 @@ class BotsGame:
         return session
 
     def _seated(self, hear: Callable[[Thought], None]) -> tuple[list[Entrant], list[object]]:
-        if self._company is not None:
-            return self._company.among_themselves(self.wanted.names, self.wanted.seed, self.rules, hear)
-        return [Entrant(name, self._registry.find(name).cls) for name in self.wanted.names], []
+        wanted, services = self.wanted, list[object]()
+        if self._company is None:
+            entrants = [Entrant(name, self._registry.find(name).cls) for name in wanted.names]
+        else:
+            entrants, services = self._company.among_themselves(wanted.names, wanted.seed, self.rules, hear)
+        if (deadline := wanted.bot_deadline) is not None:
+            entrants = [
+                each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.spec.nodes))
+                for each in entrants
+            ]
+        return entrants, services
 
     def save(self, played: Session) -> None:
         """Write the record of the finished game where one is wanted, and say so; raises RunStopped."""
