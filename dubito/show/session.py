@@ -13,7 +13,7 @@ from dubito.game.record import Forfeit, play, records_of
 from dubito.game.table import Table, step
 from dubito.game.words import Label
 
-Source = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
+MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Session(Iterator[Moment]):
         spec: Spec,
         game: Any,
         label: Label,
-        move: Source,
+        move: MoveSource,
         *,
         errors: Sequence[BotError] = (),
         forfeits: bool = False,
@@ -89,7 +89,7 @@ class Session(Iterator[Moment]):
         return self._recorder.record(self.game, players, seed, deal, number)
 
 
-def moves_at(table: Table) -> Source:
+def moves_at(table: Table) -> MoveSource:
     """Those of the players at a table."""
 
     def move() -> tuple[Any, Sequence[Any]]:

@@ -120,7 +120,7 @@ def words(sitting: Sitting) -> dict[str, Any]:
 
 
 BROKEN: Final = "something is broken here: the terminal that serves this page says what"
-_Moment = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
+_Time = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class TableFile(Strict):
     """A table as its file has it."""
 
     setup: Setup
-    made: _Moment
-    touched: _Moment
+    made: _Time
+    touched: _Time
     outputs: list[Any] = field(default_factory=list)
     chosen: bool = False  # whether the person chose their seat
     record: str | None = None  # the finished game's name in the folder
