@@ -3,11 +3,12 @@
 What people write in files and flags, checked by pydantic.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dubito.errors import UsageError, one_line
 
@@ -18,20 +19,38 @@ _LONGEST_NUMBER: Final = 1000  # characters: YAML reads 1:1:1 in base 60, a mill
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
+class Missing(UsageError):
+    """There is no such file."""
+
+
+class Unreadable(UsageError):
+    """A file is there, and is not what it should be."""
+
+    def __init__(self, text: str, why: str) -> None:
+        """`why` says it without the file's name."""
+        super().__init__(text)
+        self.why = why
+
+
 def read_text(path: Path) -> str:
-    """The text of a file; raises UsageError that names it."""
+    """The text of a file; raises UsageError that names it: Missing, Unreadable, or what the system says."""
     shown = one_line(str(path))
     try:
         check_is_file(path)
         with path.open(encoding="utf-8") as file:
             text = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror}") from None
+        kind = Missing if isinstance(error, FileNotFoundError | NotADirectoryError) else UsageError
+        raise kind(f"cannot read {shown}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{shown} is not UTF-8 text") from None
+        raise _unreadable(shown, "is not UTF-8 text") from None
     if len(text) > LARGEST:
-        raise UsageError(f"{shown} is too large: what is read from it has at most {LARGEST >> 20} MB")
+        raise _unreadable(shown, f"is too large: what is read from it has at most {LARGEST >> 20} MB")
     return text
+
+
+def _unreadable(shown: str, why: str) -> Unreadable:
+    return Unreadable(f"{shown} {why}", why)
 
 
 def check_is_file(path: Path) -> None:
@@ -49,17 +68,20 @@ def read_yaml(path: Path) -> Any:
 def from_yaml(text: str, source: str) -> Any:
     """What a text in YAML holds; raises UsageError naming its source and, where known, the line."""
     if len(text) > _LARGEST_YAML:
-        raise UsageError(f"{source} is too large: a file in YAML has at most {_LARGEST_YAML >> 20} MB")
+        raise _unreadable(source, f"is too large: a file in YAML has at most {_LARGEST_YAML >> 20} MB")
     try:
         return yaml.load(text, _Careful)  # noqa: S506, a SafeLoader
     except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{source}{line}: not readable as YAML: {one_line(error.problem or str(error))}") from None
+        why, mark = one_line(error.problem or str(error)), error.problem_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        where = f"{source}, {line}" if mark else f"{source}: "
+        raise Unreadable(f"{where}not readable as YAML: {why}", line + why) from None
     except (
         *(yaml.YAMLError, ValueError, RecursionError),
         *(ArithmeticError, AttributeError, LookupError, TypeError),  # of a tag whose value is none of its kind
     ) as error:
-        raise UsageError(f"{source}: not readable as YAML: {one_line(str(error))}") from None
+        why = one_line(str(error))
+        raise Unreadable(f"{source}: not readable as YAML: {why}", why) from None
 
 
 class _Careful(yaml.SafeLoader):
@@ -124,3 +146,31 @@ class Checked(BaseModel):
 
 class NoRules(Checked):
     """The `rules` of a game that has nothing to vary."""
+
+
+def fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
+    """The first thing that is wrong in what was read, and where: in the whole of it, or `within` a part."""
+    first = error.errors()[0]
+    where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
+    return f"{one_line(where)}: {one_line(first['msg'])}"
+
+
+_WORDS: Final = {
+    "Input should be": "must be",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid list": "a list",
+    "a valid string": "a text",
+    "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
+    "a valid dictionary": "a mapping",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+
+
+def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
+    """What a value has to be, and what it is instead, of an error of pydantic's."""
+    message = str(error["msg"])
+    for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
+        message = message.replace(theirs, ours)
+    return f"{message}, not {one_line(repr(error['input']), 60)}"

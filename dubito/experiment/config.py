@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
-from dubito.files import Checked, read_yaml
+from dubito.files import Checked, in_our_words, read_yaml
 from dubito.game.find import DUBITO
 
 ExecutorName = Literal["processes", "dask"]
@@ -122,19 +122,6 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
     raise UsageError(f"{source}: {key}: must be a mapping, not {one_line(repr(value), 60)}")
 
 
-_WORDS: Final = {
-    "Input should be": "must be",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a valid list": "a list",
-    "a valid string": "a text",
-    "a valid dictionary or instance of BudgetConfig": "a mapping such as {usd: 5}",
-    "a valid dictionary": "a mapping",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
-}
-
-
 def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
     """What is wrong with a config, of an error of its validation."""
     loc = tuple(part for part in error["loc"] if part not in ("str", "dict[str,any]"))
@@ -145,11 +132,3 @@ def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
         key, where = one_line(str(loc[-1])), f"--{loc[0]}" if len(loc) > 1 and loc[0] in said.flags else said.source
         return f"{where}: unknown key '{key}': {suggestion(key, known)}"
     return f"{said.where(*loc)}: {in_our_words(error)}"
-
-
-def in_our_words(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
-    """What a value has to be, and what it is instead, of an error of a config's validation."""
-    message = str(error["msg"])
-    for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
-        message = message.replace(theirs, ours)
-    return f"{message}, not {one_line(repr(error['input']), 60)}"

@@ -21,9 +21,9 @@ from dubito.experiment.experiment import (
     kind_of_player,
     labelled_by,
 )
+from dubito.files import fault
 from dubito.game import PlayerKind, Spec
 from dubito.game.find import DUBITO, Registry, find_bots, find_game
-from dubito.game.record import first_fault
 from dubito.stats.ranking import Contender, contenders_of
 from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
@@ -89,7 +89,7 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
     try:
         return {player.name: kind_of_player(player) for player in map(StoredPlayer.model_validate, entries)}
     except ValidationError as error:
-        raise UsageError(f"{MANIFEST} is damaged: {first_fault(error)}") from None
+        raise UsageError(f"{MANIFEST} is damaged: {fault(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -268,4 +268,4 @@ def _manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(read_manifest(folder))
     except ValidationError as error:
-        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {first_fault(error)}") from None
+        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {fault(error)}") from None

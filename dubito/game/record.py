@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
+from dubito.files import fault
 from dubito.game import Spec, State
 from dubito.game.streams import DealStreams
 from dubito.game.words import forfeit_in_words, seat_label, told_of
@@ -111,13 +112,6 @@ def seal(*parts: object) -> str:
     return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
 
 
-def first_fault(error: ValidationError, whole: str = "the file") -> str:
-    """The first thing that is wrong in what was read, and where."""
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or whole
-    return f"{one_line(where)}: {one_line(first['msg'])}"
-
-
 @cache
 def _format() -> TypeAdapter[GameRecord]:
     """Made when it is first needed: most commands read no record."""
@@ -185,7 +179,7 @@ class _PlainRecords:
                 raise UsageError(f"this is a game of {one_line(record.game, 60)}, not of {self._spec.name}")
             self._spec.rules(**record.rules)
         except ValidationError as error:
-            raise UsageError(f"this is no game record: {first_fault(error)}") from None
+            raise UsageError(f"this is no game record: {fault(error)}") from None
         return record
 
     def replay(self, record: GameRecord) -> Iterator[str]:

@@ -22,10 +22,9 @@ from pydantic import Field, ValidationError, field_validator
 
 import dubito
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.files import Checked, from_yaml
+from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Position, Spec
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import first_fault
 from dubito.llm import answers
 from dubito.llm.templates import (
     DESCRIPTION,
@@ -305,7 +304,7 @@ def _description(path: Path, text: str) -> Description:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
         wanted = f"`title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
-        raise UsageError(f"{path}: {first_fault(error)}; it says {wanted}") from None
+        raise UsageError(f"{path}: {fault(error)}; it says {wanted}") from None
 
 
 def _digest(sources: Mapping[str, str]) -> str:

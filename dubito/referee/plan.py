@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.config import in_our_words, read_config
-from dubito.files import Checked
+from dubito.experiment.config import read_config
+from dubito.files import Checked, in_our_words
 from dubito.referee.match import MatchDraws
 from dubito.referee.programs import Program, bot, files_below
 from dubito.referee.rules import DIALECTS, Limits, load

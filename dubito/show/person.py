@@ -19,10 +19,11 @@ from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line, sugg
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import player, resolve, unsettled
+from dubito.files import fault
 from dubito.game import FALLBACK_OUTCOME, Player, PlayerKind, Spec
 from dubito.game.find import DUBITO, Registry
 from dubito.game.person import Person
-from dubito.game.record import Strict, first_fault, output_of
+from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import Panel, in_words_to, labels, told_of
@@ -77,7 +78,7 @@ class Setup(Strict):
         try:
             rules = spec.rules(**self.rules)
         except (ValidationError, TypeError) as error:
-            reason = first_fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
+            reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
             raise UsageError(f"these rules of {spec.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
         return spec.deal(rules, len(self.bots) + 1, streams.deck()), streams

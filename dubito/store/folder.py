@@ -20,7 +20,7 @@ from typing import Any, Final
 import yaml
 
 from dubito.errors import RunStopped, UsageError, nearest_first, one_line
-from dubito.files import check_is_file, read_yaml
+from dubito.files import Missing, Unreadable, check_is_file, read_yaml
 from dubito.store.lock import LOCK, drafting
 from dubito.store.run_db import RunDb, reading
 
@@ -162,13 +162,10 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
-    except UsageError as error:
-        if isinstance(error.__context__, FileNotFoundError | NotADirectoryError):
-            raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
-        if (reason := str(error)).startswith("cannot read"):
-            raise
-        why = reason.removeprefix(shown).lstrip(", ").replace("not readable as YAML: ", "")
-        raise UsageError(f"{shown} is damaged: it is not readable as YAML ({why})") from None
+    except Missing:
+        raise UsageError(f"{one_line(str(folder))} is not a run folder: it has no {MANIFEST}") from None
+    except Unreadable as error:
+        raise UsageError(f"{shown} is damaged: it is not readable as YAML ({error.why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
         raise UsageError(f"{shown} is damaged: it does not say what was run")
     return content

@@ -22,9 +22,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError, one_line
+from dubito.files import fault
 from dubito.game import PlayerKind, Spec
 from dubito.game.person import Option, Person, bots_of, lead_of
-from dubito.game.record import first_fault, records_of
+from dubito.game.record import records_of
 from dubito.game.words import told_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
@@ -277,7 +278,7 @@ def _read(kind: TypeAdapter[T], body: bytes) -> T:
     try:
         return kind.validate_json(body)
     except ValidationError as error:
-        raise UsageError(f"this request cannot be read: {first_fault(error, 'the body')}") from None
+        raise UsageError(f"this request cannot be read: {fault(error, 'the body')}") from None
 
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:

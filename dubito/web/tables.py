@@ -26,10 +26,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line, suggestion
+from dubito.files import fault
 from dubito.game import Bool, Cards, Choice, PlayerKind, Spec
 from dubito.game.find import DUBITO
 from dubito.game.person import Option, options_of, wanted
-from dubito.game.record import Strict, first_fault, records_of
+from dubito.game.record import Strict, records_of
 from dubito.game.words import Panel, names_to
 from dubito.show.person import SEEDS, Opponent, Opponents, Setup, Sitting, as_sentence, set_up, trouble
 from dubito.show.session import Moment
@@ -320,7 +321,7 @@ class Tables:
         try:
             rules = self.rules(game, asked.rules)
         except ValidationError as error:
-            raise UsageError(f"rules: {first_fault(error, 'the rules')}") from None
+            raise UsageError(f"rules: {fault(error, 'the rules')}") from None
         setup = set_up(game, asked.bots, rules, asked.seat, asked.seed)
         with self._lock:
             taken = self._sweep(now)

@@ -39,7 +39,7 @@ from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.replay import RunToReplay
 from dubito.experiment.resolve import model_specs
-from dubito.files import read_text
+from dubito.files import fault, read_text
 from dubito.game import GameEvent, Position, Spec
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
@@ -118,11 +118,11 @@ def read_recorded(text: str, game: Spec) -> RecordedPosition:
         raise UsageError("this is no position: hidden: it is no JSON object")
     source = _read_as(Provenance, told.pop("source", None), "hidden.source")
     hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
-    fault = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
-    if fault is None and source.seat != position.seat:
-        fault = f"source: the position is of seat {position.seat}"
-    if fault is not None:
-        raise UsageError(f"this is no position: hidden.{fault}")
+    why = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    if why is None and source.seat != position.seat:
+        why = f"source: the position is of seat {position.seat}"
+    if why is not None:
+        raise UsageError(f"this is no position: hidden.{why}")
     return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
@@ -136,9 +136,7 @@ def _read_as(kind: Any, told: object, where: str) -> Any:
     try:
         return TypeAdapter(kind).validate_json(json.dumps(told))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = one_line(".".join(map(str, (where, *first["loc"]))))
-        raise UsageError(f"this is no position: {place}: {one_line(first['msg'])}") from None
+        raise UsageError(f"this is no position: {fault(error, within=where)}") from None
 
 
 def shipped(game: Spec) -> Path:

@@ -28,9 +28,8 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError, create_model
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.files import Checked
+from dubito.files import Checked, fault
 from dubito.game import GameEvent
-from dubito.game.record import first_fault
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import Game
 from dubito.games.bs.table import SEATS, Table
@@ -229,7 +228,7 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"this is no position: {first_fault(error)}") from None
+        raise UsageError(f"this is no position: {fault(error)}") from None
     position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
     try:
         _check(position)

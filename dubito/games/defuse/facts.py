@@ -17,8 +17,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError
-from dubito.files import Checked
-from dubito.game.record import first_fault
+from dubito.files import Checked, fault
 from dubito.games.defuse.engine import ACTS, DEALT, DEFUSE, DRAW, HELD, IN_HAND
 from dubito.games.defuse.knowledge import Act, ActName, Pile, Position, Witness
 from dubito.games.defuse.knowledge import Notebook as Notebook
@@ -64,7 +63,7 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"this is no position: {first_fault(error)}") from None
+        raise UsageError(f"this is no position: {fault(error)}") from None
     position = Position(file.seat, file.node, file.dealt, tuple(Act(**act.model_dump()) for act in file.acts))
     try:
         _check(position)

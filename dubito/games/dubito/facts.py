@@ -29,8 +29,7 @@ from typing import Any, Final, Literal, get_args
 from pydantic import ValidationError, create_model
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.files import Checked
-from dubito.game.record import first_fault
+from dubito.files import Checked, fault
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
@@ -157,11 +156,11 @@ def from_json(text: str) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"this is no position: {first_fault(error)}") from None
+        raise UsageError(f"this is no position: {fault(error)}") from None
     position = Position(**{field.name: getattr(file, field.name) for field in fields(Position)})
-    fault = _fault(position)
-    if fault is not None:
-        raise UsageError(f"this is no position: {fault}")
+    why = _fault(position)
+    if why is not None:
+        raise UsageError(f"this is no position: {why}")
     return position
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final, Literal, assert_never
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game.record import Strict, as_lines, first_fault, seal
+from dubito.files import fault
+from dubito.game.record import Strict, as_lines, seal
 from dubito.game.words import Label, seat_label
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Game, Rules, check_players
@@ -143,7 +144,7 @@ def load(text: str) -> GameRecord:
     try:
         record = _format().validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"this is no game record: {first_fault(error)}") from None
+        raise UsageError(f"this is no game record: {fault(error)}") from None
     check_players(len(record.hands))
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")

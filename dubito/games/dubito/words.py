@@ -16,7 +16,8 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.game.record import Strict, first_fault
+from dubito.files import fault
+from dubito.game.record import Strict
 from dubito.game.words import ME, Label, Line, Panel
 from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import Game, Result, Rules, WinRule, is_honest
@@ -475,7 +476,7 @@ def answered(answer: object, game: Game, seat: int) -> TurnOutput:
     try:
         move = _MOVE.validate_json(json.dumps(answer))
     except ValidationError as error:
-        raise UsageError(f"this move cannot be read: {first_fault(error, 'the answer')}") from None
+        raise UsageError(f"this move cannot be read: {fault(error, 'the answer')}") from None
     return TurnOutput(move.doubt, move.number, move.cards)
 
 

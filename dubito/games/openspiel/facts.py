@@ -13,9 +13,8 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError
-from dubito.files import Checked
+from dubito.files import Checked, fault
 from dubito.game import Spec
-from dubito.game.record import first_fault
 from dubito.games.openspiel.game import engine_of
 from dubito.games.openspiel.state import Entry, Game, View, words_of
 from dubito.games.openspiel.texts import objective, rule_sentences, title_of
@@ -95,7 +94,7 @@ def from_json(text: str, name: str, seats: int) -> Position:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"this is no position: {first_fault(error)}") from None
+        raise UsageError(f"this is no position: {fault(error)}") from None
     if file.game != name:
         raise UsageError(f"this is no position: game: it is of {file.game}, and not of {name}")
     if not all(seat < seats for seat in (file.seat, *(entry.by or 0 for entry in file.history))):
