@@ -16,17 +16,17 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.company import BotsGame, TableOrder, seated
-from dubito.cli.narrator import PACES, Narrator, pace_option, waits
+from dubito.cli.company import TableOrder, seated
+from dubito.cli.narrator import PACES, Narrator, pace_option, save_record, waits
 from dubito.cli.options import GameCommand, company_options, folder_of, game_option, server_options
 from dubito.cli.output import note, say, voice_for
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import stand_ins_in_words
-from dubito.game.words import told_of
 from dubito.llm.request import Suspended
 from dubito.serve import listen, serve
 from dubito.show.person import Thought, as_sentence, trouble
 from dubito.show.run import FollowedRun
+from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 from dubito.web.guard import is_loopback
@@ -79,7 +79,7 @@ def watch(
         serve_game(_wanted(what, flags), waits(PACES["normal"] if pace is None else pace), host, port)
     else:
         with seated(_wanted(what, flags)) as game:
-            _tell(game, pace, show_hands)
+            _tell(game, pace, show_hands, flags["save"])
 
 
 def _means_a_run(word: str) -> bool:
@@ -100,18 +100,19 @@ def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     return TableOrder(names=names, server=server, **flags)
 
 
-def _tell(game: BotsGame, pace: float | None, show_hands: bool) -> None:
+def _tell(game: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:
     """Play the game and tell it; raises RunStopped, one sentence, where a model cannot be asked."""
-    if stand_ins := stand_ins_in_words(dict(zip(game.wanted.names, game.kinds, strict=True))):
+    if stand_ins := stand_ins_in_words(dict(zip(game.names, game.kinds, strict=True))):
         note(stand_ins)
-    voice = voice_for([game.label(seat) for seat in range(len(game.wanted.names))])
+    voice = voice_for([game.label(seat) for seat in range(len(game.names))])
     narrator = Narrator(show_hands, voice, waits(pace))
     session = game.begin(narrator.thought)
     try:
         narrator.tell(session)
     except Suspended as error:
         raise RunStopped(f"the game is paused ({error}): the same command continues it, from the cache") from None
-    game.save(session)
+    if save is not None:
+        save_record(save, game.spec, game.record(session))
 
 
 LOOK: Final = 0.5  # seconds between two looks whether another game is finished
@@ -188,9 +189,8 @@ def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
         database = None
         if game.number is not None:
             database = opened.enter_context(RunDb.open(wanted.games / DATABASE))
-        about = f"{told_of(game.spec).in_short(game.rules)}; deal {wanted.deal} of seed {wanted.seed}."
-        live = LiveGame(game.spec, wanted.names, game.dealt, about, database, game.number or 0, kinds=game.kinds)
-        player = threading.Thread(target=_play, args=(game, live, wait, stop), daemon=True)
+        live = LiveGame(game, database)
+        player = threading.Thread(target=_play, args=(game, live, wait, stop, wanted.save), daemon=True)
         player.start()
         try:
             yield live
@@ -200,22 +200,13 @@ def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
             player.join(_GRACE)
 
 
-def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: threading.Event) -> None:
+def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: threading.Event, save: Path | None) -> None:
     """Play to the end, or to what stands in the way, which the page says."""
     live.followed.wait()
     try:
-        session = game.begin()
-        begun = -1  # the turn that was waited for
-        while not (session.over or stop.is_set()):
-            seat, turns = session.game.seat, session.game.turns_played
-            live.thinks = seat if session.thinks(seat) else None
-            if turns > begun:
-                begun = turns
-                wait()
-            live.faults += next(session).faults  # first: whoever sees the last move asks no more
-            live.outputs.append(session.outputs[-1])
-        if session.over:
-            game.save(session)
+        session = live.play(wait, stop)
+        if session.over and save is not None:
+            save_record(save, game.spec, game.record(session))
     except DubitoError as error:
         live.trouble = trouble(error)
         note(f"dubito: {error}")

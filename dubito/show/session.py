@@ -4,14 +4,22 @@ Sources are players at a table (of a person, of a run, of bots alone) and the ou
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from dubito.errors import BotError
-from dubito.game import Spec
+from dubito.errors import BotError, UsageError
+from dubito.game import PlayerKind, Spec
+from dubito.game.bot_deadline import in_time
+from dubito.game.find import Registry
 from dubito.game.record import Forfeit, play, records_of
-from dubito.game.table import Table, step
-from dubito.game.words import Label
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
+from dubito.game.words import Label, labels
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from dubito.show.person import Opponents, Thought
 
 MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move: what was given back, and what was observed
 
@@ -110,3 +118,100 @@ def of_record(spec: Spec, record: Any, label: Label) -> Session:
     """A saved game; raises UsageError if it is not dealt so."""
     game, outputs = records_of(spec).opened(record)
     return of_outputs(spec, game, outputs, label)
+
+
+@dataclass(frozen=True)
+class BotsGame:
+    """A game of bots among themselves that has not begun."""
+
+    registry: Registry
+    company: "Opponents | None"  # of those that ask models, None where nobody does
+    names: Sequence[str]  # of the players, seat by seat
+    rules: "BaseModel"
+    seed: int
+    deal: int
+    on_bot_error: str
+    bot_deadline: float | None
+    number: int | None  # its own, where what models are asked is kept
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where it cannot be played so."""
+        if self.on_bot_error == "forfeit" and not self.spec.forfeits:
+            raise UsageError(
+                f"--on-bot-error forfeit: a game of {self.spec.name} cannot be forfeited: choose stop or fallback"
+            )
+        self.dealt()  # raises UsageError where so many cannot play it
+
+    @property
+    def spec(self) -> Spec:
+        """The game."""
+        return self.registry.game
+
+    @property
+    def label(self) -> Label:
+        """What the players are called."""
+        return labels(list(self.names), None)
+
+    @property
+    def kinds(self) -> list[PlayerKind]:
+        """What decides for each seat."""
+        return ["hand-written" for _ in self.names] if self.company is None else self.company.kinds(self.names)
+
+    def dealt(self) -> Any:
+        """The game just dealt, the same each time."""
+        return self.spec.deal(self.rules, len(self.names), DealStreams(self.seed, self.deal).deck())
+
+    def begin(self, hear: "Callable[[Thought], None]" = lambda thought: None) -> Session:
+        """Seat everybody; `hear` is told what models think, and what it raises ends the game. Raises BotError.
+
+        A move raises BotError where a bot fails and nothing else was asked for.
+        """
+        unsaid: list[Exception] = []  # raised within a bot's turn it would be blamed on the bot
+
+        def told(thought: "Thought") -> None:
+            try:
+                hear(thought)
+            except Exception as error:  # nobody reads on, the disk is full
+                unsaid.append(error)
+
+        entrants, services = self._seated(told)
+        table = Table(
+            self.dealt(),
+            entrants,
+            DealStreams(self.seed, self.deal),
+            deal=self.deal,
+            number=self.number or 0,
+            fallback=self.registry.fallback if self.on_bot_error == "fallback" else None,
+            forfeits=self.on_bot_error == "forfeit",
+            services=services,
+        )
+
+        def move() -> Any:
+            made = moves_at(table)()
+            if unsaid:
+                raise unsaid[-1]
+            return made
+
+        rules = self.rules.model_dump()
+        session = Session(
+            self.spec, table.game, self.label, move, errors=table.errors, forfeits=table.forfeits, rules=rules
+        )
+        session.thinks = lambda seat: entrants[seat].bot.is_model
+        return session
+
+    def _seated(self, hear: "Callable[[Thought], None]") -> tuple[list[Entrant], list[object]]:
+        services = list[object]()
+        if self.company is None:
+            entrants = [Entrant(name, self.registry.find(name).cls) for name in self.names]
+        else:
+            entrants, services = self.company.among_themselves(self.names, self.seed, self.rules, hear)
+        if (deadline := self.bot_deadline) is not None:
+            entrants = [
+                each if each.bot.is_model else replace(each, bot=in_time(each.bot, deadline, self.spec.nodes))
+                for each in entrants
+            ]
+        return entrants, services
+
+    def record(self, played: Session) -> Any:
+        """The finished game, as its game keeps it."""
+        return played.record(self.names, self.seed, self.deal, self.number)

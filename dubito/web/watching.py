@@ -5,8 +5,7 @@ Pages are those of a saved game, and ask what is new: moves, what models were as
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from starlette.applications import Starlette
@@ -16,14 +15,13 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
-from dubito.game import Spec
 from dubito.game.record import output_of
-from dubito.game.words import labels
+from dubito.game.words import told_of
 from dubito.report.render import Renderer, Site, Viewer
 from dubito.report.tables import GamePage
 from dubito.show.person import as_sentence
 from dubito.show.run import FollowedRun
-from dubito.show.session import of_outputs
+from dubito.show.session import BotsGame, Session, of_outputs
 from dubito.show.story import ModelDecisions, Texts, story_of_game, title_of, won_by
 from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
@@ -53,27 +51,34 @@ class GameSource(Protocol):
         """All that the viewer shows of a game, its `title`, and the one at its end, `final`; raises DubitoError."""
 
 
-@dataclass
 class LiveGame:
-    """A game that is being played: one thread adds what happens, others look."""
+    """A game that is being played: one thread plays it, others look."""
 
-    spec: Spec
-    players: Sequence[str]
-    dealt: Callable[[], Any]  # the game just dealt, the same each time
-    about: str
-    database: RunDb | None = None  # where what models are asked is kept
-    number: int = 0  # of the game there
-    opens: str = ""
-    kinds: Sequence[str] = ()  # by seat, what decides for it, where that is known
-    followed: threading.Event = field(default_factory=threading.Event)  # by a page, for the first time
-    outputs: list[Any] = field(default_factory=list)  # so far, as a record has them
-    faults: list[str] = field(default_factory=list)  # of bots, in sentences
-    thinks: int | None = None  # the seat of a model that was asked last
-    trouble: str | None = None  # why it does not go on
+    opens = ""
 
-    def __post_init__(self) -> None:
+    def __init__(self, game: BotsGame, database: RunDb | None = None) -> None:
+        """What models are asked is kept in the `database`."""
+        self._game = game
+        self.followed = threading.Event()  # by a page, for the first time
+        self.trouble: str | None = None  # why it does not go on
+        self._outputs: list[Any] = []  # so far, as a record has them
+        self._faults: list[str] = []  # of bots, in sentences
+        self._thinks: int | None = None  # the seat of a model that was asked last
         self._lock, self._texts = threading.Lock(), Texts()
-        self._asked = None if self.database is None else ModelDecisions(self.database, self.spec)
+        self._asked = None if database is None else ModelDecisions(database, game.spec)
+
+    def play(self, wait: Callable[[], None], stop: threading.Event) -> Session:
+        """Play the game to its end; `wait` lets the time before a turn pass."""
+        session, begun = self._game.begin(), -1  # the turn that was waited for
+        while not (session.over or stop.is_set()):
+            seat, turns = session.game.seat, session.game.turns_played
+            self._thinks = seat if session.thinks(seat) else None
+            if turns > begun:
+                begun = turns
+                wait()
+            self._faults += next(session).faults  # first: whoever sees the last move asks no more
+            self._outputs.append(session.outputs[-1])
+        return session
 
     def begin(self) -> None:
         """The first page lets the game be played."""
@@ -90,23 +95,21 @@ class LiveGame:
     def data(self, game: int) -> dict[str, Any]:
         """The game so far."""
         trouble = self.trouble  # before the moves: with it, no other is coming
-        spec, state, label = self.spec, self.dealt(), labels(list(self.players), None)
-        names = [label(seat) for seat in range(len(self.players))]
-        outputs = [output_of(spec, kept) for kept in self.outputs]
+        live, state = self._game, self._game.dealt()
+        names = [live.label(seat) for seat in range(len(live.names))]
+        outputs = [output_of(live.spec, kept) for kept in self._outputs]
+        asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
         with self._lock:
-            whole = story_of_game(of_outputs(spec, state, outputs, label), names)
-            decisions = self._decisions(whole)
-        final = title_of("The game", names, won_by(spec.results, state.ending())) if state.over else None
+            whole = story_of_game(of_outputs(live.spec, state, outputs, live.label), names)
+            if self._asked is not None:
+                asked = self._asked.of_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
+        final = title_of("The game", names, won_by(live.spec.results, state.ending())) if state.over else None
         over = state.over or trouble is not None
-        moves_now = {"to_move": None if over else state.seat, "thinks": not over and self.thinks == state.seat}
-        warnings = [*self.faults, *([trouble] if trouble else [])]
-        framed = _framed(names, final, self.about, over, warnings) | {"kinds": [*self.kinds]}
-        return whole | decisions | framed | moves_now
-
-    def _decisions(self, whole: Mapping[str, Any]) -> dict[str, Any]:
-        if self._asked is None:
-            return {"decisions": [], "pieces": [], "shared": []}
-        return self._asked.of_game(self.number, whole, self._texts, len(whole["turns"]) + 1)
+        moves_now = {"to_move": None if over else state.seat, "thinks": not over and self._thinks == state.seat}
+        warnings = [*self._faults, *([trouble] if trouble else [])]
+        about = f"{told_of(live.spec).in_short(live.rules)}; deal {live.deal} of seed {live.seed}."
+        framed = _framed(names, final, about, over, warnings) | {"kinds": live.kinds}
+        return whole | asked | framed | moves_now
 
 
 class RunGames:
